@@ -1,0 +1,44 @@
+"""An event-sourced memory for LLM agents: ``from ledger import Ledger``.
+
+The public names load on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ledger.answers import Interaction as Interaction
+    from ledger.answers import Memory as Memory
+    from ledger.api import Ledger as Ledger
+    from ledger.domain.errors import Conflict as Conflict
+    from ledger.domain.errors import LedgerError as LedgerError
+    from ledger.domain.errors import NotFound as NotFound
+    from ledger.domain.errors import Rejected as Rejected
+    from ledger.domain.errors import StorageError as StorageError
+    from ledger.domain.errors import UnknownEvent as UnknownEvent
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Ledger": "ledger.api",
+    "Interaction": "ledger.answers",
+    "Memory": "ledger.answers",
+    **dict.fromkeys(
+        ("Conflict", "LedgerError", "NotFound", "Rejected", "StorageError", "UnknownEvent"), "ledger.domain.errors"
+    ),
+}
+
+__all__ = ["Conflict", "Interaction", "Ledger", "LedgerError", "Memory", "NotFound", "Rejected", "StorageError", "UnknownEvent"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ledger' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

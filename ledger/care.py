@@ -1,0 +1,123 @@
+"""The care of the library door: rebuild the projections, look at the numbers, read where nothing can be written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ledger import answers, mapper
+from ledger.domain.errors import Conflict
+from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, ProjectionParked
+from ledger.reads import Reads
+from ledger.writing import Who, Work, read_stream
+from projections import interactions, memories, projects
+from projections.digests import digest
+from projections.projector import Projector, checkpoint, create_all, resumed
+from projections.rebuild import Rebuild
+from projections.sqlite import SQLiteRows
+
+Progress = Callable[[int, int], None]
+WAIT_SECONDS = 30.0
+
+
+class Care(Reads):
+    """What keeps a ledger well."""
+
+    def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
+        """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+
+        ``progress`` is called with (events folded, events in the log). ``Conflict`` while another rebuild runs. What was
+        parked and folds now is resumed; what does not fold is parked.
+        """
+        if self._writer.batching:
+            raise Conflict("rebuild() cannot run inside a batch; leave the batch first")
+        started = time.monotonic()
+        parked_before = self._parked()
+        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, decode_range, read_stream, progress)
+        events, parked = work.run(lambda transaction, projector: self._switched(transaction, projector, parked_before))
+        with self._store.snapshot() as connection:
+            value = digest(connection, self._writer.secret)
+        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=value, parked=parked)
+
+    def _parked(self) -> set[str]:
+        with self._store.snapshot() as connection:
+            try:
+                rows = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
+            except sqlite3.OperationalError:
+                return set()
+        return {name for (name,) in rows}
+
+    def _switched(self, transaction: Any, projector: Projector, parked_before: set[str]) -> None:
+        """In the transaction of the switch: the writer starts afresh, and what was parked or resumed is recorded."""
+        writer = self._writer
+        writer.forget()
+        writer.begin(transaction)
+        writer.projector.parked = set(projector.parked)
+        work = Work(writer, transaction, "rebuild", Who(actor="ledger"), writer.now())
+        for name in sorted(parked_before - projector.parked):
+            work.emit(LEDGER_STREAM, resumed(name))
+        for name, at, error in projector.poisoned:
+            if name not in parked_before:
+                work.emit(LEDGER_STREAM, ProjectionParked(name, at, error))
+        if work.emitted:
+            writer.append(work, None, None, LEDGER_STREAM)
+
+    def stats(self, *, user: str | None = None) -> answers.Stats:
+        """Counts, sizes in bytes, and where each projection stands."""
+        owner = self._user(user)
+        with self._read() as connection:
+            pending = {work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")}
+            columns = answers.ProjectionStatus.__struct_fields__
+            sql = f"SELECT {', '.join(columns)} FROM projections ORDER BY name"
+            standing = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
+            counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
+            known = len(projects.listing(connection, owner))
+        position, head = self._store.head()
+        return answers.Stats(
+            ledger_id=self._created.ledger_id,
+            position=position,
+            head=head.hex(),
+            format=FORMAT,
+            memories=counts,
+            interactions=turns,
+            projects=known,
+            pending=pending,
+            projections=tuple(standing),
+            size_bytes=_size(self._store.path),
+            wal_bytes=_size(self._store.path + "-wal"),
+            sqlite_version=sqlite3.sqlite_version,
+        )
+
+    def _fold_privately(self) -> None:
+        """The projections of a file that cannot be written, folded into tables of this connection alone."""
+        with self._store.private() as connection:
+            create_all(connection, self._writer.secret, self._created.ledger_id, temporary=True)
+            projector = Projector(self._writer.secret, lambda stream, up_to: read_stream(connection, stream, up_to))
+            rows, position, head = SQLiteRows(connection), *self._store.head()
+            for start in range(1, position + 1, 1_000):
+                for event in decode_range(connection, start, min(position, start + 999)):
+                    projector.fold(event, rows)
+                rows.flush()
+                projector.forget()
+            checkpoint(connection, position, head)
+
+
+def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+    """The events between two positions, each with the first position of its stream."""
+    sql = (
+        "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
+        " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
+        " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
+    )
+    for row in connection.execute(sql, (first, last)).fetchall():
+        yield mapper.decode(*row)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

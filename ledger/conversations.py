@@ -1,0 +1,62 @@
+"""The neutral conversation format: a list of conversations, each with its turns, as interactions of two turns each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+
+
+def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:
+    """One object for each pair of turns of a session: the first is the prompt, the second its response.
+
+    A conversation is a project of its own, named after ``sample_id``; a session is named ``sample_id/session``.
+    """
+    if not isinstance(conversations, list):
+        raise ValueError("not a list")
+    for conversation in conversations:
+        turns = conversation.get("turns") if isinstance(conversation, dict) else None
+        if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+            yield {"problem": "a conversation has a sample_id and a list of turns"}
+            continue
+        yield from _pairs(str(conversation.get("sample_id", "conversation")), turns)
+
+
+def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
+    waiting: dict[str, Any] | None = None
+    for turn in turns:
+        if waiting is not None and turn.get("session") == waiting["session"]:
+            yield _interaction(name, waiting, turn)
+            waiting = None
+        else:
+            if waiting is not None:
+                yield _interaction(name, waiting, None)
+            waiting = turn
+    if waiting is not None:
+        yield _interaction(name, waiting, None)
+
+
+def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | None) -> dict[str, Any]:
+    told = {
+        "prompt": f"{prompt.get('speaker', 'user')}: {prompt.get('text', '')}",
+        "project": name,
+        "session_id": f"{name}/{prompt.get('session', '')}",
+        "client": str(prompt.get("client", "conversation")),
+        "line_id": f"{name}/{prompt.get('dia_id', '')}",
+        "context_pack": {"turns": [prompt.get("dia_id"), response.get("dia_id") if response else None]},
+    }
+    if response is not None:
+        told["response"] = f"{response.get('speaker', 'assistant')}: {response.get('text', '')}"
+    moment = _time(prompt.get("date_time"))
+    return told | {"occurred_at": moment} if moment is not None else told
+
+
+def _time(text: Any) -> str | None:
+    for form in _FORMS:
+        try:
+            return datetime.strptime(str(text).strip(), form).isoformat()
+        except ValueError:
+            continue
+    return None

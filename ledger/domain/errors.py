@@ -1,0 +1,43 @@
+"""What a ledger says when it will not do what was asked: one small family of typed errors."""
+
+from __future__ import annotations
+
+
+class LedgerError(Exception):
+    """The family; catching it catches everything a ledger raises on purpose."""
+
+
+class Rejected(LedgerError):
+    """A rule refused the request. The message says what was asked, what was true, and what would have been allowed.
+
+    ``rule`` names the rule in one word; ``limit``, ``current`` and ``requested`` are numbers in the rule's own unit
+    where it has one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rule: str = "validation",
+        limit: int | None = None,
+        current: int | None = None,
+        requested: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.rule, self.limit, self.current, self.requested = rule, limit, current, requested
+
+
+class NotFound(LedgerError):
+    """A command named a subject that does not exist for this user."""
+
+
+class Conflict(LedgerError):
+    """The world moved: a key was used for something else, a newer process changed the tables, others built on it."""
+
+
+class UnknownEvent(LedgerError):
+    """The log holds an event that this version does not know; it is kept bit-exact and never interpreted."""
+
+
+class StorageError(LedgerError):
+    """The file or the disk refused: full, unreadable, not a ledger, locked for longer than the timeout."""

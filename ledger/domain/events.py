@@ -1,0 +1,412 @@
+"""Every fact that can be recorded, its text fields, and the envelope around it: the storage format.
+
+A released event only ever gains fields with defaults, or gets an upcaster in ``ledger.mapper``. The name of a class is the
+name in the log, so renaming a class is changing the format. Every string field says what it is: ``Text`` is something a
+person or a model wrote and erasure may remove; ``Code`` is a word from our own vocabulary; ``Id`` names a subject, an event
+or a command; ``Time`` is fixed-width UTC. Confidences and deltas are integers of one millionth.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
+
+from msgspec import Meta, Raw, Struct
+
+Text = Annotated[str, Meta(extra={"string": "text"})]
+Code = Annotated[str, Meta(extra={"string": "code"})]
+Id = Annotated[str, Meta(extra={"string": "id"})]
+Time = Annotated[str, Meta(extra={"string": "time"})]
+KeyedDigest = Annotated[str, Meta(extra={"string": "keyed digest"})]
+Secret = Annotated[str, Meta(extra={"string": "secret"})]
+Json = Annotated[Raw, Meta(extra={"string": "text"})]
+
+FORMAT = 1
+LEDGER_STREAM = "ledger"
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """The base of every event's data; ``schema`` is the version of its fields, counted per type from 1."""
+
+    schema: ClassVar[int] = 1
+
+
+class Blob(Struct, frozen=True):
+    """A text above 256 KiB that lies in the blobs table: its id, its size in bytes, SHA-256 of salt + bytes in hex."""
+
+    blob: Id
+    size_bytes: int
+    digest: KeyedDigest
+
+
+Body = Text | Blob
+
+
+# --- ledger ----------------------------------------------------------------------------------------------------------
+
+
+class LedgerCreated(Event, frozen=True):
+    ledger_id: Id
+    format: int
+    least_reader: int
+    least_writer: int
+    secret: Secret
+
+
+class PolicyAdopted(Event, frozen=True):
+    """The whole set of parameters in force from here for one user."""
+
+    parameters: dict[Code, int | bool | Code]
+
+
+class CommandAnswered(Event, frozen=True):
+    """A keyed command that had nothing to append; the answer was ``subject`` as it stood at position ``seen``."""
+
+    subject: Id
+    seen: int
+
+
+class CommandUndone(Event, frozen=True):
+    """The events at these positions (inclusive ranges) are out of force from here."""
+
+    commands: tuple[Id, ...]
+    ranges: tuple[tuple[int, int], ...]
+    reason: Text = ""
+
+
+class CommandRedone(Event, frozen=True):
+    """Those events are in force again; ``undone`` is the command that took them out."""
+
+    undone: Id
+    ranges: tuple[tuple[int, int], ...]
+    reason: Text = ""
+
+
+class WriteRefused(Event, frozen=True):
+    """A write that a rule refused: labels and numbers, never the text."""
+
+    rule: Code
+    digest: KeyedDigest | None
+    subject: Id | None = None
+    limit: int | None = None
+    current: int | None = None
+    requested: int | None = None
+
+
+class ProjectionParked(Event, frozen=True):
+    """A projection could not fold the event at ``at``; the others went on. ``error`` is the kind of failure."""
+
+    projection: Code
+    at: int
+    error: Code
+
+
+class ProjectionResumed(Event, frozen=True):
+    projection: Code
+
+
+# --- project and session ---------------------------------------------------------------------------------------------
+
+
+class ProjectRegistered(Event, frozen=True):
+    name: Text | None
+    description: Text | None = ""
+
+
+class ProjectAliasAdded(Event, frozen=True):
+    alias: Text | None
+
+
+class ProjectStateSet(Event, frozen=True):
+    """A person's statement about a project; ``previous`` is the position that it replaces."""
+
+    category: Code
+    key: Text | None
+    value: Text | None
+    previous: int | None = None
+    source: Text | None = ""
+
+
+class ProjectStateInvalidated(Event, frozen=True):
+    category: Code
+    key: Text | None
+    reason: Text | None = ""
+
+
+class SessionOpened(Event, frozen=True):
+    name: Text | None
+
+
+# --- interaction -----------------------------------------------------------------------------------------------------
+
+
+class InteractionCaptured(Event, frozen=True):
+    prompt: Body | None
+    response: Body | None = ""
+    response_summary: Body | None = ""
+    memories_used: tuple[Id, ...] = ()
+    chunks_used: tuple[Id, ...] = ()
+    context_pack: Json = Raw(b"{}")
+    reinforce: bool = True
+
+
+class ResponseAttached(Event, frozen=True):
+    response: Body | None = ""
+    response_summary: Body | None = ""
+    memories_used: tuple[Id, ...] = ()
+    chunks_used: tuple[Id, ...] = ()
+
+
+class Matched(Struct, frozen=True, omit_defaults=True):
+    """One memory that the response restates: stems in common, stems in all, their share in millionths."""
+
+    memory: Id
+    overlap: int
+    total: int
+    fraction: int
+    echo: bool = False
+
+
+class ReinforcementEvaluated(Event, frozen=True):
+    matcher: Code
+    pool_size: int
+    matches: tuple[Matched, ...] = ()
+    echoes: int = 0
+    left_over: int = 0
+
+
+class ReinforcementFailed(Event, frozen=True):
+    error: Code
+    attempt: int
+
+
+class Dropped(Struct, frozen=True, omit_defaults=True):
+    """A value the extractor found and did not keep: the rule, the span in ``field``, and why."""
+
+    rule: Code
+    field: Code
+    start: int
+    end: int
+    reason: Code
+    memory: Id | None = None
+
+
+class CandidatesExtracted(Event, frozen=True):
+    extractor: Code
+    kept: tuple[Id, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+class ExtractionFailed(Event, frozen=True):
+    extractor: Code
+    error: Code
+    attempt: int
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Which rule found a candidate, and where: characters ``start`` to ``end`` of ``field`` of its first source."""
+
+    rule: Code
+    extractor: Code
+    field: Code
+    start: int
+    end: int
+
+
+class MemoryCaptured(Event, frozen=True):
+    content: Text | None
+    kind: Code
+    status: Code
+    confidence: int
+    entities: tuple[Text, ...] = ()
+    tags: tuple[Text, ...] = ()
+    sources: tuple[Id, ...] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    supersedes: Id | None = None
+    origin: Origin | None = None
+
+
+class DuplicateAbsorbed(Event, frozen=True):
+    """The full attempt to capture what was there already; should its first capture fall, this one stands in for it."""
+
+    content: Text | None
+    kind: Code
+    status: Code
+    confidence: int
+    entities: tuple[Text, ...] = ()
+    tags: tuple[Text, ...] = ()
+    sources: tuple[Id, ...] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    supersedes: Id | None = None
+    origin: Origin | None = None
+    rule: Code = "verbatim/1"
+
+
+class MemoryPromoted(Event, frozen=True):
+    note: Text | None = ""
+
+
+class MemoryRejected(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class MemoryReinforced(Event, frozen=True):
+    """Evidence (interaction, matcher), rule with its delta, and outcome (confidence and reference count after it)."""
+
+    rule: Code
+    delta: int
+    confidence: int
+    reference_count: int
+    interaction: Id | None = None
+    matcher: Code | None = None
+    fraction: int | None = None
+    echo: bool = False
+
+
+class ConfidenceAdjusted(Event, frozen=True):
+    rule: Code
+    confidence: int
+    reason: Text | None = ""
+
+
+class MemoryRevised(Event, frozen=True):
+    content: Text | None
+    reason: Text | None = ""
+
+
+class MemoryRetagged(Event, frozen=True):
+    added: tuple[Text, ...] = ()
+    removed: tuple[Text, ...] = ()
+
+
+class ValidityChanged(Event, frozen=True):
+    valid_from: Time | None
+    valid_to: Time | None
+    reason: Text | None = ""
+
+
+class MemorySuperseded(Event, frozen=True):
+    """``by`` is missing only where a policy let the memory expire; ``rule`` then says which."""
+
+    by: Id | None
+    valid_to: Time
+    reason: Text | None = ""
+    rule: Code | None = None
+
+
+class MemoryInvalidated(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class MemoryRetracted(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class MemoryRestored(Event, frozen=True):
+    """Back to the status before; ``status`` is the outcome."""
+
+    status: Code
+    reason: Text | None = ""
+
+
+class MemoryQuarantined(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class MemoryReleased(Event, frozen=True):
+    reason: Text | None = ""
+
+
+# --- the closed registry and the envelope ----------------------------------------------------------------------------
+
+
+def _leaves(base: type[Event]) -> list[type[Event]]:
+    return [each for kind in base.__subclasses__() for each in (kind, *_leaves(kind))]
+
+
+TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
+
+T = TypeVar("T")
+
+
+class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True):
+    """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns beside it.
+
+    ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
+    keeps the offset it was given with. ``arguments`` is a keyed digest of the command's arguments, only with a key.
+    """
+
+    event_id: Id
+    schema: int
+    recorded_at: Time
+    occurred_at: Time | None = None
+    command_id: Id
+    command: Code
+    arguments: KeyedDigest | None = None
+    causation_id: Id | None = None
+    correlation_id: Id | None = None
+    actor: Text | None = ""
+    client: Text | None = ""
+    channel: Code = "user"
+    user: Text | None = ""
+    agent: Text | None = ""
+    project: Id | None = None
+    session: Id | None = None
+    salt: Annotated[str, Meta(extra={"string": "salt"})] | None = None
+    data: T
+
+
+class Recorded(Struct, Generic[T], frozen=True):
+    """An event with its place in the log: what folds and readers receive.
+
+    ``first`` is the position of the first event of its stream: the integer that stands for the subject in every table.
+    """
+
+    position: int
+    first: int
+    stream: str
+    version: int
+    type: str
+    envelope: Envelope[T]
+    key: bytes | None = None
+
+    @property
+    def data(self) -> T:
+        return self.envelope.data
+
+
+class Unknown(Struct, frozen=True):
+    """Data of a type or schema newer than this product: kept as it is, never interpreted."""
+
+    raw: Raw
+
+
+AnyEvent = Recorded[Any]
+
+
+def string_fields(kind: type[Any]) -> dict[str, str]:
+    """Each string-bearing field of a struct and what it was declared to be; undeclared strings are ``"?"``."""
+    found: dict[str, str] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if (what := _string_kind(hint)) is not None and not name.startswith("_"):
+            found[name] = what
+    return found
+
+
+def _string_kind(hint: Any) -> str | None:
+    if hint is str:
+        return "?"
+    for meta in getattr(hint, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.extra:
+            return str(meta.extra.get("string", "?"))
+    kinds = {what for part in get_args(hint) if (what := _string_kind(part)) is not None}
+    return "text" if "text" in kinds else min(kinds, default=None)
+
+
+TEXT_FIELDS: dict[str, tuple[str, ...]] = {
+    name: tuple(field for field, what in string_fields(kind).items() if what == "text") for name, kind in TYPES.items()
+}

@@ -1,0 +1,51 @@
+"""What an id looks like: a letter for the kind of subject, an underscore, and 80 random bits without look-alikes."""
+
+from __future__ import annotations
+
+from ledger.domain.errors import Rejected
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case: no i, l, o, u
+KINDS = {
+    "m": "memory",
+    "i": "interaction",
+    "o": "observation",
+    "s": "session",
+    "d": "document",
+    "c": "chunk",
+    "p": "project",
+}
+RANDOM_BYTES = 10
+LENGTH = 2 + 16
+
+
+def subject_id(kind: str, random: bytes) -> str:
+    """``m_…`` from 10 random bytes."""
+    number = int.from_bytes(random, "big")
+    return kind + "_" + "".join([ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)])
+
+
+def uuid7(milliseconds: int, random: bytes) -> str:
+    """A UUID version 7 (RFC 9562) from a Unix time in milliseconds and 10 random bytes."""
+    tail = int.from_bytes(random, "big")
+    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (tail >> 68) << 64 | 2 << 62 | tail & 0x3FFF_FFFF_FFFF_FFFF
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def kind_of(stream: str) -> str:
+    """The kind letter of a subject's id, or "" for the ledger's own stream."""
+    return stream[0] if stream[1:2] == "_" else ""
+
+
+def is_prefix(text: str, kind: str) -> bool:
+    """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
+    return text[:2] == kind + "_" and len(text) <= LENGTH and all(each in ALPHABET for each in text[2:])
+
+
+def check_id(name: str, value: object, kinds: str = "miosdcp") -> str:
+    if not isinstance(value, str):
+        raise Rejected(f"{name} must be an id, not {type(value).__name__}")
+    if len(value) != LENGTH or value[0] not in kinds or not is_prefix(value, value[0]):
+        wanted = " or ".join(f"{kind}_… ({KINDS[kind]})" for kind in kinds)
+        raise Rejected(f"{name} must be an id like {wanted}, and {value!r:.40} is not")
+    return value

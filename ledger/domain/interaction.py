@@ -1,0 +1,175 @@
+"""An interaction: a prompt, later its response, and what was reinforced by it and extracted from it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import Rejected
+from ledger.domain.events import (
+    AnyEvent,
+    Blob,
+    CandidatesExtracted,
+    Event,
+    ExtractionFailed,
+    InteractionCaptured,
+    ReinforcementEvaluated,
+    ReinforcementFailed,
+    ResponseAttached,
+)
+from ledger.domain.times import moment
+
+ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often by itself
+
+TEXT_BYTES = 10 * 1024 * 1024
+
+
+class Interaction(Struct, frozen=True):
+    """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
+
+    ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and
+    ``extraction`` are "waiting" for a response, "pending", "done", "failed" (after the last attempt) or "off".
+    """
+
+    row: int
+    id: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    session: str | None
+    client: str | None
+    occurred_at: str | None  # as given, with its offset
+    time: str  # UTC: occurred_at, or recorded_at
+    recorded_at: str
+    memories_used: tuple[str, ...]
+    chunks_used: tuple[str, ...]
+    prompt_at: int
+    response_at: int | None
+    reinforcement: str
+    extraction: str
+    attempts: int
+    version: int
+    position: int
+
+
+class Attach(Struct, frozen=True):
+    attached: ResponseAttached
+
+
+class RecordReinforcement(Struct, frozen=True):
+    evaluated: ReinforcementEvaluated
+
+
+class RecordExtraction(Struct, frozen=True):
+    extracted: CandidatesExtracted
+
+
+class RecordFailure(Struct, frozen=True):
+    """A policy's attempt that raised; ``error`` is the kind of the exception, never its text."""
+
+    work: str  # "reinforcement" or "extraction"
+    error: str
+    extractor: str = ""
+
+
+Command = Attach | RecordReinforcement | RecordExtraction | RecordFailure
+
+
+def decide(command: Command, interaction: Interaction) -> list[Event]:
+    match command:
+        case Attach(attached):
+            if interaction.response_at is not None:
+                raise Rejected(
+                    f"cannot attach a response to {interaction.id}: it has one already, which stays; "
+                    "capture a new interaction instead",
+                    rule="transition",
+                )
+            return [attached]
+        case RecordReinforcement(evaluated):
+            return [evaluated]
+        case RecordExtraction(extracted):
+            return [extracted]
+        case RecordFailure("reinforcement", error):
+            return [ReinforcementFailed(error, interaction.attempts + 1)]
+        case RecordFailure(_, error, extractor):
+            return [ExtractionFailed(extractor, error, interaction.attempts + 1)]
+        case _:
+            assert_never(command)
+
+
+InteractionEvent = (
+    InteractionCaptured | ResponseAttached | ReinforcementEvaluated | ReinforcementFailed | CandidatesExtracted
+    | ExtractionFailed
+)  # fmt: skip
+
+
+def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | None:
+    data: InteractionEvent = event.data
+    if interaction is None:
+        return _captured(event, data) if isinstance(data, InteractionCaptured) else None
+    now = replace(interaction, version=event.version, position=event.position)
+    match data:
+        case InteractionCaptured():
+            return now
+        case ResponseAttached():
+            return replace(
+                now,
+                response_at=event.position,
+                memories_used=_united(now.memories_used, data.memories_used),
+                chunks_used=_united(now.chunks_used, data.chunks_used),
+                reinforcement="pending" if now.reinforcement == "waiting" else now.reinforcement,
+                extraction="pending",
+                attempts=0,
+            )
+        case ReinforcementEvaluated():
+            return replace(now, reinforcement="done", attempts=0)
+        case CandidatesExtracted():
+            return replace(now, extraction="done", attempts=0)
+        case ReinforcementFailed(_, attempt):
+            return replace(now, reinforcement="failed" if attempt >= ATTEMPTS else "pending", attempts=attempt)
+        case ExtractionFailed(_, _, attempt):
+            return replace(now, extraction="failed" if attempt >= ATTEMPTS else "pending", attempts=attempt)
+        case _:
+            assert_never(data)
+
+
+def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
+    envelope = event.envelope
+    answered = bool(data.response or data.response_summary)
+    ready = "pending" if answered else "waiting"
+    return Interaction(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        agent=envelope.agent,
+        project=envelope.project,
+        session=envelope.session,
+        client=envelope.client,
+        occurred_at=envelope.occurred_at,
+        time=moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at,
+        recorded_at=envelope.recorded_at,
+        memories_used=data.memories_used,
+        chunks_used=data.chunks_used,
+        prompt_at=event.position,
+        response_at=event.position if answered else None,
+        reinforcement=ready if data.reinforce else "off",
+        extraction=ready,
+        attempts=0,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return (*known, *(each for each in more if each not in known))
+
+
+def admits(interaction: Interaction | None, data: Event) -> bool:
+    """Whether an event still makes sense once others before it are out of force."""
+    return interaction is not None or isinstance(data, InteractionCaptured)
+
+
+def size_bytes(body: str | Blob) -> int:
+    return body.size_bytes if isinstance(body, Blob) else len(body.encode())

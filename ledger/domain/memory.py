@@ -1,0 +1,373 @@
+"""A memory: captured as a candidate or active, then promoted, reinforced, revised, superseded, hidden and restored.
+
+    none ──► candidate ──promote──► active ──supersede──► superseded
+                 │  │                 │ └───invalidate──► invalid
+                 │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ledger.domain import confidence as rules
+from ledger.domain.errors import Rejected
+from ledger.domain.events import (
+    AnyEvent,
+    ConfidenceAdjusted,
+    DuplicateAbsorbed,
+    Event,
+    MemoryCaptured,
+    MemoryInvalidated,
+    MemoryPromoted,
+    MemoryQuarantined,
+    MemoryReinforced,
+    MemoryRejected,
+    MemoryReleased,
+    MemoryRestored,
+    MemoryRetagged,
+    MemoryRetracted,
+    MemoryRevised,
+    MemorySuperseded,
+    Origin,
+    ValidityChanged,
+)
+
+KINDS = (
+    *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
+    *("user_profile", "fact", "env"),  # rubino's, beside preference and project
+)
+STATUSES = ("candidate", "active", "superseded", "invalid", "retracted")
+HIDDEN = ("superseded", "invalid", "retracted")
+CONTENT_BYTES = 256 * 1024
+
+
+class Memory(Struct, frozen=True):
+    """Everything that folds out of one memory's events; the columns of its row, in order."""
+
+    row: int  # the position of the first event of the stream
+    id: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    kind: str
+    status: str
+    content: str | None
+    confidence: int
+    reference_count: int
+    last_referenced_at: str | None
+    entities: tuple[str, ...]
+    tags: tuple[str, ...]
+    sources: tuple[str, ...]
+    valid_from: str
+    valid_to: str | None
+    supersedes: str | None
+    superseded_by: str | None
+    quarantined: bool
+    before: str | None  # the status that restore goes back to
+    until_before: str | None  # ... and the end of validity that a supersession cut
+    origin: Origin | None
+    recorded_at: str
+    active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
+    version: int
+    position: int
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+class Capture(Struct, frozen=True):
+    attempt: MemoryCaptured
+
+
+class Promote(Struct, frozen=True):
+    note: str = ""
+
+
+class Reject(Struct, frozen=True):
+    reason: str = ""
+
+
+class Reinforce(Struct, frozen=True):
+    delta: int = rules.REINFORCEMENT_DELTA
+    interaction: str | None = None
+    matcher: str | None = None
+    fraction: int | None = None
+    echo: bool = False
+    rule: str = "linear/1"
+
+
+class Adjust(Struct, frozen=True):
+    confidence: int
+    reason: str = ""
+
+
+class Revise(Struct, frozen=True):
+    content: str
+    reason: str = ""
+
+
+class Retag(Struct, frozen=True):
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+class SetValidity(Struct, frozen=True):
+    valid_from: str | None
+    valid_to: str | None
+    reason: str = ""
+
+
+class Supersede(Struct, frozen=True):
+    by: str | None
+    valid_to: str
+    reason: str = ""
+    rule: str | None = None
+
+
+class Invalidate(Struct, frozen=True):
+    reason: str = ""
+
+
+class Retract(Struct, frozen=True):
+    reason: str = ""
+
+
+class Restore(Struct, frozen=True):
+    reason: str = ""
+
+
+class Quarantine(Struct, frozen=True):
+    reason: str = ""
+
+
+class Release(Struct, frozen=True):
+    reason: str = ""
+
+
+Command = (
+    Promote | Reject | Reinforce | Adjust | Revise | Retag | SetValidity | Supersede
+    | Invalidate | Retract | Restore | Quarantine | Release
+)  # fmt: skip
+
+# --- decide: every rule ----------------------------------------------------------------------------------------------
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "candidate": ("promote", "reject", "revise", "adjust", "retag", "set validity", "retract", "quarantine", "release"),
+    "active": (
+        *("reinforce", "revise", "adjust", "retag", "set validity"),
+        *("supersede", "invalidate", "retract", "quarantine", "release"),
+    ),
+    "superseded": ("restore",),
+    "invalid": ("restore",),
+    "retracted": ("restore",),
+}
+
+
+def decide(command: Command, memory: Memory) -> list[Event]:
+    """The events that a command leads to; an empty list when what it asks for is already so."""
+    match command, memory.status:
+        case Promote(note), "candidate":
+            return [MemoryPromoted(note)]
+        case Reject(reason), "candidate":
+            return [MemoryRejected(reason)]
+        case Reinforce(), "active":
+            return [_reinforcement(command, memory)]
+        case Adjust(confidence, reason), "candidate" | "active":
+            return [] if confidence == memory.confidence else [ConfidenceAdjusted("set/1", confidence, reason)]
+        case Revise(content, reason), "candidate" | "active":
+            return [] if content == memory.content else [MemoryRevised(content, reason)]
+        case Retag(), "candidate" | "active":
+            return _retagging(command, memory)
+        case SetValidity(), "candidate" | "active":
+            return _validity(command, memory)
+        case Supersede(by, valid_to, reason, rule), "active":
+            return [MemorySuperseded(by, max(valid_to, memory.valid_from), reason, rule)]
+        case Invalidate(reason), "active":
+            return [MemoryInvalidated(reason)]
+        case Retract(reason), "candidate" | "active":
+            return [MemoryRetracted(reason)]
+        case Restore(reason), "superseded" | "invalid" | "retracted":
+            return [MemoryRestored(memory.before or "active", reason)]
+        case Quarantine(reason), "candidate" | "active":
+            return [] if memory.quarantined else [MemoryQuarantined(reason)]
+        case Release(reason), "candidate" | "active":
+            return [MemoryReleased(reason)] if memory.quarantined else []
+        case (Promote(), "active") | (Reject() | Invalidate(), "invalid") | (Retract(), "retracted"):
+            return []
+        case Restore(), "candidate" | "active":
+            return []
+        case _:
+            raise refusal(command, memory)
+
+
+def refusal(command: Struct, memory: Memory) -> Rejected:
+    asked = _verb(command)
+    allowed = ", ".join(ALLOWED[memory.status])
+    return Rejected(f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}", rule="transition")
+
+
+def _verb(command: Struct) -> str:
+    return {"SetValidity": "set validity"}.get(type(command).__name__, type(command).__name__.lower())
+
+
+def _reinforcement(command: Reinforce, memory: Memory) -> Event:
+    if command.delta < 0:
+        raise Rejected(f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use adjust")
+    return MemoryReinforced(
+        rule=command.rule,
+        delta=command.delta,
+        confidence=rules.reinforced(command.rule, memory.confidence, command.delta),
+        reference_count=memory.reference_count + 1,
+        interaction=command.interaction,
+        matcher=command.matcher,
+        fraction=command.fraction,
+        echo=command.echo,
+    )
+
+
+def _retagging(command: Retag, memory: Memory) -> list[Event]:
+    added = tuple(tag for tag in command.add if tag not in memory.tags)
+    removed = tuple(tag for tag in command.remove if tag in memory.tags and tag not in command.add)
+    return [MemoryRetagged(added, removed)] if added or removed else []
+
+
+def _validity(command: SetValidity, memory: Memory) -> list[Event]:
+    start, end = command.valid_from or memory.valid_from, command.valid_to
+    if end is not None and end <= start:
+        raise Rejected(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
+    unchanged = (start, end) == (memory.valid_from, memory.valid_to)
+    return [] if unchanged else [ValidityChanged(start, end, command.reason)]
+
+
+# --- evolve: only assignments ----------------------------------------------------------------------------------------
+
+MemoryEvent = (
+    MemoryCaptured | DuplicateAbsorbed | MemoryPromoted | MemoryRejected | MemoryReinforced | ConfidenceAdjusted
+    | MemoryRevised | MemoryRetagged | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
+    | MemoryRestored | MemoryQuarantined | MemoryReleased
+)  # fmt: skip
+
+
+def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
+    """The memory after an event in force. Without a capture in force there is nothing that an event could change."""
+    data: MemoryEvent = event.data
+    if memory is None:
+        return _captured(event, data) if isinstance(data, MemoryCaptured | DuplicateAbsorbed) else None
+    if isinstance(data, MemoryReinforced):  # the most frequent by far
+        return replace(memory, version=event.version, position=event.position, **_reinforced(memory, event, data))
+    return replace(memory, version=event.version, position=event.position, **_changes(memory, event, data))
+
+
+def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
+    envelope = event.envelope
+    return Memory(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        agent=envelope.agent,
+        project=envelope.project,
+        kind=data.kind,
+        status=data.status,
+        content=data.content,
+        confidence=data.confidence,
+        reference_count=0,
+        last_referenced_at=None,
+        entities=data.entities,
+        tags=data.tags,
+        sources=data.sources,
+        valid_from=data.valid_from or envelope.recorded_at,
+        valid_to=data.valid_to,
+        supersedes=data.supersedes,
+        superseded_by=None,
+        quarantined=False,
+        before=None,
+        until_before=None,
+        origin=data.origin,
+        recorded_at=envelope.recorded_at,
+        active_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict[str, Any]:
+    return {
+        "confidence": rules.reinforced(data.rule, memory.confidence, data.delta),
+        "reference_count": memory.reference_count + 1,
+        "last_referenced_at": event.envelope.recorded_at,
+    }
+
+
+def _hidden(memory: Memory, status: str) -> dict[str, Any]:
+    return {"status": status, "before": memory.status}
+
+
+def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, Any]:
+    now = event.envelope.recorded_at
+    match data:
+        case MemoryReinforced():
+            return _reinforced(memory, event, data)
+        case MemoryPromoted():
+            return {"status": "active", "active_at": now}
+        case MemoryRejected() | MemoryInvalidated():
+            return _hidden(memory, "invalid")
+        case MemoryRetracted():
+            return _hidden(memory, "retracted")
+        case MemorySuperseded(by, valid_to):
+            until = {"until_before": memory.valid_to, "valid_to": _earlier(memory.valid_to, valid_to)}
+            return _hidden(memory, "superseded") | until | {"superseded_by": by}
+        case MemoryRestored(status):
+            return {"status": status, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
+        case ConfidenceAdjusted(_, confidence):
+            return {"confidence": confidence, "active_at": now}
+        case MemoryRevised(content):
+            return {"content": content, "active_at": now}
+        case MemoryRetagged(added, removed):
+            return {"tags": tuple(tag for tag in (*memory.tags, *added) if tag not in removed)}
+        case ValidityChanged(valid_from, valid_to):
+            return {"valid_from": valid_from, "valid_to": valid_to}
+        case MemoryQuarantined():
+            return {"quarantined": True}
+        case MemoryReleased():
+            return {"quarantined": False}
+        case MemoryCaptured() | DuplicateAbsorbed():
+            return {}
+        case _:
+            assert_never(data)
+
+
+def _earlier(known: str | None, end: str) -> str:
+    return end if known is None else min(known, end)
+
+
+def _reopened(memory: Memory) -> dict[str, Any]:
+    return {"valid_to": memory.until_before, "until_before": None} if memory.status == "superseded" else {}
+
+
+def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
+    """The same attempt, recorded on the memory that already says it."""
+    return DuplicateAbsorbed(**asdict(attempt))
+
+
+# --- legality under fold-without: which later events no longer make sense ---------------------------------------------
+
+_NEEDS: dict[type[Event], tuple[str, ...]] = {
+    MemoryPromoted: ("candidate",),
+    MemoryRejected: ("candidate",),
+    MemoryReinforced: ("active",),
+    MemorySuperseded: ("active",),
+    MemoryInvalidated: ("active",),
+    MemoryRetracted: ("candidate", "active"),
+    MemoryRestored: HIDDEN,
+    MemoryRevised: ("candidate", "active"),
+}
+
+
+def admits(memory: Memory | None, data: Event) -> bool:
+    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    if memory is None:
+        return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
+    return memory.status in _NEEDS.get(type(data), STATUSES)

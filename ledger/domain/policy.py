@@ -1,0 +1,45 @@
+"""The policy in force for a user: how much an interaction reinforces, by which matcher, and what runs by itself."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ledger.domain import confidence as rules
+from ledger.domain.errors import Rejected
+from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
+
+
+class Policy(Struct, frozen=True):
+    """Gains are millionths; ``matches_a_turn`` is how many memories one interaction reinforces at the most."""
+
+    matcher: str = DEFAULT_MATCHER
+    gain: int = rules.REINFORCEMENT_DELTA
+    echo_gain: int = rules.REINFORCEMENT_DELTA
+    matches_a_turn: int = rules.MATCHES_A_TURN
+    extract: bool = True
+    expire: bool = True
+
+
+def adopted(policy: Policy, changes: dict[str, object]) -> Policy:
+    """The policy with some parameters changed; gains are given as decimals (0.02)."""
+    unknown = sorted(set(changes) - set(asdict(policy)))
+    if unknown:
+        raise Rejected(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(asdict(policy))}")
+    return replace(policy, **{name: _checked(name, value) for name, value in changes.items()})
+
+
+def _checked(name: str, value: object) -> object:
+    if name in ("gain", "echo_gain"):
+        return rules.millionths(name, value)
+    if name == "matcher":
+        if value not in MATCHERS:
+            raise Rejected(f"no matcher is called {value!r:.60}; there are: {', '.join(MATCHERS)}")
+        return value
+    if name == "matches_a_turn":
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+            raise Rejected(f"matches_a_turn must be a whole number from 0 to 1000, and {value!r:.40} is not")
+        return value
+    if not isinstance(value, bool):
+        raise Rejected(f"{name} must be true or false, not {value!r:.40}")
+    return value

@@ -1,0 +1,170 @@
+"""A project with its aliases and its trusted state, and a session by the name a person gave it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import Rejected
+from ledger.domain.events import (
+    AnyEvent,
+    Event,
+    ProjectAliasAdded,
+    ProjectRegistered,
+    ProjectStateInvalidated,
+    ProjectStateSet,
+    SessionOpened,
+)
+
+CATEGORIES = ("status", "decision", "requirement", "contact", "milestone", "fact", "config")
+NAME_BYTES = 1024
+VALUE_BYTES = 64 * 1024
+
+
+class Entry(Struct, frozen=True):
+    """One piece of trusted state as it stands: set by a person, with the position that set it."""
+
+    category: str
+    key: str | None
+    value: str | None
+    source: str | None
+    actor: str | None
+    recorded_at: str
+    position: int
+
+
+class Project(Struct, frozen=True):
+    row: int
+    id: str
+    user: str | None
+    name: str | None
+    description: str | None
+    aliases: tuple[str | None, ...]
+    state: tuple[Entry, ...]
+    recorded_at: str
+    version: int
+    position: int
+
+
+class Session(Struct, frozen=True):
+    row: int
+    id: str
+    user: str | None
+    name: str | None
+    project: str | None
+    recorded_at: str
+    version: int
+    position: int
+
+
+class AddAlias(Struct, frozen=True):
+    alias: str
+
+
+class SetState(Struct, frozen=True):
+    category: str
+    key: str
+    value: str
+    source: str = ""
+
+
+class InvalidateState(Struct, frozen=True):
+    category: str
+    key: str
+    reason: str = ""
+
+
+Command = AddAlias | SetState | InvalidateState
+
+
+def name_form(name: str) -> str:
+    """Two spellings of a name are one project when they differ in case or in white space only."""
+    return " ".join(name.split()).casefold()
+
+
+def decide(command: Command, project: Project) -> list[Event]:
+    match command:
+        case AddAlias(alias):
+            known = {name_form(each) for each in (project.name, *project.aliases) if each is not None}
+            return [] if name_form(alias) in known else [ProjectAliasAdded(alias)]
+        case SetState(category, key, value, source):
+            check_category(category)
+            entry = project_entry(project, category, key)
+            if entry is not None and (entry.value, entry.source) == (value, source):
+                return []
+            return [ProjectStateSet(category, key, value, entry.position if entry else None, source)]
+        case InvalidateState(category, key, reason):
+            check_category(category)
+            entry = project_entry(project, category, key)
+            return [ProjectStateInvalidated(category, key, reason)] if entry else []
+        case _:
+            assert_never(command)
+
+
+def check_category(category: str) -> None:
+    if category not in CATEGORIES:
+        raise Rejected(f"no category of trusted state is called {category!r:.60}; there are: {', '.join(CATEGORIES)}")
+
+
+def project_entry(project: Project, category: str, key: str) -> Entry | None:
+    found = [each for each in project.state if (each.category, each.key) == (category, key)]
+    return found[0] if found else None
+
+
+def evolve(project: Project | None, event: AnyEvent) -> Project | None:
+    data: ProjectRegistered | ProjectAliasAdded | ProjectStateSet | ProjectStateInvalidated = event.data
+    if project is None:
+        return _registered(event, data) if isinstance(data, ProjectRegistered) else None
+    now = replace(project, version=event.version, position=event.position)
+    match data:
+        case ProjectRegistered():
+            return now
+        case ProjectAliasAdded(alias):
+            return replace(now, aliases=(*now.aliases, alias))
+        case ProjectStateSet():
+            return replace(now, state=(*_without(now, data.category, data.key), _entry(event, data)))
+        case ProjectStateInvalidated(category, key):
+            return replace(now, state=_without(now, category, key))
+        case _:
+            assert_never(data)
+
+
+def _registered(event: AnyEvent, data: ProjectRegistered) -> Project:
+    return Project(
+        row=event.first,
+        id=event.stream,
+        user=event.envelope.user,
+        name=data.name,
+        description=data.description,
+        aliases=(),
+        state=(),
+        recorded_at=event.envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def _entry(event: AnyEvent, data: ProjectStateSet) -> Entry:
+    envelope = event.envelope
+    place = (envelope.actor, envelope.recorded_at, event.position)
+    return Entry(data.category, data.key, data.value, data.source, *place)
+
+
+def _without(project: Project, category: str, key: str | None) -> tuple[Entry, ...]:
+    return tuple(each for each in project.state if (each.category, each.key) != (category, key))
+
+
+def evolve_session(session: Session | None, event: AnyEvent) -> Session | None:
+    data: SessionOpened = event.data
+    if session is not None:
+        return replace(session, version=event.version, position=event.position)
+    envelope = event.envelope
+    place = (envelope.project, envelope.recorded_at, event.version, event.position)
+    return Session(event.first, event.stream, envelope.user, data.name, *place)
+
+
+def admits(project: Project | Session | None, data: Event) -> bool:
+    """Whether an event still makes sense once others before it are out of force."""
+    return project is not None or isinstance(data, ProjectRegistered | SessionOpened)

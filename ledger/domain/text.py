@@ -1,0 +1,263 @@
+"""What the ledger does to text: normal forms, keyed fingerprints, stems, search queries, checks on what is given."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from math import isfinite
+from typing import NoReturn, TypeVar, cast
+
+from ledger.domain.errors import Rejected
+
+_T = TypeVar("_T")
+_Path = tuple["_Path | None", str | int]
+
+MIN_STEM_CHARS = 3
+"""A stem keeps at least this many characters (SEEDS 1b: `red`, `bus`, `sing`, `being` stay unchanged)."""
+
+MAX_SEARCH_TOKENS = 12
+"""A search asks for at most this many words (SEEDS 2b)."""
+
+MAX_JSON_DEPTH = 64
+"""Free JSON nests at most this deep; a scalar has depth 0. The number is ours, well inside every parser's own limit."""
+
+MAX_JSON_VALUES = 1_000_000
+"""Free JSON holds at most this many values. Ours: more could not fit in an event, and lists that share their
+members could otherwise stand for more values than any machine can visit."""
+
+_STOP_WORDS = """
+    a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing down during each else few for from further get gets got had has have having he her here
+    hers him his how i if in into is it its just let me mine more most my of off on once only or other our ours out
+    over own per same shall she should so some such than that the their theirs them then there these they this those
+    though through to too under until up upon us very was we were what when where whether which while who whom whose
+    why will with within would you your yours im ive youre thats theres
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that say nothing about a topic. The list is ours (ATOCore's is not known). Negations (no, not, never,
+don't) are not in it: they turn a statement into its opposite."""
+
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_APOSTROPHE = re.compile(r"(?<=[^\W_])['’](?=[^\W_])|ʼ")
+_MARK = re.compile("[\u0300-\u036f]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHOWN_KEY_CHARS = 40
+_DOUBLED = ("bb", "dd", "gg", "mm", "nn", "pp", "rr", "tt")  # not ff, ll, ss, zz: those mostly end the word itself
+_VOWEL = re.compile(r"[aeiouy]|[^\x00-\x7f]")
+
+
+# --- normal forms and fingerprints ---
+
+
+def _fold(text: str) -> str:
+    # Folding case can take a composed letter apart, so it is composed again; canonically equal texts stay equal.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def normalise(text: str) -> str:
+    """The form under which two texts count as the same: NFC, case folded, trimmed, each run of whitespace one space."""
+    return " ".join((text.lower() if text.isascii() else _fold(text)).split())
+
+
+def fingerprint(secret: bytes, *parts: str | None) -> int:
+    """A keyed 64-bit digest of the parts, signed so that it fits an SQLite INTEGER.
+
+    The first 8 bytes of HMAC-SHA256 over the parts, each behind its length in bytes, so that ("ab", "c") differs from
+    ("a", "bc") and None from "". Total: a lone surrogate is digested too.
+    """
+    joined = b"".join([b"-" if part is None else _netstring(part) for part in parts])
+    return int.from_bytes(hmac.digest(secret, joined, "sha256")[:8], "big", signed=True)
+
+
+def _netstring(part: str) -> bytes:
+    data = part.encode("utf-8", "surrogatepass")
+    return b"%d:%b" % (len(data), data)
+
+
+def keyed_digest(secret: bytes, data: bytes) -> bytes:
+    """The first 16 bytes of HMAC-SHA256: a digest of user text that says nothing to whoever lacks the secret."""
+    return hmac.digest(secret, data, "sha256")[:16]
+
+
+# --- words and stems ---
+
+
+def words(text: str) -> list[str]:
+    """The runs of letters and digits, case folded, in order.
+
+    An apostrophe inside a word is dropped ("don't" is "dont", "user's" is "users"), as are combining accents that have
+    no composed letter; every other mark, and the underscore, separates.
+    """
+    if text.isascii():
+        lowered = text.lower()
+        return _ASCII_WORD.findall(_APOSTROPHE.sub("", lowered) if "'" in lowered else lowered)
+    return _WORD.findall(_MARK.sub("", _APOSTROPHE.sub("", _fold(text))))
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """The word without a plural or third-person s, then without ing or ed (SEEDS 1b, the light stem of matcher v2).
+
+    Unchanged where fewer than three characters or no vowel would remain (red, sing, being, string), and at -ss, -us,
+    -is and -eed, where the ending belongs to the word (class, bus, basis, speed). A consonant that is only doubled
+    before the ending goes too, so that "preferred" meets "prefers".
+    """
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > MIN_STEM_CHARS:
+        word = word[:-1]
+    if word.endswith("ing"):
+        return _uninflected(word, word[:-3])
+    if word.endswith("ed") and not word.endswith("eed"):
+        return _uninflected(word, word[:-2])
+    return word
+
+
+def _uninflected(word: str, rest: str) -> str:
+    if len(rest) < MIN_STEM_CHARS or not _VOWEL.search(rest):
+        return word
+    return rest[:-1] if len(rest) > MIN_STEM_CHARS and rest.endswith(_DOUBLED) else rest
+
+
+def stems(text: str) -> frozenset[str]:
+    """The stems of the text's words, stop words left out."""
+    return frozenset(map(stem, set(words(text)) - STOP_WORDS))
+
+
+# --- full-text search ---
+
+
+def search_tokens(text: str, limit: int = MAX_SEARCH_TOKENS) -> list[str]:
+    """The first ``limit`` different words worth searching for, lower case, in the order of the text.
+
+    Cut where FTS5's unicode61 tokenizer cuts: at apostrophes too ("don't" is "don" and "t"), and with ß kept. Stop
+    words and single ASCII characters are left out, unless there is nothing else (SEEDS 2b). NUL and lone surrogates
+    are in no word.
+    """
+    lowered = _MARK.sub("", unicodedata.normalize("NFC", text).lower())
+    telling = list(islice(_unique(lowered, telling=True), limit))
+    return telling or list(islice(_unique(lowered, telling=False), limit))
+
+
+def _unique(lowered: str, *, telling: bool) -> Iterator[str]:
+    seen: set[str] = set()
+    for found in _WORD.finditer(lowered):
+        word = found.group()
+        if word not in seen and not (telling and _says_little(word)):
+            seen.add(word)
+            yield word
+
+
+def _says_little(word: str) -> bool:
+    return word in STOP_WORDS or (len(word) == 1 and word.isascii())
+
+
+def fts_query(text: str) -> str | None:
+    """An FTS5 MATCH expression for any of the text's search tokens, or None where there is nothing to search for.
+
+    Each token stands in double quotes, so nothing a person typed is taken for query syntax.
+    """
+    return " OR ".join(f'"{token}"' for token in search_tokens(text)) or None
+
+
+# --- checks on what callers give ---
+
+
+def check_text(name: str, text: object, *, max_bytes: int, blank_allowed: bool = False) -> str:
+    """The text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
+
+    Raises Rejected where it is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than
+    ``max_bytes`` bytes of UTF-8 (rule "size").
+    """
+    if not isinstance(text, str):
+        raise Rejected(f"{name} must be text (a str), not {type(text).__name__}")
+    size_bytes = len(text) if text.isascii() else _utf8_size(name, text)
+    if not blank_allowed and not text.strip():
+        raise Rejected(f"{name} is blank; it needs at least one character that is not whitespace")
+    if size_bytes > max_bytes:
+        message = f"{name} takes {size_bytes:,} bytes of UTF-8; at most {max_bytes:,} are allowed"
+        raise Rejected(message, rule="size", limit=max_bytes, requested=size_bytes)
+    return str.__str__(text)
+
+
+def _utf8_size(name: str, text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        code, at = ord(text[error.start]), error.start
+    raise Rejected(
+        f"{name} holds a lone surrogate (U+{code:04X}) at character {at}, which is half of a character and has no "
+        "UTF-8 form; give whole characters"
+    )
+
+
+def check_json(name: str, value: _T, max_depth: int = MAX_JSON_DEPTH) -> _T:
+    """The value as given, once it is sure that it is JSON which every reader reads alike.
+
+    Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. Raises Rejected naming
+    the path for NaN and infinities, larger ints, lone surrogates, keys that are not text, any other type, nesting
+    deeper than ``max_depth`` (rule "depth") and more than a million values (rule "size"). Never recurses.
+    """
+    pending: list[tuple[_Path, int, object]] = [((None, name), 0, value)]
+    count = 1
+    while pending:
+        path, depth, item = pending.pop()
+        if not isinstance(item, dict | list):
+            _check_scalar(path, item)
+            continue
+        count += len(item)
+        if depth >= max_depth:
+            _refuse(path, "nests too deep", f"at most {max_depth} levels", rule="depth", limit=max_depth)
+        if count > MAX_JSON_VALUES:
+            _refuse((None, name), "holds too many values", "at most a million", rule="size", limit=MAX_JSON_VALUES)
+        pending.extend(_members(path, depth + 1, item))
+    return value
+
+
+def _members(path: _Path, depth: int, item: dict[object, object] | list[object]) -> Iterator[tuple[_Path, int, object]]:
+    if isinstance(item, list):
+        for index, member in enumerate(item):
+            yield (path, index), depth, member
+        return
+    for key, member in item.items():
+        if type(key) is not str:
+            _refuse(path, f"has a key of type {type(key).__name__}", "keys are text")
+        if not _whole(key):
+            _refuse(path, "has a key with a lone surrogate", "keys are whole characters")
+        yield (path, key), depth, member
+
+
+def _check_scalar(path: _Path, item: object) -> None:
+    # Exact types, because the encoder takes no subclass of them.
+    kind = type(item)
+    if kind is str:
+        if not _whole(str(item)):
+            _refuse(path, "holds a lone surrogate, half of a character", "text of whole characters")
+    elif kind is int:
+        if not -(2**63) <= cast(int, item) < 2**63:
+            _refuse(path, "is an int beyond 64 bits", "-2**63 to 2**63 - 1; give larger numbers as text")
+    elif kind is float:
+        if not isfinite(cast(float, item)):
+            _refuse(path, f"is {item}", "finite numbers or null")
+    elif item is not None and kind is not bool:
+        _refuse(path, f"is of type {kind.__name__}", "dict, list, str, int, float, bool and None")
+
+
+def _whole(text: str) -> bool:
+    return text.isascii() or not _SURROGATE.search(text)
+
+
+def _refuse(path: _Path, wrong: str, allowed: str, *, rule: str = "validation", limit: int | None = None) -> NoReturn:
+    raise Rejected(f"{_shown(path)} {wrong}; allowed: {allowed}", rule=rule, limit=limit)
+
+
+def _shown(path: _Path) -> str:
+    steps: list[str] = []
+    here: _Path | None = path
+    while here is not None:
+        here, step = here
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:_SHOWN_KEY_CHARS]}")
+    return "".join(reversed(steps))[1:].encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,70 @@
+"""Times as the log stores them: ISO 8601 in UTC, always with microseconds and a ``Z``, so that text order is time order."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+from ledger.domain.errors import Rejected
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
+
+
+def fixed(moment: datetime) -> str:
+    """A moment as fixed-width UTC text (``2026-11-21T09:30:00.000000Z``); one without an offset is taken as UTC."""
+    try:
+        utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (OverflowError, ValueError):
+        raise Rejected(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
+    return utc.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def parse(name: str, value: object) -> datetime:
+    """Any ISO form a person may write, as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if not isinstance(value, str):
+        raise Rejected(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
+    text = _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Rejected(f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def moment(name: str, value: object) -> str:
+    """``parse`` and ``fixed`` in one: the stored form of a time that somebody gave."""
+    return fixed(parse(name, value))
+
+
+def with_offset(name: str, value: object) -> str:
+    """The stored form of a time of the world, which keeps the offset it was given with."""
+    given = parse(name, value)
+    fixed(given)
+    return given.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def until(name: str, value: object) -> str:
+    """The end of a half-open interval; a date alone means through that day, so it ends when the next one begins, in UTC."""
+    if is_date(value):
+        day = parse(name, value)
+        try:
+            return fixed(day + timedelta(days=1))
+        except OverflowError:
+            raise Rejected(f"{name} lies beyond the year 9999") from None
+    return moment(name, value)
+
+
+def is_date(value: object) -> bool:
+    if isinstance(value, str):
+        return _DATE.fullmatch(value.strip()) is not None
+    return isinstance(value, date) and not isinstance(value, datetime)
+
+
+def days_between(start: str, end: str) -> int:
+    """Whole days from one stored time to another; never negative, for a clock may jump back."""
+    return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)

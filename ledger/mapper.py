@@ -1,0 +1,82 @@
+"""Events to bytes and back: msgspec JSON, a closed registry of names, and upcasters for what was written in older schemas.
+
+A type or a schema that this version does not know becomes ``Unknown`` with its bytes untouched. Nothing is ever imported
+because a row says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from eventsourcing.persistence import StoredEvent
+
+from ledger.domain.errors import Rejected, UnknownEvent
+from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unknown
+
+STATE_BYTES = 1024 * 1024  # the most that one event's state may take
+
+# (type, schema) -> the data as the next schema has it, on plain dicts; none yet, for every schema is the first
+UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+encode = msgspec.json.Encoder().encode
+
+
+def to_stored(stream: str, version: int, envelope: Envelope[Any]) -> StoredEvent:
+    """One event as the row that the event store writes; ``Rejected`` above 1 MiB."""
+    state = encode(envelope)
+    if len(state) > STATE_BYTES:
+        raise Rejected(
+            f"an event may take {STATE_BYTES} bytes, and this {type(envelope.data).__name__} takes {len(state)}",
+            rule="size",
+            limit=STATE_BYTES,
+            requested=len(state),
+        )
+    return StoredEvent(stream, version, type(envelope.data).__name__, state)
+
+
+@cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Envelope[Any]]:
+    return msgspec.json.Decoder(Envelope[kind])
+
+
+_raw_decoder = msgspec.json.Decoder(Envelope[msgspec.Raw])
+_DECODERS: dict[str, Callable[[str], Envelope[Any]]] = {name: _decoder(kind).decode for name, kind in TYPES.items()}
+
+
+def decode(
+    position: int, first: int, stream: str, version: int, type_: str, state: str, key: bytes | None = None
+) -> AnyEvent:
+    """The event in one row of the log; ``UnknownEvent`` when its JSON is not an event at all."""
+    try:
+        envelope = _DECODERS[type_](state)
+        if envelope.schema == TYPES[type_].schema:
+            return Recorded(position, first, stream, version, type_, envelope, key)
+    except (KeyError, msgspec.DecodeError):
+        pass
+    return Recorded(position, first, stream, version, type_, _uncommon(position, type_, state), key)
+
+
+def _uncommon(position: int, type_: str, state: str) -> Envelope[Any]:
+    try:
+        envelope: Envelope[Any] = _raw_decoder.decode(state)
+    except (msgspec.DecodeError, RecursionError):
+        raise UnknownEvent(f"the row at position {position} ({type_[:60]}) holds no event that can be read") from None
+    kind = TYPES.get(type_)
+    if kind is None or envelope.schema >= kind.schema:
+        return _with_data(envelope, Unknown(envelope.data))
+    return _with_data(envelope, upcast(kind, envelope.schema, envelope.data))
+
+
+def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:
+    """Data written in an older schema as today's event, one step after the other."""
+    data = msgspec.json.decode(raw)
+    for step in range(schema, kind.schema):
+        data = UPCASTERS[kind.__name__, step](data)
+    return msgspec.convert(data, kind)
+
+
+def _with_data(envelope: Envelope[Any], data: object) -> Envelope[Any]:
+    return msgspec.structs.replace(envelope, data=data)

@@ -1,0 +1,421 @@
+"""The commands on memories: remember, propose, review, revise, supersede, hide and restore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from typing import TypedDict, Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain import memory as domain
+from ledger.domain import times
+from ledger.domain.errors import Rejected
+from ledger.domain.events import MemoryCaptured
+from ledger.domain.ids import KINDS, is_prefix
+from ledger.domain.memory import CONTENT_BYTES, Memory
+from ledger.domain.policy import Policy
+from ledger.domain.text import check_text
+from ledger.policies import twins
+from ledger.writing import Outcome, Who, Work, Writer
+from projections import confidence as timeline
+from projections import control
+from projections.projector import FAMILIES
+
+Time = str | datetime | date
+REASON_BYTES = 16 * 1024
+NAME_BYTES = 1024
+LIST_ITEMS = 2_000
+TAGS = 10  # ATOCore
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+class By(TypedDict, total=False):
+    """What every write takes besides its own arguments.
+
+    ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
+    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``key`` makes the command idempotent for this user,
+    ``occurred_at`` when it happened in the world, ``correlation_id`` the run or import it belongs to.
+    """
+
+    user: str
+    actor: str
+    client: str
+    channel: str
+    agent: str
+    key: str | None
+    occurred_at: Time | None
+    causation_id: str | None
+    correlation_id: str | None
+
+
+CHANNELS = ("user", "tool", "web", "agent", "file")
+
+
+def who(default: Who, by: By) -> Who:
+    """Checks what a caller said about itself, and fills in the ledger's defaults."""
+    if not by:
+        return default
+    unknown = sorted(set(by) - By.__optional_keys__)
+    if unknown:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}")
+    told = {name: getattr(default, name) for name in Who.__struct_fields__} | by
+    for name in ("user", "actor", "client", "agent"):
+        check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
+    if told["channel"] not in CHANNELS:
+        raise Rejected(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
+    for name in ("causation_id", "correlation_id"):
+        if told[name] is not None:
+            check_text(name, told[name], max_bytes=NAME_BYTES)
+    if told["occurred_at"] is not None:
+        told["occurred_at"] = times.with_offset("occurred_at", told["occurred_at"])
+    return Who(**told)
+
+
+class MemoryWrites:
+    """The half of the library door that changes memories."""
+
+    _writer: Writer
+    _default: Who
+
+    # --- new memories --------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        content: str,
+        kind: str = "knowledge",
+        *,
+        project: str | None = None,
+        session_id: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day."""
+        attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
+        return self._capture("remember", attempt, project, session_id, by)
+
+    def propose(
+        self,
+        content: str,
+        kind: str = "knowledge",
+        *,
+        project: str | None = None,
+        session_id: str | None = None,
+        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Captures a candidate, which is believed only after ``promote``."""
+        attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
+        return self._capture("propose", attempt, project, session_id, by)
+
+    def _capture(
+        self, verb: str, attempt: MemoryCaptured, project: str | None, session_id: str | None, by: By
+    ) -> answers.Memory:
+        def body(work: Work) -> str:
+            work.project = work.project_named(project)
+            work.session = work.session_named(session_id)
+            return twins.capture(work, with_sources(work, attempt))
+
+        return self._memory(self._writer.run(verb, who(self._default, by), body, (attempt, project, session_id)))
+
+    # --- review --------------------------------------------------------------------------------------------------
+
+    def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
+        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote)."""
+        _reason("note", note)
+
+        def body(work: Work, memory: Memory) -> None:
+            if content is not None:
+                self._revise(work, memory, content, note)
+            if memory.status == "candidate":
+                twins.refuse_twin(work, memory, "active", "promote", content)
+            _emit(work, memory, domain.Promote(note))
+
+        return self._change("promote", id, body, by, (id, note, content))
+
+    def reject(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Turns a candidate down; the same text does not become a candidate again by extraction."""
+        return self._simple("reject", id, domain.Reject, reason, by)
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    def revise(self, id: str, content: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
+
+        def body(work: Work, memory: Memory) -> None:
+            self._revise(work, memory, content, reason)
+
+        return self._change("revise", id, body, by, (id, content, reason))
+
+    @staticmethod
+    def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
+        check_text("content", content, max_bytes=CONTENT_BYTES)
+        _reason("reason", why)
+        command = domain.Revise(content, why)
+        if content != memory.content and memory.status in ("candidate", "active"):
+            twins.refuse_twin(work, memory, memory.status, "revise", content)
+        _emit(work, memory, command)
+
+    def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
+        """Adds and removes tags (at most 10 a memory, lower-cased)."""
+        command = domain.Retag(tag_list(add), tag_list(remove))
+
+        def body(work: Work, memory: Memory) -> None:
+            if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
+                raise Rejected(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
+            _emit(work, memory, command)
+
+        return self._change("retag", id, body, by, (id, command))
+
+    def set_validity(
+        self,
+        id: str,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        reason: str = "",
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
+        start, end = _validity(valid_from, valid_to)
+        command = domain.SetValidity(start, end, reason)
+        return self._change("set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
+
+    def adjust(self, id: str, confidence: float, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Sets the confidence by hand, with a reason."""
+        command = domain.Adjust(rules.millionths("confidence", confidence), reason)
+        return self._change("adjust", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
+
+    def supersede(
+        self,
+        id: str,
+        content: str,
+        reason: str = "",
+        *,
+        kind: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Another fact takes this one's place, in one append; the successor comes back.
+
+        When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
+        the successor and nothing is inserted.
+        """
+        check_text("content", content, max_bytes=CONTENT_BYTES)
+        _reason("reason", reason)
+        start, end = _validity(valid_from, valid_to)
+        given = (id, content, reason, kind, confidence, entities, tags, source, start, end)
+
+        def body(work: Work) -> str:
+            old: Memory = work.load(id, "m")
+            work.project = old.project
+            attempt = MemoryCaptured(
+                content=content,
+                kind=_kind(old.kind if kind is None else kind),
+                status="active",
+                confidence=rules.millionths("confidence", confidence),
+                entities=old.entities if entities is None else text_list("entities", entities),
+                tags=old.tags if tags is None else tag_list(tags),
+                sources=source_list(source),
+                valid_from=start or work.recorded_at,
+                valid_to=end,
+                supersedes=old.id,
+            )
+            attempt = with_sources(work, attempt)
+            if old.status != "active":
+                raise domain.refusal(domain.Supersede(None, ""), old)
+            return _succeed(work, old, attempt, reason)
+
+        return self._memory(self._writer.run("supersede", who(self._default, by), body, given))
+
+    def invalidate(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """The memory was wrong."""
+        return self._simple("invalidate", id, domain.Invalidate, reason, by)
+
+    def retract(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Takes the memory out of use without a judgement; ``restore`` brings it back."""
+        return self._simple("retract", id, domain.Retract, reason, by)
+
+    def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Back to the status before it was superseded, invalidated, rejected or retracted."""
+
+        def body(work: Work, memory: Memory) -> None:
+            _reason("reason", reason)
+            if memory.status in domain.HIDDEN:
+                twins.refuse_twin(work, memory, memory.before or "active", "restore")
+            _emit(work, memory, domain.Restore(reason))
+
+        return self._change("restore", id, body, by, (id, reason))
+
+    def quarantine(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
+        return self._simple("quarantine", id, domain.Quarantine, reason, by)
+
+    def release(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        return self._simple("release", id, domain.Release, reason, by)
+
+    def _reinforce_memory(
+        self, id: str, delta: float | None = None, *, source: str | None = None, by: By
+    ) -> answers.Memory:
+        amount = None if delta is None else rules.millionths("delta", delta)
+
+        def body(work: Work, memory: Memory) -> None:
+            interaction = work.load(source, "i") if source is not None else None
+            if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
+                return
+            policy = self._policy(work.who.user)
+            echo = interaction is not None and memory.id in interaction.memories_used
+            gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
+            name = interaction.id if interaction is not None else None
+            _emit(work, memory, domain.Reinforce(delta=gain, interaction=name, echo=echo))
+
+        return self._change("reinforce", id, body, by, (id, amount, source))
+
+    # --- the common road -----------------------------------------------------------------------------------------
+
+    def _simple(self, verb: str, id: str, command: Callable[[str], domain.Command], why: str, by: By) -> answers.Memory:
+        _reason("reason", why)
+        return self._change(verb, id, lambda work, memory: _emit(work, memory, command(why)), by, (id, why))
+
+    def _change(
+        self, verb: str, id: str, body: Callable[[Work, Memory], None], by: By, arguments: object
+    ) -> answers.Memory:
+        def on_memory(work: Work) -> str:
+            memory: Memory = work.load(id, "m")
+            work.project = memory.project
+            body(work, memory)
+            return memory.id
+
+        return self._memory(self._writer.run(verb, who(self._default, by), on_memory, arguments))
+
+    def _memory(self, outcome: Outcome) -> answers.Memory:
+        state: Memory = outcome.state
+        names = self._writer.labels(state.project) if state.project is not None else {}
+        return answers.memory(state, names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+    def _policy(self, user: str) -> Policy:
+        """The policy in force, read under the lock."""
+        self._writer.rows.flush()
+        return control.policy(self._writer.connection(), user)
+
+
+def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
+    for event in domain.decide(command, memory):
+        work.emit(memory.id, event, first=memory.row)
+
+
+def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str) -> str:
+    known = twins.twin(work, attempt, "active")
+    if known is not None and known.row == old.row:
+        return old.id
+    successor = twins.capture(work, attempt)
+    _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    return successor
+
+
+def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
+    if not attempt.sources:
+        return attempt
+    return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
+
+
+def own(work: Work, source: str) -> str:
+    """The full id of a subject of this user."""
+    if source[0] not in FAMILIES:  # observations, documents and chunks are not kept by this version
+        return source
+    if work.find(source, source[0]) is None and work.known_elsewhere(source):
+        raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
+    return str(work.load(source, source[0]).id)
+
+
+# --- what strangers hand us ------------------------------------------------------------------------------------------
+
+
+def _attempt(
+    content: str,
+    kind: str,
+    status: str,
+    confidence: float,
+    entities: Iterable[str],
+    tags: Iterable[str],
+    source: str | Iterable[str],
+    valid_from: Time | None,
+    valid_to: Time | None,
+) -> MemoryCaptured:
+    start, end = _validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
+    return MemoryCaptured(
+        content=check_text("content", content, max_bytes=CONTENT_BYTES),
+        kind=_kind(kind),
+        status=status,
+        confidence=rules.ONE if confidence == 1.0 and confidence is not True else rules.millionths("confidence", confidence),
+        entities=text_list("entities", entities) if entities else (),
+        tags=tag_list(tags) if tags else (),
+        sources=source_list(source) if source else (),
+        valid_from=start,
+        valid_to=end,
+    )
+
+
+def _kind(kind: str) -> str:
+    if kind in domain.KINDS:
+        return kind
+    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
+        raise Rejected(
+            f"a kind is a word of lower-case letters, digits, _ and -, up to 64, and {kind!r:.40} is not; "
+            f"known: {', '.join(domain.KINDS)}"
+        )
+    return kind
+
+
+def _reason(name: str, text: str) -> str:
+    return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
+
+
+def _validity(valid_from: Time | None, valid_to: Time | None) -> tuple[str | None, str | None]:
+    start = times.moment("valid_from", valid_from) if valid_from is not None else None
+    end = times.until("valid_to", valid_to) if valid_to is not None else None
+    if start is not None and end is not None and end <= start:
+        raise Rejected(f"a memory's validity must end after it begins: {start} to {end} is empty")
+    return start, end
+
+
+def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
+    """Strings without repeats, in the order given."""
+    if isinstance(given, str):
+        given = (given,)
+    found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
+    if len(found) > items:
+        raise Rejected(f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found))
+    return found
+
+
+def tag_list(given: Iterable[str]) -> tuple[str, ...]:
+    lowered = [each.strip().lower() if isinstance(each, str) else each for each in ((given,) if isinstance(given, str) else given)]
+    return text_list("tags", lowered, items=TAGS)
+
+
+def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
+    found = text_list("sources", given)
+    for each in found:
+        if each[:1] not in KINDS or not is_prefix(each, each[0]):
+            raise Rejected(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
+    return found

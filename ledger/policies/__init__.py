@@ -1,0 +1,1 @@
+"""Whenever something was recorded, ask for what follows from it: reinforcement, extraction, expiry."""

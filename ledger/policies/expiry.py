@@ -1,0 +1,48 @@
+"""Active memories that nobody ever referred to fade; what has faded below 0.30 is superseded, once, with its reason."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from ledger.domain import confidence as rules
+from ledger.domain import memory as memory_domain
+from ledger.domain.memory import Memory
+from ledger.domain.times import fixed
+from ledger.writing import Work
+from projections import memories
+
+ACTOR = "confidence-decay"
+RULE = "decay/1"
+PAGE = 500
+
+
+def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
+    """The memories of every user whose effective confidence at ``as_of`` is below 0.30."""
+    last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
+    after = 0
+    while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
+        yield from (memory for memory in page if effective(memory, as_of) < rules.EXPIRY_CONFIDENCE)
+        after = page[-1].row
+
+
+def effective(memory: Memory, as_of: str) -> int:
+    return rules.effective(
+        memory.confidence,
+        active=memory.status == "active",
+        reference_count=memory.reference_count,
+        active_at=memory.active_at,
+        as_of=as_of,
+    )
+
+
+def record(work: Work, seen: Memory, as_of: str) -> str:
+    """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
+    memory: Memory | None = work.at_row(seen.row, "m")
+    if memory is not None and memory.status == "active" and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE:
+        reason = f"effective confidence {rules.shown(effective(memory, as_of)):.2f} at {as_of[:10]}, below 0.30"
+        for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
+            work.project = memory.project
+            work.emit(memory.id, event, first=memory.row)
+    return seen.id

@@ -1,0 +1,75 @@
+"""Whenever an interaction has a response, the values that the rules find in it become candidates for review."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ledger.domain import interaction as interactions_domain
+from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
+from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.interaction import Interaction
+from ledger.domain.matching import DEFAULT_MATCHER, Response, match
+from ledger.domain.memory import Memory
+from ledger.domain.text import normalise
+from ledger.policies.twins import absorb, twin
+from ledger.writing import Work
+
+ACTOR = "policy:extraction"
+
+
+def search(fields: Mapping[str, str | None]) -> Extraction:
+    """What the rules find in the texts of an interaction; reads nothing else."""
+    return extract_all({name: text for name, text in fields.items() if text})
+
+
+def record(work: Work, subject: Interaction, found: Extraction) -> tuple[list[str], list[Dropped]]:
+    """Under the lock: what is new becomes a candidate, and everything else is listed with its reason."""
+    kept: list[str] = []
+    dropped = [Dropped(each.rule, each.field, each.start, each.end, each.reason) for each in found.dropped]
+    injected = [memory for each in subject.memories_used if (memory := _injected(work, each)) is not None]
+    said: set[tuple[str, str]] = set()
+    for each in found.kept:
+        attempt = _attempt(each, subject)
+        value = (each.kind, normalise(each.content))
+        reason, known = ("repeated", None) if value in said else _known(work, attempt, injected)
+        said.add(value)
+        if reason is None:
+            kept.append(work.new_id("m"))
+            work.emit(kept[-1], attempt)
+        else:
+            if reason == "duplicate" and known is not None:
+                absorb(work, known, attempt)
+            dropped.append(Dropped(each.rule, each.field, each.start, each.end, reason, known.id if known else None))
+    data = CandidatesExtracted(EXTRACTOR, tuple(kept), tuple(dropped))
+    for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), subject):
+        work.emit(subject.id, event, first=subject.row)
+    return kept, dropped
+
+
+def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:
+    origin = Origin(found.rule, EXTRACTOR, found.field, found.start, found.end)
+    return MemoryCaptured(
+        content=found.content,
+        kind=found.kind,
+        status="candidate",
+        confidence=found.confidence,
+        sources=(subject.id,),
+        origin=origin,
+    )
+
+
+def _known(work: Work, attempt: MemoryCaptured, injected: Sequence[Memory]) -> tuple[str | None, Memory | None]:
+    """Why a value is nothing new, and the memory that has it: an echo is no evidence, a rejected one stays rejected."""
+    content = attempt.content or ""
+    for memory in injected:
+        if memory.content and match(DEFAULT_MATCHER, Response(content), memory.content) is not None:
+            return "echo", memory
+    for reason, status in (("known", "active"), ("rejected", "invalid"), ("retracted", "retracted"), ("duplicate", "candidate")):
+        if (memory := twin(work, attempt, status)) is not None:
+            return reason, memory
+    return None, None
+
+
+def _injected(work: Work, given: str) -> Memory | None:
+    state: Memory | None = work.find(given, "m")
+    return state

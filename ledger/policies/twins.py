@@ -1,0 +1,57 @@
+"""The duplicate rule: the same user, kind, normalised content and project within one status is one memory."""
+
+from __future__ import annotations
+
+from ledger.domain import memory as memory_domain
+from ledger.domain.errors import Rejected
+from ledger.domain.events import MemoryCaptured
+from ledger.domain.memory import Memory
+from ledger.domain.text import normalise
+from ledger.writing import Work
+from projections import duplicates
+
+
+def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
+    """The oldest memory in a status that says what this attempt says, in the project the command is about."""
+    return _same(work, attempt.kind, work.project, attempt.content, status, besides=0)
+
+
+def _same(work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: int) -> Memory | None:
+    number = duplicates.content_fingerprint(work.secret, work.who.user, kind, project, content)
+    if number is None or content is None:
+        return None
+    for row in duplicates.same(work.rows, number, status):
+        memory: Memory | None = work.at_row(row, "m") if row != besides else None
+        if memory is not None and normalise(memory.content or "") == normalise(content):
+            return memory
+    return None
+
+
+def capture(work: Work, attempt: MemoryCaptured) -> str:
+    """Emits a new memory, or absorbs the attempt into the one that is there; its id either way."""
+    known = twin(work, attempt, attempt.status)
+    if known is not None:
+        absorb(work, known, attempt)
+        work.absorbed = True
+        return known.id
+    stream = work.new_id("m")
+    work.emit(stream, attempt)
+    return stream
+
+
+def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
+    """Records the full attempt on the memory, once per actor, session and sources."""
+    number = duplicates.attempt_digest(work.secret, work.who.actor, work.session, attempt.sources)
+    if not duplicates.attempted(work.rows, known.row, number):
+        work.emit(known.id, memory_domain.absorbed(attempt), first=known.row)
+
+
+def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
+    """``Rejected`` when the change would make a second memory of one status say the same."""
+    said = memory.content if content is None else content
+    other = _same(work, memory.kind, memory.project, said, status, besides=memory.row)
+    if other is not None:
+        raise Rejected(
+            f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",
+            rule="duplicate",
+        )

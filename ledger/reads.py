@@ -1,0 +1,561 @@
+"""The reads of the library door: each is one consistent snapshot, and none of them writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain import ids
+from ledger.domain import memory as memory_domain
+from ledger.domain import times
+from ledger.domain.errors import Rejected, UnknownEvent
+from ledger.domain.events import AnyEvent, Blob, CommandRedone, CommandUndone, LedgerCreated, Unknown
+from ledger.domain.interaction import Interaction
+from ledger.domain.memory import Memory
+from ledger.domain.project import Project, check_category
+from ledger.domain.text import check_text
+from ledger.event_store import EventStore
+from ledger.memory_writes import Time
+from ledger.writing import Who, Writer, check_tables, find_row, first_position, read_event, read_stream
+from projections import audit, confidence, control, digests, interactions, memories, projects, search
+from projections.projector import FAMILIES
+
+LIST_LIMIT, LIST_CAP = 50, 500
+MEMORY_CAP = 1_000_000
+
+
+class Reads:
+    """Everything that asks. ``user`` is always the ledger's own unless another is named."""
+
+    _store: EventStore
+    _writer: Writer
+    _default: Who
+    _created: LedgerCreated
+
+    @contextmanager
+    def _read(self, *needs: str) -> Iterator[Any]:
+        """A snapshot, after a look at the tables: what is parked answers nothing."""
+        self._writer.settle()
+        with self._store.snapshot() as connection:
+            _, parked = check_tables(connection, self._writer.secret)
+            for name in needs:
+                if name in parked:
+                    raise Rejected(f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again")
+            yield connection
+
+    def _user(self, user: str | None) -> str:
+        return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)
+
+    @staticmethod
+    def _load(connection: Any, given: str, kind: str, user: str) -> Any:
+        """The state of one subject of this user, by id or unambiguous prefix."""
+        row = find_row(connection, given, kind, user)
+        if row is None:
+            return None
+        family = FAMILIES[kind]
+        found = connection.execute(f"SELECT * FROM {family.live.name} WHERE row = ?", (row,)).fetchone()
+        return family.from_row(found)
+
+    @staticmethod
+    def _stream(connection: Any, stream: str) -> list[AnyEvent]:
+        return read_stream(connection, stream, 2**62)
+
+    # --- interactions --------------------------------------------------------------------------------------------
+
+    def interaction(self, id: str, *, user: str | None = None) -> answers.Interaction | None:
+        """One interaction with its texts, or None."""
+        return self._interaction(id, self._user(user))
+
+    def _interaction(self, id: str, user: str, *, replayed: bool = False) -> Any:
+        with self._read("interactions", "projects") as connection:
+            state = self._load(connection, id, "i", user)
+            found = self._interactions(connection, [state]) if state is not None else []
+        return msgspec.structs.replace(found[0], replayed=replayed) if found else None
+
+    def interactions(
+        self,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        client: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> list[answers.Interaction]:
+        """Newest first; an empty string is no filter; ``since`` is inclusive, ``until`` is not; at most 500."""
+        owner = self._user(user)
+        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+        with self._read("interactions", "projects") as connection:
+            scope = {"project": _named(connection, owner, "p", project), "session": _named(connection, owner, "s", session_id)}
+            count = _limit(limit)
+            if count == 0 or _nowhere in scope.values():
+                return []
+            found = interactions.listing(connection, user=owner, client=client or None, limit=count, **scope, **bounds)
+            return self._interactions(connection, found)
+
+    def _interactions(self, connection: Any, states: Sequence[Interaction]) -> list[answers.Interaction]:
+        names = projects.names(connection, (each for state in states for each in (state.project, state.session)))
+        return [self._with_texts(connection, state, names) for state in states]
+
+    def _with_texts(self, connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
+        captured = self._data(connection, state.prompt_at)
+        answer = self._answer_texts(connection, state)
+        return answers.Interaction(
+            id=state.id,
+            prompt=self._text(connection, captured.prompt),
+            response=answer["response"],
+            response_summary=answer["response_summary"],
+            user=state.user,
+            agent=state.agent,
+            project=names.get(state.project, state.project) if state.project else None,
+            client=state.client,
+            session_id=names.get(state.session, state.session) if state.session else None,
+            memories_used=state.memories_used,
+            chunks_used=state.chunks_used,
+            context_pack=msgspec.json.decode(captured.context_pack),
+            occurred_at=state.occurred_at or state.recorded_at,
+            recorded_at=state.recorded_at,
+            reinforcement=state.reinforcement,
+            extraction=state.extraction,
+            position=state.position,
+        )
+
+    def _answer_texts(self, connection: Any, state: Interaction) -> dict[str, str | None]:
+        """Response and summary of an interaction; blank until there are any."""
+        data = self._data(connection, state.response_at) if state.response_at is not None else None
+        names = ("response", "response_summary")
+        return {name: self._text(connection, getattr(data, name)) if data is not None else "" for name in names}
+
+    @staticmethod
+    def _data(connection: Any, position: int) -> Any:
+        event = read_event(connection, position)
+        if event is None or isinstance(event.data, Unknown):
+            raise UnknownEvent(f"the event at position {position} is of a newer version than this product")
+        return event.data
+
+    def _text(self, connection: Any, body: str | Blob | None) -> str | None:
+        if not isinstance(body, Blob):
+            return body
+        row = connection.execute("SELECT data FROM blobs WHERE id = ?", (body.blob,)).fetchone()
+        if row is None or row[0] is None:
+            return None
+        if hashlib.sha256(row[0]).hexdigest() != body.digest:
+            raise UnknownEvent(f"the text {body.blob} does not have the digest that the log names")
+        return str(row[0][16:], "utf-8")
+
+    # --- memories ------------------------------------------------------------------------------------------------
+
+    def memory(self, id: str, *, user: str | None = None) -> answers.Memory | None:
+        """One memory, whatever its status, or None."""
+        with self._read("memories", "projects") as connection:
+            state = self._load(connection, id, "m", self._user(user))
+            return self._memories(connection, [state])[0] if state is not None else None
+
+    def memories(
+        self,
+        *,
+        user: str | None = None,
+        status: str | Iterable[str] = "active",
+        kind: str | Iterable[str] = (),
+        project: str | None = None,
+        tag: str | None = None,
+        min_confidence: float = 0.0,
+        limit: int | None = None,
+    ) -> list[answers.Memory]:
+        """Memories of one user, newest first; ``status="all"`` for every status, ``project=""`` for global ones only."""
+        owner, least = self._user(user), rules.millionths("min_confidence", min_confidence)
+        statuses = _statuses(status)
+        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+        with self._read("memories", "projects") as connection:
+            scope: list[str | None] | None = None
+            if project is not None:
+                named = _named(connection, owner, "p", project)
+                if named is _nowhere:
+                    return []
+                scope = [named]
+            found = memories.listing(
+                connection, user=owner, statuses=statuses, kinds=kinds, projects=scope, tag=tag, limit=_limit(limit, MEMORY_CAP)
+            )
+            return self._memories(connection, [state for state in found if state.confidence >= least])
+
+    @staticmethod
+    def _memories(connection: Any, states: Sequence[Memory]) -> list[answers.Memory]:
+        names = projects.names(connection, {state.project for state in states})
+        return [answers.memory(state, names) for state in states]
+
+    def review(self, *, user: str | None = None, project: str | None = None, limit: int = LIST_CAP) -> list[answers.Candidate]:
+        """The candidates that wait for a decision, oldest first, with where they come from."""
+        owner = self._user(user)
+        with self._read("memories", "projects", "interactions", "duplicates") as connection:
+            scope = None if project is None else [_named(connection, owner, "p", project)]
+            if scope == [_nowhere]:
+                return []
+            found = memories.listing(connection, user=owner, statuses=("candidate",), projects=scope, limit=_limit(limit, MEMORY_CAP))
+            return [self._candidate(connection, state) for state in reversed(found)]
+
+    def _candidate(self, connection: Any, state: Memory) -> answers.Candidate:
+        origin = state.origin
+        source = next((each for each in state.sources if each.startswith("i_")), None)
+        provenance = None
+        if origin is not None:
+            subject = self._load(connection, source, "i", state.user or "") if source is not None else None
+            text = self._answer_texts(connection, subject).get(origin.field) if subject is not None else None
+            quote = text[origin.start : origin.end] if text else None
+            provenance = answers.Provenance(interaction=source, quote=quote, **msgspec.structs.asdict(origin))
+        return answers.Candidate(
+            memory=self._memories(connection, [state])[0], provenance=provenance, same_as_active=self._active_twin(connection, state)
+        )
+
+    def _active_twin(self, connection: Any, state: Memory) -> str | None:
+        from projections.duplicates import content_fingerprint
+
+        number = content_fingerprint(self._writer.secret, state.user, state.kind, state.project, state.content)
+        sql = (
+            "SELECT m.id FROM duplicates d JOIN memories m ON m.row = d.memory"
+            " WHERE d.fingerprint = ? AND d.status = 'active' LIMIT 1"
+        )
+        row = connection.execute(sql, (number,)).fetchone()
+        return row[0] if row else None
+
+    def recall(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        kinds: Iterable[str] = (),
+        k: int = 20,
+        budget: int | None = None,
+    ) -> answers.Pack:
+        """The active memories that share words with the query, best first (BM25), at most ``k``, within ``budget`` characters.
+
+        With a project: its memories and the global ones; without: all of the user's. What no longer fits is in ``cut``.
+        """
+        check_text("query", query, max_bytes=1024 * 1024, blank_allowed=True)
+        owner, count = self._user(user), _limit(k, LIST_CAP)
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
+            raise Rejected(f"budget is a number of characters from 0, and {budget!r:.40} is not")
+        with self._read("memories", "search", "projects") as connection:
+            scope = None if project is None else [None, _named(connection, owner, "p", project)]
+            named = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
+            found = search.matching(connection, query, user=owner, projects=scope, kinds=named, limit=count) if count else []
+            valid = [(state, score) for state, score in found if _holds(state, self._writer.now())]
+            shown = self._memories(connection, [state for state, _ in valid])
+            searched = memories.counts(connection, owner).get("active", 0)
+        hits = [answers.Hit(rank=rank, score=score, memory=each) for rank, (each, (_, score)) in enumerate(zip(shown, valid, strict=True), 1)]
+        return _packed(hits, budget, searched)
+
+    # --- why and history -----------------------------------------------------------------------------------------
+
+    def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
+        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
+        owner = self._user(user)
+        with self._read("memories", "confidence", "interactions", "projects", "audit") as connection:
+            stream = self._owned_stream(connection, id, "m", owner)
+            if stream is None:
+                return None
+            state = self._load(connection, stream, "m", owner)
+            steps = self._steps(connection, stream)
+            cited = self._cited(connection, stream, steps)
+            found = [each for source in cited if (each := self._load(connection, source, "i", owner)) is not None]
+            return answers.Why(
+                memory=self._memories(connection, [state])[0] if state is not None else None,
+                id=stream,
+                confidence=rules.shown(state.confidence) if state is not None else 0.0,
+                steps=tuple(steps),
+                sources=tuple(self._interactions(connection, found)),
+                supersedes=self._chain(connection, state, "supersedes", owner),
+                superseded_by=self._chain(connection, state, "superseded_by", owner),
+            )
+
+    def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
+        """Every event of a subject in order (a memory, an interaction, a project or a session), in force or not."""
+        owner = self._user(user)
+        kind = ids.kind_of(id) if isinstance(id, str) else ""
+        if kind not in FAMILIES:
+            return None
+        with self._read("memories", "confidence", "interactions", "projects") as connection:
+            stream = self._owned_stream(connection, id, kind, owner)
+            return self._steps(connection, stream) if stream is not None else None
+
+    def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
+        """The stream of a subject of this user, also of one that was undone and has no row any more."""
+        state = self._load(connection, id, kind, owner)
+        if state is not None:
+            return str(state.id)
+        first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
+        event = read_event(connection, first) if first is not None else None
+        return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
+
+    def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
+        events = {event.position: event for event in self._stream(connection, stream)}
+        first = min(events)
+        points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
+        out = control.out_of_force(connection, first, max(events))
+        for position in points:
+            if position not in events and (event := read_event(connection, position)) is not None:
+                events[position] = event
+        steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
+        for position in sorted(events):
+            event, point = events[position], points.get(position)
+            in_force = position not in out
+            if in_force and event.stream == stream and not isinstance(event.data, Unknown):
+                state = evolve(state, event)
+            status = state.status if isinstance(state, Memory) else None
+            delta = point.delta if point is not None else 0
+            confidence_then += delta
+            steps.append(self._step(event, delta, confidence_then, status, in_force))
+        return steps
+
+    def _step(self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool) -> answers.Step:
+        return answers.Step(
+            position=event.position,
+            type=event.type,
+            recorded_at=event.envelope.recorded_at,
+            actor=event.envelope.actor,
+            command=event.envelope.command,
+            delta=rules.shown(delta),
+            confidence=rules.shown(confidence_then),
+            status=status,
+            in_force=in_force,
+            because=_because(event),
+            data=self._shown(event),
+        )
+
+    def _shown(self, event: AnyEvent) -> Any:
+        """What an event recorded, without the ledger's secret."""
+        if isinstance(event.data, Unknown):
+            return {"unknown": event.type, "schema": event.envelope.schema}
+        data = msgspec.json.decode(msgspec.json.encode(event.data))
+        return {name: value for name, value in data.items() if name != "secret"}
+
+    @staticmethod
+    def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+        """The interactions that a memory came from or was reinforced by."""
+        found: dict[str, None] = {}
+        for step in steps:
+            if step.in_force:
+                cited = (*step.data.get("sources", ()), step.data.get("interaction"))
+                found |= {each: None for each in cited if each is not None and each.startswith("i_")}
+        return list(found)
+
+    def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+        """The memories before or after this one in its supersession chain, the nearest first."""
+        found: list[Memory] = []
+        seen = {state.id} if state is not None else set()
+        while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
+            state = self._load(connection, next_id, "m", owner)
+            if state is not None:
+                seen.add(state.id)
+                found.append(state)
+        return tuple(self._memories(connection, found))
+
+    def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
+        """The confidence timeline of a memory, oldest first; empty when there is no such memory."""
+        with self._read("memories", "confidence") as connection:
+            stream = self._owned_stream(connection, id, "m", self._user(user))
+            if stream is None:
+                return []
+            first = first_position(connection, stream) or 0
+            return [_point(point) for point in confidence.timeline(connection, first)]
+
+    # --- audit ---------------------------------------------------------------------------------------------------
+
+    def audit(
+        self,
+        *,
+        subject: str | None = None,
+        user: str | None = None,
+        actor: str | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        type: str | None = None,
+        command: str | None = None,
+        command_id: str | None = None,
+        correlation_id: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        before: int | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> list[answers.AuditEntry]:
+        """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
+        owner = self._user(user)
+        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+        with self._read("audit", "projects", "memories", "interactions") as connection:
+            scope = {"project": _named(connection, owner, "p", project), "session": _named(connection, owner, "s", session_id)}
+            stream = self._owned_stream(connection, subject, subject[0], owner) if subject and subject[0] in FAMILIES else subject
+            if _nowhere in scope.values() or (subject and stream is None):
+                return []
+            exact = {"actor": actor, "type": type, "command": command, "command_id": command_id, "correlation_id": correlation_id}
+            entries = audit.trail(
+                connection, user=owner, subject=stream or None, before=before, limit=_limit(limit), **exact, **scope, **bounds
+            )
+            names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+            return [self._entry(connection, entry, names) for entry in entries]
+
+    def _entry(self, connection: Any, entry: audit.Entry, names: dict[str, str]) -> answers.AuditEntry:
+        fields = msgspec.structs.asdict(entry)
+        fields["project"] = names.get(entry.project, entry.project) if entry.project else None
+        session = fields.pop("session")
+        event = read_event(connection, entry.position)
+        out = control.out_of_force(connection, entry.position, entry.position)
+        data = self._shown(event) if event is not None else None
+        return answers.AuditEntry(session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields)
+
+    def refusals(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[answers.Refusal]:
+        """What rules refused, newest first: labels and numbers, never a text."""
+        with self._read("refusals") as connection:
+            found = control.refusals(connection, self._user(user), _limit(limit))
+        return [answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__}) for each in found]
+
+    # --- projects ------------------------------------------------------------------------------------------------
+
+    def projects(self, *, user: str | None = None) -> list[answers.Project]:
+        with self._read("projects") as connection:
+            return [_project(state) for state in projects.listing(connection, self._user(user))]
+
+    def project(self, name: str, *, user: str | None = None) -> answers.Project | None:
+        """A project by name, alias or id, with its trusted state."""
+        with self._read("projects") as connection:
+            state = self._project_state(connection, self._user(user), name)
+            return _project(state) if state is not None else None
+
+    def _project_state(self, connection: Any, owner: str, name: str) -> Project | None:
+        id = _named(connection, owner, "p", name)
+        state: Project | None = self._load(connection, id, "p", owner) if id not in (None, _nowhere) else None
+        return state
+
+    def state(
+        self, project: str, category: str | None = None, key: str | None = None, *, history: bool = False, user: str | None = None
+    ) -> list[answers.StateEntry]:
+        """The trusted state of a project; with ``history`` every value it had, oldest first."""
+        if category is not None:
+            check_category(category)
+        with self._read("projects") as connection:
+            state = self._project_state(connection, self._user(user), project)
+            rows = projects.state_history(connection, state.row, category, key) if state is not None else []
+        names = answers.StateEntry.__struct_fields__
+        entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
+        return entries if history else [entry for entry in entries if entry.to_position is None]
+
+    def policy(self, *, user: str | None = None) -> dict[str, Any]:
+        """The parameters of the policy in force for a user; gains as decimals."""
+        with self._read("force") as connection:
+            told = msgspec.structs.asdict(control.policy(connection, self._user(user)))
+        return told | {name: rules.shown(told[name]) for name in ("gain", "echo_gain")}
+
+    # --- the ledger itself ---------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """The position of the last event."""
+        self._writer.settle()
+        return self._store.head()[0]
+
+    def digest(self) -> str:
+        """A hash (SHA-256, hex) over all rows of all projections, equal after any rebuild; the text index is outside it."""
+        with self._read() as connection:
+            return digests.digest(connection, self._writer.secret)
+
+
+_nowhere = "nowhere"  # a name that stands for nothing
+
+
+def _named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
+    """The id that a filter's project or session name stands for; "" and None are no filter."""
+    if name is None or not name.strip():
+        return None
+    found = projects.find(connection, owner, kind, name)
+    if found is None and find_row(connection, name, kind, owner) is not None:
+        row = find_row(connection, name, kind, owner)
+        return str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
+    return found[0] if found is not None else _nowhere
+
+
+def _limit(limit: int | None, cap: int = LIST_CAP) -> int:
+    if limit is None:
+        return cap
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise Rejected(f"limit is a whole number, and {limit!r:.40} is not")
+    return max(0, min(limit, cap))
+
+
+def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
+    wanted = (status,) if isinstance(status, str) else tuple(status)
+    if wanted == ("all",):
+        return ()
+    for each in wanted:
+        if each not in memory_domain.STATUSES:
+            raise Rejected(f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all")
+    return wanted
+
+
+def _holds(state: Memory, now: str) -> bool:
+    return state.valid_from <= now and (state.valid_to is None or now < state.valid_to)
+
+
+def _packed(hits: Sequence[answers.Hit], budget: int | None, searched: int) -> answers.Pack:
+    """The longest prefix of the hits whose texts fit the budget."""
+    used, fits = 0, 0
+    for hit in hits:
+        size = len(hit.memory.content or "")
+        if budget is not None and used + size > budget:
+            break
+        used, fits = used + size, fits + 1
+    return answers.Pack(items=tuple(hits[:fits]), cut=tuple(hits[fits:]), searched=searched, budget=budget, used=used)
+
+
+def _because(event: AnyEvent) -> str:
+    """The reason that an event carries, in words of whoever gave it."""
+    data = event.data
+    if isinstance(data, CommandUndone | CommandRedone):
+        return data.reason or ("undone" if isinstance(data, CommandUndone) else "redone")
+    return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
+
+
+def _point(point: confidence.Step) -> answers.ConfidencePoint:
+    return answers.ConfidencePoint(
+        position=point.position,
+        recorded_at=point.recorded_at,
+        type=point.type,
+        delta=rules.shown(point.delta),
+        confidence=rules.shown(point.confidence),
+        interaction=point.interaction,
+        matcher=point.matcher,
+        echo=point.echo,
+        in_force=point.undone_at is None,
+    )
+
+
+def _project(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
+    entries = tuple(
+        answers.StateEntry(
+            category=entry.category,
+            key=entry.key,
+            value=entry.value,
+            source=entry.source,
+            actor=entry.actor,
+            recorded_at=entry.recorded_at,
+            from_position=entry.position,
+        )
+        for entry in state.state
+    )
+    return answers.Project(
+        id=state.id,
+        name=state.name,
+        description=state.description,
+        aliases=state.aliases,
+        user=state.user,
+        state=entries,
+        position=state.position,
+        recorded_at=state.recorded_at,
+        replayed=replayed,
+        absorbed=absorbed,
+    )

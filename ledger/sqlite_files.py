@@ -1,0 +1,468 @@
+"""The SQLite file of a ledger: where it may lie, how it is made, opened, locked, checkpointed and closed.
+
+The file is opened by SQLite alone, for closing any other descriptor of it would drop SQLite's locks. Every checkpoint
+and every close of a connection holds ``<path>.lock``, a file of its own: the last close checkpoints by itself, and two
+checkpoints at the same time can lose a commit in SQLite before 3.51.3.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sqlite3
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, StorageError
+
+StrPath = str | os.PathLike[str]
+
+APPLICATION_ID = 0x4C656467  # "Ledg"
+FORMAT = 1
+CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
+CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
+
+SCHEMA = f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY, stream TEXT NOT NULL, version INTEGER NOT NULL, type TEXT NOT NULL,
+    state TEXT NOT NULL, digest BLOB NOT NULL, head BLOB NOT NULL, key BLOB, erased_by INTEGER,
+    UNIQUE (stream, version)
+);
+CREATE TABLE blobs (id TEXT NOT NULL PRIMARY KEY, data BLOB, erased_by INTEGER);
+CREATE TABLE leases (work TEXT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL);
+CREATE TRIGGER events_follow BEFORE INSERT ON events BEGIN
+    SELECT RAISE(ABORT, 'an event takes the position after the last')
+    WHERE NEW.position IS NOT (SELECT coalesce(max(position), 0) + 1 FROM events);
+    SELECT RAISE(ABORT, 'the stream has an event of this version')
+    WHERE EXISTS (SELECT 1 FROM events WHERE stream = NEW.stream AND version = NEW.version);
+END;
+CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN
+    SELECT RAISE(ABORT, 'an event is never deleted');
+END;
+CREATE TRIGGER events_change_by_erasure_only BEFORE UPDATE ON events BEGIN
+    SELECT RAISE(ABORT, 'an event changes only in its state, by an erasure that is named')
+    WHERE NEW.position IS NOT OLD.position OR NEW.stream IS NOT OLD.stream OR NEW.version IS NOT OLD.version
+        OR NEW.type IS NOT OLD.type OR NEW.digest IS NOT OLD.digest OR NEW.head IS NOT OLD.head
+        OR NEW.key IS NOT OLD.key OR NEW.erased_by IS NULL
+        OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
+END;
+CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob of this id exists')
+    WHERE EXISTS (SELECT 1 FROM blobs WHERE id = NEW.id OR rowid = NEW.rowid);
+END;
+CREATE TRIGGER blobs_stay BEFORE DELETE ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob is never deleted');
+END;
+CREATE TRIGGER blobs_change_by_erasure_only BEFORE UPDATE ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob is only emptied, by an erasure that is named')
+    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.data IS NOT NULL OR NEW.erased_by IS NULL
+        OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
+END;
+COMMIT;
+"""
+PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA))
+
+# Set on every connection and read back.
+SETTINGS = {
+    "synchronous": 2,  # FULL: a commit that returned survives a power cut
+    "foreign_keys": 1,
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "secure_delete": 1,
+    "wal_autocheckpoint": 0,
+    "journal_size_limit": CHECKPOINT_BYTES,
+    "cache_size": -65536,  # KiB
+    "mmap_size": 0,
+} | ({"fullfsync": 1, "checkpoint_fullfsync": 1} if sys.platform == "darwin" else {})
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "another process kept it locked for longer than the timeout",
+    sqlite3.SQLITE_LOCKED: "it is locked",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_NOTADB: "the file is not a ledger, or its first page is damaged",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_READONLY: "the file cannot be written",
+    sqlite3.SQLITE_PERM: "the file may not be opened",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+    sqlite3.SQLITE_TOOBIG: "a value is too big",
+}
+
+
+def typed(error: sqlite3.Error) -> LedgerError:
+    """What a caller sees instead of an error of SQLite: ``Conflict`` for a broken constraint, else ``StorageError``."""
+    if isinstance(error, sqlite3.IntegrityError):
+        told = str(error)
+        return Conflict("a row like this exists" if " constraint failed" in told else told)
+    code = getattr(error, "sqlite_errorcode", 0)
+    reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
+    return StorageError(f"the ledger could not be read or written: {reason}")
+
+
+# --- the file lock ---------------------------------------------------------------------------------------------------
+
+
+class FileLock:
+    """One lock file, held by one thread of one process at a time; that thread may take it again."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._thread, self._depth, self._descriptor = threading.RLock(), 0, -1
+
+    @contextmanager
+    def hold(self, timeout_seconds: float, *, create: bool = True) -> Iterator[None]:
+        if not self.acquire(timeout_seconds, create=create):
+            raise StorageError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self, timeout_seconds: float, *, create: bool = True) -> bool:
+        deadline = time.monotonic() + timeout_seconds
+        if not self._thread.acquire(timeout=timeout_seconds):
+            return False
+        try:
+            taken = self._depth > 0 or self._lock(deadline, create)
+        except BaseException:
+            self._thread.release()
+            raise
+        if not taken:
+            self._thread.release()
+            return False
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        self._depth -= 1
+        if not self._depth and self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+        self._thread.release()
+
+    def abandon(self) -> None:
+        """In a forked child: let go without unlocking, for the lock is still the parent's."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _lock(self, deadline: float, create: bool) -> bool:
+        descriptor = self._open(create)
+        if descriptor < 0:
+            return True
+        pause = 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    return False
+                time.sleep(pause)
+                pause = min(pause * 2, 0.02)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            else:
+                self._descriptor = descriptor
+                return True
+
+    def _open(self, create: bool) -> int:
+        """A descriptor of the lock file; -1 for a reader where there is none: who cannot write does not checkpoint."""
+        flags = os.O_CLOEXEC | os.O_NOFOLLOW
+        if not create:
+            with suppress(FileNotFoundError, PermissionError):
+                return os.open(self.path, os.O_RDONLY | flags)
+            return -1
+        with suppress(FileExistsError):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
+            os.fchmod(descriptor, 0o600)
+            return descriptor
+        return os.open(self.path, os.O_RDWR | flags)
+
+
+_locks: WeakValueDictionary[str, FileLock] = WeakValueDictionary()
+_locks_guard = threading.Lock()
+_inherited: set[str] = set()  # files that the process was forked with
+
+
+def lock_of(path: str) -> FileLock:
+    """The lock of a ledger file; one object a process, so that a thread may hold it through two stores."""
+    with _locks_guard:
+        lock = _locks.get(path)
+        if lock is None:
+            lock = _locks[path] = FileLock(path + ".lock")
+        return lock
+
+
+def forget_parent(open_files: set[str]) -> None:
+    """In a forked child: its locks are its own from here, and what the parent has open stays closed to it."""
+    global _locks_guard
+    for lock in list(_locks.values()):
+        lock.abandon()
+    _locks.clear()
+    _locks_guard = threading.Lock()
+    _inherited.update(open_files)
+
+
+# --- where it may lie ------------------------------------------------------------------------------------------------
+
+
+_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
+
+
+def checked_path(path: StrPath) -> str:
+    """The absolute real path; ``Rejected`` where a ledger may not lie."""
+    name = os.fsdecode(path)
+    if not name or name == ":memory:" or "\x00" in name:
+        raise Rejected(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
+    parent, last = os.path.split(os.path.abspath(name))
+    if not last:
+        raise Rejected(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
+    real = os.path.join(os.path.realpath(parent), last)
+    _check_parent(os.path.dirname(real))
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(mode := os.lstat(real).st_mode):
+            kind = _KINDS.get(stat.S_IFMT(mode), "none")
+            raise Rejected(f"a ledger is a regular file, and {real} is {kind}", rule="path")
+    return real
+
+
+def _check_parent(parent: str) -> None:
+    """Whoever may write the directory may put another file in the ledger's place."""
+    try:
+        found = os.stat(parent)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"the directory {parent} does not exist") from None
+    if found.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
+        return
+    everyone = found.st_mode & stat.S_IWOTH
+    others = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()
+    if everyone or others:
+        whom = "everybody" if everyone else "a group that is not this process's own"
+        raise Rejected(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")
+
+
+def _bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+_NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+# --- making it and opening it ----------------------------------------------------------------------------------------
+
+
+class LedgerFile:
+    """One file that holds, or will hold, a ledger: checked and if need be made; gives connections that are set up."""
+
+    def __init__(
+        self,
+        path: StrPath,
+        *,
+        readonly: bool = False,
+        busy_timeout_seconds: float = 30.0,
+        create: bool = True,
+    ) -> None:
+        self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
+        self.created = self.immutable = False
+        self._checkpoint_above = CHECKPOINT_BYTES
+        try:
+            self.path = checked_path(path)
+            self._wal = self.path + "-wal"
+            self._open(create and not readonly)
+        except sqlite3.Error as error:
+            raise typed(error) from error
+        except OSError as error:
+            raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: {error.strerror}") from error
+
+    def _open(self, create: bool) -> None:
+        if self.path in _inherited:
+            raise Conflict(
+                "this ledger was opened by another process, from which this one was forked; "
+                "use a process that is started afresh ('spawn'), or fork before the ledger is opened"
+            )
+        if not create and not os.path.lexists(self.path):
+            raise NotFound(f"there is no ledger at {self.path}")
+        self.lock = lock_of(self.path)
+        with self.hold():
+            if create and not _bytes_of(self.path):
+                self._make()
+            self._identify()
+            if self.readonly:
+                self.immutable = not self._shared_memory_works()
+            else:
+                self._turn_to_wal()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """The file lock, taken within the busy timeout; where nothing can be written there may be none to take."""
+        with self.lock.hold(self.busy_timeout_seconds, create=not self.readonly):
+            yield
+
+    def _make(self) -> None:
+        """The whole file is made under another name and then renamed: it is there complete, or not at all."""
+        if _bytes_of(self._wal) or _bytes_of(self.path + "-journal"):
+            raise Rejected(
+                f"{self.path} is missing, but its -wal or -journal is there and may hold its last commits: "
+                "put the file back, or move these away",
+                rule="path",
+            )
+        new = self.path + ".new"
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            Path(new + suffix).unlink(missing_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.fchmod(descriptor, 0o600)
+        os.close(descriptor)
+        connection = sqlite3.connect(_uri(new, "mode=rw"), uri=True, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(SCHEMA)
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+        os.rename(new, self.path)
+        _sync_directory(os.path.dirname(self.path))
+        self.created = True
+
+    def _identify(self) -> None:
+        """Read only, so that a file that is no ledger stays as it is."""
+        application_id, version, names = self._facts("mode=ro" if _bytes_of(self._wal) else "immutable=1")
+        if application_id != APPLICATION_ID:
+            raise Rejected(f"{self.path} is a database of another program, not a ledger", rule="format")
+        if version > FORMAT and not self.readonly:
+            raise Rejected(
+                f"{self.path} has the format {version} of a newer version and may be read (readonly=True); "
+                f"this version writes format {FORMAT}",
+                rule="format",
+                limit=FORMAT,
+                requested=version,
+            )
+        if version < 1 or not names >= PARTS:
+            raise StorageError(f"{self.path} is damaged: a table or a trigger of the log is missing")
+
+    def _facts(self, query: str) -> tuple[int, int, set[str]]:
+        connection = sqlite3.connect(_uri(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
+        try:
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+            return application_id, connection.execute("PRAGMA user_version").fetchone()[0], names
+        except sqlite3.OperationalError as error:
+            if query == "mode=ro" and error.sqlite_errorcode & 0xFF in _NO_SHARED_MEMORY:
+                raise Rejected(
+                    f"{self.path} has commits in its -wal, and where it lies no -shm can be made to read them: "
+                    "copy both to a place that can be written",
+                    rule="readonly",
+                ) from error
+            raise
+        finally:
+            connection.close()
+
+    def _shared_memory_works(self) -> bool:
+        try:
+            self._facts("mode=ro")
+        except Rejected:
+            if _bytes_of(self._wal):
+                raise
+            return False
+        return True
+
+    def _turn_to_wal(self) -> None:
+        """A ledger that a tool took out of WAL mode. The change ignores the busy timeout, hence the loop."""
+        connection = sqlite3.connect(_uri(self.path, "mode=rw"), uri=True, isolation_level=None)
+        deadline = time.monotonic() + self.busy_timeout_seconds
+        try:
+            while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                try:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError:
+                    if time.monotonic() >= deadline:
+                        raise
+                    time.sleep(0.005)
+        finally:
+            connection.close()
+
+    def connect(self) -> sqlite3.Connection:
+        """A new connection with every setting stated and asserted."""
+        query = "mode=rw" if not self.readonly else "immutable=1" if self.immutable else "mode=ro"
+        connection = sqlite3.connect(
+            _uri(self.path, query),
+            uri=True,
+            timeout=self.busy_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        try:
+            for name, value in SETTINGS.items():
+                connection.execute(f"PRAGMA {name} = {value}")
+                found = connection.execute(f"PRAGMA {name}").fetchone()
+                if found != (value,) and (name, found) != ("mmap_size", None):
+                    raise StorageError(f"SQLite does not accept {name} = {value}")
+        except BaseException:
+            with self.hold():
+                connection.close()
+            raise
+        return connection
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def after_commit(self, connection: sqlite3.Connection) -> None:
+        """A PASSIVE checkpoint when the -wal has grown, unless another is at it; the commit stands either way."""
+        size = _bytes_of(self._wal)
+        if size <= self._checkpoint_above:
+            if size <= CHECKPOINT_BYTES:
+                self._checkpoint_above = CHECKPOINT_BYTES
+            return
+        with suppress(sqlite3.Error, OSError):
+            if self.lock.acquire(0):
+                try:
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                    self._checkpoint_above = size + CHECKPOINT_STEP_BYTES
+                finally:
+                    self.lock.release()
+
+    def truncate(self, connection: sqlite3.Connection) -> bool:
+        """Everything into the file and an empty -wal; False, at once, when a reader or a writer is busy."""
+        with self.hold():
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+                return False
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout_seconds * 1000)}")
+            return not busy
+
+
+def _uri(path: str, query: str) -> str:
+    """Built by us and percent-encoded, so that no character of a name can say anything to SQLite."""
+    return f"file://{quote(os.fsencode(path), safe='/')}?{query}"
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,294 @@
+"""Import and export: interactions from JSONL, conversations in the neutral format, and the log itself, row by row."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from ledger import answers
+from ledger.conversations import turns_of
+from ledger.domain.errors import LedgerError, NotFound, Rejected, StorageError
+from ledger.domain.ids import uuid7
+from ledger.event_store import EventStore, LogRow
+from ledger.integrity import check_chain
+from ledger.memory_writes import By, Time
+from ledger.reads import Reads
+
+Progress = Callable[[int, int], None]
+CHUNK = 500  # lines captured in one commit
+EXPORT_FORMAT = "memory-ledger/export/1"
+
+
+class Transfer(Reads):
+    """What goes in and out of a ledger as a file."""
+
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        project: str | None = None,
+        strict: bool = False,
+        user: str | None = None,
+        actor: str = "import",
+        occurred_at: Time | None = None,
+        progress: Progress | None = None,
+    ) -> answers.ImportReport:
+        """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
+        occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
+
+        A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
+        The same file twice adds nothing: each line has a key made of its place and content. Reinforcement and extraction
+        are left to ``run_policies``. ``progress`` is called with (lines done, lines).
+        """
+        from ledger.schemas import Line, check_line
+
+        started, owner, name = time.monotonic(), self._user(user), os.fspath(path)
+        lines = list(_lines(name, project))
+        checked = [(number, check_line(number, given)) for number, given in lines]
+        errors = [(number, each) for number, each in checked if isinstance(each, str)]
+        if strict and errors:
+            raise Rejected(f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written")
+        good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
+        correlation = uuid7(time.time_ns() // 1_000_000, self._writer.random(10))
+        captured = known = 0
+        for start in range(0, len(good), CHUNK):
+            with self._writer.batch():
+                for number, line, key in good[start : start + CHUNK]:
+                    by = By(user=owner, actor=actor, channel="file", correlation_id=correlation, key=key)
+                    outcome = self._import_line(line, by, occurred_at, errors, number, strict)
+                    captured += outcome is False
+                    known += outcome is True
+            if progress is not None:
+                progress(min(start + CHUNK, len(good)), len(good))
+        return answers.ImportReport(
+            path=name,
+            lines=len(lines),
+            captured=captured,
+            known=known,
+            errors=tuple(sorted(errors)),
+            correlation_id=correlation if captured else None,
+            seconds=time.monotonic() - started,
+        )
+
+    def _import_line(
+        self, line: Any, by: By, occurred_at: Time | None, errors: list[tuple[int, str]], number: int, strict: bool
+    ) -> bool | None:
+        """Whether the line was known already; None when it was refused, which is listed."""
+        try:
+            by |= By(client=line.client, occurred_at=line.occurred_at or occurred_at)
+            done = self._capture_line(line, by)
+        except LedgerError as refusal:
+            if strict:
+                raise
+            errors.append((number, str(refusal)))
+            return None
+        return bool(done.replayed)
+
+    def _capture_line(self, line: Any, by: By) -> answers.Interaction:
+        raise NotImplementedError
+
+    # --- the log itself ------------------------------------------------------------------------------------------
+
+    def export_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> answers.ExportReport:
+        """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
+
+        ``Rejected`` when the file is there already.
+        """
+        name, events, blobs = os.fspath(path), 0, 0
+        with _new_file(name) as file, self._read() as connection:
+            total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
+            file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self._created.ledger_id, "events": total}))
+            for row in connection.execute(
+                "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM events ORDER BY position"
+            ):
+                file.write(_json_line(_row_line(LogRow(*row))))
+                events += 1
+                if progress is not None and events % 1_000 == 0:
+                    progress(events, total)
+            for blob, data, erased_by in connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"):
+                text = base64.b64encode(data).decode() if data is not None else None
+                file.write(_json_line({"blob": blob, "data": text, "erased_by": erased_by}))
+                blobs += 1
+        return answers.ExportReport(path=name, events=events, blobs=blobs, bytes_=os.stat(name).st_size)
+
+
+def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:
+    """Each line with its key: what it says, and how often the file has said it before."""
+    said: Counter[str] = Counter()
+    found = []
+    for number, line in lines:
+        digest = line.digest()
+        said[digest] += 1
+        found.append((number, line, f"import:{digest}:{said[digest]}"))
+    return found
+
+
+# --- a whole log -----------------------------------------------------------------------------------------------------
+
+
+def import_log(source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Makes a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
+
+    ``Rejected`` where a file is already, or when the export is not whole: the place stays empty then.
+    """
+    target = os.path.abspath(os.fspath(path))
+    if os.path.lexists(target):
+        raise Rejected(f"{target} is there already; a log is imported only to a path where nothing is")
+    lines = iter(_export_lines(os.fspath(source)))
+    header = next(lines, None)
+    if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
+        raise Rejected(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
+    store = EventStore.open(target)
+    try:
+        _write_log(store, lines, int(header.get("events", 0)), progress)
+    except BaseException:
+        store.close()
+        _remove(target)
+        raise
+    store.close()
+
+
+def _write_log(store: EventStore, lines: Iterable[Any], total: int, progress: Progress | None) -> None:
+    rows: list[LogRow] = []
+    with store.transact() as transaction:
+        for line in lines:
+            if "blob" in line:
+                _put_blob(transaction, line)
+                continue
+            rows.append(_log_row(line))
+            if len(rows) >= CHUNK:
+                transaction.append_rows(rows)
+                rows = []
+                if progress is not None:
+                    progress(transaction.position, total)
+        transaction.append_rows(rows)
+        if transaction.position != total:
+            raise Rejected(f"the export was cut short: it names {total} events and holds {transaction.position}")
+        sql = "SELECT position, stream, version, type, state, digest, head, erased_by FROM events ORDER BY position"
+        if problem := next(iter(check_chain(transaction.connection.execute(sql))), None):
+            raise Rejected(f"the export is not what was exported: {problem}")
+
+
+def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
+    data = base64.b64decode(line["data"]) if line["data"] is not None else None
+    transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (line["blob"], data, line["erased_by"]))
+
+
+def _row_line(row: LogRow) -> dict[str, Any]:
+    key = row.key.hex() if row.key is not None else None
+    texts = {"stream": row.stream, "version": row.version, "type": row.type, "state": row.state}
+    proof = {"digest": row.digest.hex(), "head": row.head.hex(), "key": key, "erased_by": row.erased_by}
+    return {"position": row.position} | texts | proof
+
+
+def _log_row(line: Any) -> LogRow:
+    try:
+        key = bytes.fromhex(line["key"]) if line["key"] is not None else None
+        return LogRow(
+            position=line["position"],
+            stream=line["stream"],
+            version=line["version"],
+            type=line["type"],
+            state=line["state"],
+            digest=bytes.fromhex(line["digest"]),
+            head=bytes.fromhex(line["head"]),
+            key=key,
+            erased_by=line["erased_by"],
+        )
+    except (KeyError, TypeError, ValueError):
+        raise Rejected("the export holds a line that is no row of a log") from None
+
+
+def _export_lines(source: str) -> Iterator[Any]:
+    try:
+        with open(source, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield _parsed(line, number)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {source}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{source} cannot be read: {type(error).__name__}") from None
+
+
+def _parsed(line: str, number: int) -> Any:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Rejected(f"line {number} of the export is no JSON: it was cut short or changed") from None
+    if not isinstance(value, dict):
+        raise Rejected(f"line {number} of the export is no object")
+    return value
+
+
+def _remove(target: str) -> None:
+    for ending in ("", "-wal", "-shm", ".lock"):
+        if os.path.exists(target + ending):
+            os.unlink(target + ending)
+
+
+@contextmanager
+def _new_file(name: str) -> Iterator[IO[str]]:
+    """A file that was not there, readable by its owner only; what an error leaves half-written is removed."""
+    try:
+        descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise Rejected(f"{name} is there already; an export never overwrites") from None
+    except OSError as error:
+        raise StorageError(f"{name} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        os.unlink(name)
+        raise StorageError(f"{name} could not be written: {error.strerror}") from None
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _json_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+# --- lines to import -------------------------------------------------------------------------------------------------
+
+
+def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
+    """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
+    try:
+        opened = gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
+        with opened as file:
+            first = _first_character(file)
+            if first == "[":
+                found = enumerate(turns_of(json.load(file)), 1)
+            else:
+                found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+            for number, each in found:
+                yield number, _with_project(each, project)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {name}") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
+    except (ValueError, RecursionError) as error:
+        raise Rejected(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
+
+
+def _first_character(file: IO[str]) -> str:
+    character = file.read(1)
+    while character.isspace():
+        character = file.read(1)
+    file.seek(0)
+    return character
+
+
+def _with_project(given: Any, project: str | None) -> Any:
+    return {"project": project} | given if isinstance(given, dict) and project is not None else given

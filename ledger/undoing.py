@@ -1,0 +1,233 @@
+"""Undo and redo: taking the events of a command out of force, with everything that was built on them, and putting them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from ledger import answers
+from ledger.domain import ids
+from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.events import LEDGER_STREAM, AnyEvent, CommandRedone, CommandUndone, Unknown
+from ledger.memory_writes import By, MemoryWrites, who
+from ledger.writing import Who, Work, read_event
+from projections import audit, control
+from projections.projector import FAMILIES
+
+_NAMES = ("ProjectRegistered", "SessionOpened")
+_LASTING = ("LedgerCreated", "LedgerUpgraded", "CommandRedone", "ContentErased", "ErasureCompleted", "ProjectionParked")
+
+
+class Undoing(MemoryWrites):
+    """The way back of the library door."""
+
+    def undo(
+        self, target: str | int, reason: str = "", *, cascade: bool = False, dry_run: bool = False, **by: Unpack[By]
+    ) -> answers.UndoReport:
+        """Takes a command out of force: by its id, the id or position of one of its events, or a correlation id (an import).
+
+        What later commands built on it is listed in a ``Conflict``, unless ``cascade`` takes them along. ``dry_run`` only
+        lists. Undoing an undo is a redo. The keys of what is undone can be used again.
+        """
+        told = who(self._default, by)
+
+        def body(work: Work) -> str:
+            commands = self._commands(work, target)
+            if any(entry.type == CommandUndone.__name__ for entry in commands):
+                return self._put_back(work, commands, reason, report)
+            named = {entry.command_id for entry in commands}
+            plan = _Plan(self._plan_reader(work), commands)
+            if (built := sorted(plan.commands - named, key=plan.order)) and not (cascade or dry_run):
+                raise Conflict(
+                    f"{len(built)} later commands built on this one: {', '.join(built[:5])}{' …' if len(built) > 5 else ''}; "
+                    "undo them first, or use cascade to undo them together"
+                )
+            _report(report, plan.commands, plan.positions, plan.streams)
+            if plan.positions and not dry_run:
+                order = tuple(sorted(plan.commands, key=plan.order))
+                work.emit(LEDGER_STREAM, CommandUndone(order, ranges(plan.positions), reason))
+            return LEDGER_STREAM
+
+        report: dict[str, Any] = {}
+        return self._undo("undo", told, body, report, (target, reason, cascade), dry_run)
+
+    def redo(self, target: str | int, reason: str = "", **by: Unpack[By]) -> answers.UndoReport:
+        """Puts back what an undo took out, named by the undo or by the command that it undid."""
+        told = who(self._default, by)
+
+        def body(work: Work) -> str:
+            return self._put_back(work, self._commands(work, target), reason, report)
+
+        report: dict[str, Any] = {}
+        return self._undo("redo", told, body, report, (target, reason), dry_run=False)
+
+    def _undo(self, verb: str, told: Who, body: Any, report: dict[str, Any], given: Any, dry_run: bool) -> answers.UndoReport:
+        outcome = self._writer.run(verb, told, body, given)
+        done = {"commands": (), "events": 0, "subjects": ()} | report
+        command_id = outcome.events[0].envelope.command_id if outcome.events else None
+        return answers.UndoReport(
+            position=outcome.position, dry_run=dry_run, command_id=command_id, replayed=outcome.replayed, **done
+        )
+
+    # --- which commands ------------------------------------------------------------------------------------------
+
+    def _commands(self, work: Work, target: str | int) -> list[audit.Entry]:
+        """The entries of the command, or of all commands of a correlation; ``NotFound`` when they are not this user's."""
+        self._writer.need("audit", "force")
+        self._writer.settle()
+        connection = work.connection()
+        first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
+        if first is not None:
+            entries = audit.of_command(connection, first.command_id)
+        else:
+            entries = audit.of_correlation(connection, target) if isinstance(target, str) and target else []
+        if not entries or any(entry.user != work.who.user for entry in entries):
+            raise NotFound(f"no command of this user is named by {target!r:.60}: give a command's or event's id, or a position")
+        if lasting := [entry.type for entry in entries if entry.type in _LASTING]:
+            raise Rejected(f"{lasting[0]} cannot be undone", rule="transition")
+        return entries
+
+    def _plan_reader(self, work: Work) -> _Reader:
+        return _Reader(work.connection(), self._writer)
+
+    # --- redo ----------------------------------------------------------------------------------------------------
+
+    def _put_back(self, work: Work, commands: list[audit.Entry], reason: str, report: dict[str, Any]) -> str:
+        connection = work.connection()
+        undo_ids = [entry.command_id for entry in commands if entry.type == CommandUndone.__name__]
+        if not undo_ids:
+            out = (control.out_of_force(connection, entry.position, entry.position) for entry in commands)
+            undo_ids = sorted({command for found in out for command in found.values()})
+        positions = {position for each in undo_ids for position in control.undone_by(connection, each)}
+        reader = self._plan_reader(work)
+        streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
+        for stream in streams:
+            _check_legal(reader, stream, positions)
+        self._check_keys(reader, positions)
+        named = {reader.event(position).envelope.command_id for position in positions}
+        _report(report, named, positions, streams)
+        if positions:
+            work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], ranges(positions), reason))
+        return LEDGER_STREAM
+
+    def _check_keys(self, reader: _Reader, positions: Iterable[int]) -> None:
+        for position in positions:
+            key = reader.event(position).key
+            if key is not None and control.answer(self._writer.rows, key) is not None:
+                raise Conflict(f"the key of the command at position {position} was used again since; it cannot be redone")
+
+
+class _Reader:
+    """The log as the plan of an undo needs it."""
+
+    def __init__(self, connection: Any, writer: Any) -> None:
+        self.connection, self._writer = connection, writer
+
+    def event(self, position: int) -> AnyEvent:
+        event = read_event(self.connection, position)
+        assert event is not None
+        return event
+
+    def in_force(self, stream: str, but: set[int], also: set[int] = frozenset()) -> list[AnyEvent]:  # type: ignore[assignment]
+        """The events of a stream that would count without some of them, or with others put back."""
+        events = self._writer.projector.stream(stream, self._writer.rows)
+        return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
+
+    def citing(self, stream: str) -> list[AnyEvent]:
+        """The first events in force of the memories that cite a subject as their source."""
+        firsts = (self.event(row) for row in control.dependents(self.connection, stream))
+        return [event for event in firsts if event.stream != stream]
+
+    def caused_by(self, event_id: str) -> list[audit.Entry]:
+        found = audit.caused_by(self.connection, event_id)
+        return [entry for entry in found if not control.out_of_force(self.connection, entry.position, entry.position)]
+
+
+    def naming(self, stream: str) -> list[audit.Entry]:
+        """The entries in force that are about a project."""
+        found = audit.trail(self.connection, user=None, project=stream, limit=10_000)
+        return [entry for entry in found if not control.out_of_force(self.connection, entry.position, entry.position)]
+
+
+class _Plan:
+    """The commands that fall together: the ones named, what they caused, and what makes no sense without them."""
+
+    def __init__(self, reader: _Reader, named: list[audit.Entry]) -> None:
+        self._reader = reader
+        self.commands: set[str] = set()
+        self.positions: set[int] = set()
+        self.streams: set[str] = set()
+        self._order: dict[str, int] = {}
+        waiting = {entry.command_id for entry in named}
+        while waiting:
+            for command in waiting:
+                self._add(command)
+            waiting = self._dependents() - self.commands
+
+    def order(self, command: str) -> int:
+        return self._order[command]
+
+    def _add(self, command: str) -> None:
+        entries = audit.of_command(self._reader.connection, command)
+        self.commands.add(command)
+        self._order[command] = entries[0].position
+        for entry in entries:
+            if entry.type in _NAMES and entry.command != "register_project":
+                continue  # others may have used the name since; an unused one harms nobody
+            if not control.out_of_force(self._reader.connection, entry.position, entry.position):
+                self.positions.add(entry.position)
+                if entry.subject != LEDGER_STREAM:
+                    self.streams.add(entry.subject)
+
+    def _dependents(self) -> set[str]:
+        caused = (self._reader.caused_by(self._reader.event(position).envelope.event_id) for position in self.positions)
+        found = {entry.command_id for entries in caused for entry in entries}
+        for stream in self.streams:
+            found |= self._built_on(stream)
+            if ids.kind_of(stream) in ("p", "s"):
+                found |= {entry.command_id for entry in self._reader.naming(stream) if entry.position not in self.positions}
+        return found
+
+    def _built_on(self, stream: str) -> set[str]:
+        family = FAMILIES[ids.kind_of(stream)]
+        state, found = None, set[str]()
+        for event in self._reader.in_force(stream, self.positions):
+            if family.admits(state, event.data):
+                state = family.evolve(state, event)
+            else:
+                found.add(event.envelope.command_id)
+        return found if state is not None else found | self._unsupported(stream)
+
+    def _unsupported(self, gone: str) -> set[str]:
+        """The commands behind memories that have no other source than subjects that go."""
+        found = set[str]()
+        for event in self._reader.citing(gone):
+            for counted in self._reader.in_force(event.stream, self.positions):
+                sources = getattr(counted.data, "sources", ())
+                if gone in sources and all(source == gone or source in self.streams for source in sources):
+                    found.add(counted.envelope.command_id)
+        return found
+
+
+def _check_legal(reader: _Reader, stream: str, again: set[int]) -> None:
+    """``Conflict`` when events put back do not fit what happened since."""
+    family, state = FAMILIES[ids.kind_of(stream)], None
+    for event in reader.in_force(stream, set(), again):
+        if isinstance(event.data, Unknown) or not family.admits(state, event.data):
+            raise Conflict(f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first")
+        state = family.evolve(state, event)
+
+
+def _report(report: dict[str, Any], commands: Iterable[str], positions: Iterable[int], streams: Iterable[str]) -> None:
+    report |= {"commands": tuple(sorted(commands)), "events": len(set(positions)), "subjects": tuple(sorted(streams))}
+
+
+def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Positions as inclusive ranges, in order."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)

@@ -1,0 +1,534 @@
+"""One command, one append: decide under the writer's lock, write the events, fold them, commit.
+
+``Writer.run`` is the only way into the log. A command's body reads through ``Work``, says what happened with ``emit``, and
+nothing is written before the body has returned: a refusal leaves no trace but its own event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from ledger import mapper
+from ledger.domain import ids
+from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    Blob,
+    CommandAnswered,
+    Envelope,
+    Event,
+    ProjectRegistered,
+    Recorded,
+    SessionOpened,
+    WriteRefused,
+)
+from ledger.domain.project import NAME_BYTES, name_form
+from ledger.domain.text import check_text
+from ledger.event_store import EventStore, Transaction
+from projections import control, memories, projects
+from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, projections
+from projections.sqlite import SQLiteRows
+
+INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
+BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+
+
+class Random(Protocol):
+    def __call__(self, size: int, /) -> bytes: ...
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Who(Struct, frozen=True, kw_only=True):
+    """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
+
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    channel: str = "user"
+    agent: str = ""
+    key: str | None = None
+    occurred_at: str | None = None
+    causation_id: str | None = None
+    correlation_id: str | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """What a command came to: the subject's state afterwards, the events appended, and whether anything was new."""
+
+    subject: str
+    state: Any
+    events: Sequence[AnyEvent] = ()
+    position: int = 0
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class Work:
+    """What the body of one command may use: states and names as they stand under the lock, and ``emit``."""
+
+    def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
+        self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
+        self.project: str | None = None
+        self.session: str | None = None
+        self.absorbed = False
+        self.answer: str | None = None
+        self._writer = writer
+        self.emitted: list[tuple[str, int, Event, str | None]] = []
+        self.blobs: list[tuple[str, bytes]] = []
+        self._registered: dict[tuple[str, str], str] = {}
+
+    @property
+    def rows(self) -> SQLiteRows:
+        return self._writer.rows
+
+    @property
+    def secret(self) -> bytes:
+        return self._writer.secret
+
+    def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
+        """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
+        self.emitted.append((stream, first, data, self.project))
+
+    def new_id(self, kind: str) -> str:
+        return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
+
+    def connection(self) -> Any:
+        """The connection of this transaction, for reads that go beyond the rows."""
+        return self._writer.connection()
+
+    # --- subjects ------------------------------------------------------------------------------------------------
+
+    def load(self, given: str, kind: str) -> Any:
+        """The state of a subject of this user by id or unambiguous prefix; ``NotFound`` otherwise."""
+        state = self.find(given, kind)
+        if state is None:
+            raise NotFound(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
+        return state
+
+    def find(self, given: str, kind: str) -> Any:
+        """The same, or None."""
+        return self._writer.find(given, kind, self.who.user)
+
+    def at_row(self, row: int, kind: str) -> Any:
+        return self._writer.state_of(row, kind)
+
+    def known_elsewhere(self, given: str) -> bool:
+        """Whether this is the full id of a subject, whoever's it is."""
+        return self._writer.projector.states.get(given) is not None or (
+            first_position(self._writer.connection(), given) is not None
+        )
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def project_named(self, name: str | None) -> str | None:
+        """The id of a project by name, alias or id; an unknown name is registered in this append."""
+        return None if name is None or not name.strip() else self._named("p", name, ProjectRegistered)
+
+    def session_named(self, name: str | None) -> str | None:
+        return None if name is None or not name.strip() else self._named("s", name, SessionOpened)
+
+    def _named(self, kind: str, name: str, event: Callable[[str], Event]) -> str:
+        check_text("a project's name" if kind == "p" else "a session's id", name, max_bytes=NAME_BYTES)
+        found = self._writer.named(self.who.user, kind, name)
+        if found is not None:
+            return found
+        key = (kind, name_form(name) if kind == "p" else name)
+        if key not in self._registered:
+            self._registered[key] = self.new_id(kind)
+            self.emit(self._registered[key], event(name))
+        return self._registered[key]
+
+
+Body = Callable[[Work], str]
+
+
+class Writer:
+    """Owns the writing side of one open ledger: the transaction, the clock, the ids, the fold."""
+
+    def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
+        self.store, self.secret, self.ledger_id, self.clock, self.random = store, secret, ledger_id, clock, random
+        self.rows: SQLiteRows
+        self.projector = Projector(secret, self._read_stream)
+        self.generation = 0
+        self._transaction: Transaction | None = None
+        self._rows_of: object = None
+        self._names: dict[tuple[str, str, str], str] = {}
+        self._labels: dict[str, str] = {}
+        self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
+
+    # --- running one command -------------------------------------------------------------------------------------
+
+    def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
+        """Runs a command's body under the lock; its events are one append, folded and committed with it."""
+        refused: Rejected | None = None
+        with self.store.transact() as transaction:
+            self._renew(transaction)
+            self.begin(transaction)
+            try:
+                outcome = self._decide(transaction, command, who, body, arguments)
+            except Rejected as refusal:
+                refused = refusal
+                self._refuse(transaction, command, who, refusal, arguments)
+            except BaseException:
+                self.forget()
+                raise
+        if refused is not None:
+            raise refused
+        return outcome
+
+    def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+        key, digest = self._key(who, command, arguments)
+        if key is not None and (known := control.answer(self.rows, key)) is not None:
+            return self._replay(known, command, digest)
+        work = Work(self, transaction, command, who, self.now())
+        subject = body(work)
+        if work.emitted:
+            events = self.append(work, key, digest, subject)
+        elif key is not None:
+            state = self._subject_state(subject)
+            work.emit(LEDGER_STREAM, CommandAnswered(subject, state.position if state is not None else 0))
+            events = self.append(work, key, digest, LEDGER_STREAM)
+        else:
+            events = []
+        return Outcome(subject, self._subject_state(subject), events, transaction.position, absorbed=work.absorbed)
+
+    def _key(self, who: Who, command: str, arguments: object) -> tuple[bytes | None, str | None]:
+        if who.key is None:
+            return None, None
+        check_text("key", who.key, max_bytes=1024)
+        told = msgspec.json.encode([command, arguments], enc_hook=str)
+        return self.mac("key", who.user, who.key), self.mac("arguments", who.user, told).hex()
+
+    def mac(self, purpose: str, user: str, given: str | bytes) -> bytes:
+        """A keyed digest (HMAC-SHA256, 16 bytes) of something a person gave, for one purpose and one user."""
+        text = given.encode() if isinstance(given, str) else given
+        owner = user.encode()
+        return hmac.digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text), "sha256")[:16]
+
+    def _replay(self, known: control.Answer, command: str, digest: str | None) -> Outcome:
+        if (known.command, known.arguments) != (command, digest):
+            raise Conflict(
+                f"this key was used at position {known.position} for {known.command!r} with other arguments; "
+                "use another key, or repeat that command as it was"
+            )
+        return Outcome(known.subject, self._state_at(known.subject, known.seen), (), known.seen, replayed=True)
+
+    def _refuse(self, transaction: Transaction, command: str, who: Who, refusal: Rejected, arguments: object) -> None:
+        """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
+        if refusal.rule == "validation":
+            return
+        digest = self.mac("refused", who.user, msgspec.json.encode(arguments, enc_hook=str)).hex()
+        data = WriteRefused(refusal.rule, digest, None, refusal.limit, refusal.current, refusal.requested)
+        attempt = control.refusal_digest(self.secret, data, who.actor, None)
+        if self.rows.find(control.REFUSALS, ("attempt",), (attempt,)):
+            return
+        work = Work(self, transaction, command, msgspec.structs.replace(who, key=None), self.now())
+        work.emit(LEDGER_STREAM, data)
+        self.append(work, None, None, LEDGER_STREAM)
+
+    # --- appending -----------------------------------------------------------------------------------------------
+
+    def append(self, work: Work, key: bytes | None, digest: str | None, subject: str) -> list[AnyEvent]:
+        transaction, versions = work.transaction, dict[str, int]()
+        events: list[AnyEvent] = []
+        stored, keys, position, command_id = [], [], transaction.position, ""
+        for stream, first, data, project in work.emitted:
+            position += 1
+            version = versions.get(stream) or self._version(transaction, stream, first)
+            versions[stream] = version + 1
+            envelope = self._envelope(work, data, digest, project, command_id)
+            command_id = envelope.command_id
+            bound, key = (key, None) if stream == subject else (None, key)
+            stored.append(mapper.to_stored(stream, version, envelope))
+            keys.append(bound)
+            begins = first or self._began(stream, events, position)
+            events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, bound))
+        for blob_id, data in work.blobs:
+            transaction.put_blob(blob_id, data)
+        transaction.append(stored, keys)
+        self._fold(transaction, events)
+        self._batch_events += len(events)
+        return events
+
+    @staticmethod
+    def _began(stream: str, events: list[AnyEvent], position: int) -> int:
+        if stream == LEDGER_STREAM:
+            return 1
+        return next((event.first for event in events if event.stream == stream), position)
+
+    def _version(self, transaction: Transaction, stream: str, first: int) -> int:
+        """The next version in a stream; what this product cannot read in it stops the command."""
+        if not first and stream != LEDGER_STREAM:
+            return 1
+        last, state = transaction.version(stream), self.projector.states.get(stream)
+        if state is not None and state.version != last:
+            raise UnknownEvent(f"{stream} holds an event of a newer version, so this one cannot decide about it")
+        return last + 1
+
+    def _envelope(self, work: Work, data: Event, digest: str | None, project: str | None, command_id: str) -> Envelope[Any]:
+        who, random = work.who, self.random(18)
+        event_id = ids.uuid7(time.time_ns() // 1_000_000, random[:10])
+        return Envelope(
+            event_id=event_id,
+            schema=data.schema,
+            recorded_at=work.recorded_at,
+            occurred_at=who.occurred_at,
+            command_id=command_id or event_id,
+            command=work.command,
+            arguments=digest,
+            causation_id=who.causation_id,
+            correlation_id=who.correlation_id,
+            actor=who.actor,
+            client=who.client,
+            channel=who.channel,
+            user=who.user,
+            agent=who.agent,
+            project=project,
+            session=work.session,
+            salt=random[10:].hex(),
+            data=data,
+        )
+
+    def _fold(self, transaction: Transaction, events: Sequence[AnyEvent]) -> None:
+        projector = self.projector
+        for event in events:
+            projector.fold(event, self.rows)
+        if not self._batch_thread:
+            self.rows.flush()
+            checkpoint(transaction.connection, transaction.position, transaction.head)
+        if projector.poisoned:
+            self._park(transaction)
+
+    def _park(self, transaction: Transaction) -> None:
+        poisoned, self.projector.poisoned = self.projector.poisoned, []
+        who = Who(actor="ledger")
+        work = Work(self, transaction, "park", who, self.now())
+        for name, at, error in poisoned:
+            work.emit(LEDGER_STREAM, park(transaction.connection, name, at, error))
+        self.append(work, None, None, LEDGER_STREAM)
+
+    def now(self) -> str:
+        return self.clock().astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+    # --- the state under the lock --------------------------------------------------------------------------------
+
+    def begin(self, transaction: Transaction) -> None:
+        if self._rows_of is not transaction.connection:
+            self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
+        self._transaction = transaction
+        if not self._batch_thread:
+            self.projector.forget()
+        if transaction.changed:
+            self._look_again(transaction)
+        if blocked := self.projector.parked.intersection(ESSENTIAL):
+            raise Rejected(f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again")
+
+    def _look_again(self, transaction: Transaction) -> None:
+        """Somebody else committed: what was kept of names and tables may be old."""
+        self.forget()
+        self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)
+
+    def forget(self) -> None:
+        self._names.clear()
+        self._labels.clear()
+        self.projector.forget()
+        if self._rows_of is not None:
+            self.rows.discard()
+
+    def state_of(self, row: int, kind: str) -> Any:
+        family = FAMILIES[kind]
+        self.need(OWNERS[kind])
+        found = self.rows.get(family.live, (row,))
+        if found is None:
+            return None
+        state = family.from_row(found)
+        self.projector.states[state.id] = state
+        return state
+
+    def need(self, *names: str) -> None:
+        """A parked projection answers nothing."""
+        for name in names:
+            if name in self.projector.parked:
+                raise Rejected(f"the projection {name!r} is parked; rebuild() folds it again")
+
+    def find(self, given: str, kind: str, user: str) -> Any:
+        """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""
+        known = self.projector.states.get(given) if isinstance(given, str) else None
+        if known is None:
+            self.need(OWNERS[kind])
+            if not isinstance(given, str) or len(given) < ids.LENGTH:
+                self.rows.flush()
+            row = find_row(self.connection(), given, kind, user)
+            known = self.state_of(row, kind) if row is not None else None
+        return known if known is not None and known.user == user else None
+
+    def named(self, user: str, kind: str, name: str) -> str | None:
+        key = (user, kind, name)
+        if key not in self._names:
+            self.need("projects")
+            form = name_form(name) if kind == "p" else name
+            row = self.rows.get(projects.NAMES, (user, kind, form))
+            if row is None:
+                return self._by_id(user, kind, name)
+            self._names[key] = row[3]
+        return self._names[key]
+
+    def _by_id(self, user: str, kind: str, given: str) -> str | None:
+        is_id = len(given) == ids.LENGTH and ids.is_prefix(given, kind)
+        return given if is_id and self.find(given, kind, user) is not None else None
+
+    def labels(self, *given: str | None) -> dict[str, str]:
+        """The names that people gave to these projects and sessions."""
+        missing = [each for each in given if each is not None and each not in self._labels]
+        for each in missing:
+            state = self._subject_state(each)
+            if state is not None and state.name is not None:
+                self._labels[each] = state.name
+        return self._labels
+
+    def _subject_state(self, subject: str) -> Any:
+        kind = ids.kind_of(subject)
+        if not kind or subject in self.projector.states:
+            return self.projector.states.get(subject)
+        first = first_position(self.connection(), subject)
+        return self.state_of(first, kind) if first is not None else None
+
+    def _state_at(self, subject: str, position: int) -> Any:
+        """A subject as it stood at a position: what a repeated command answered the first time."""
+        state = self._subject_state(subject)
+        if state is None or state.position <= position or ids.kind_of(subject) != "m":
+            return state
+        self.rows.flush()
+        return memories.get_at(self.connection(), state.row, position) or state
+
+    def connection(self) -> Any:
+        """The connection of the transaction under way, with every event of it written."""
+        assert self._transaction is not None
+        self._transaction.flush()
+        return self._transaction.connection
+
+    def _read_stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        return read_stream(self.connection(), stream, up_to)
+
+    # --- batch ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Many commands, one commit; at every 5 seconds or 10,000 events what there is gets committed."""
+        if self._batch_thread == threading.get_ident():
+            yield
+            return
+        with self.store.transact() as transaction:
+            self.begin(transaction)
+            self._batch_thread, transaction.deferred = threading.get_ident(), True
+            self._batch_started, self._batch_events = time.monotonic(), 0
+            try:
+                yield
+                self.settle()
+            except BaseException:
+                self.forget()
+                raise
+            finally:
+                self._batch_thread, transaction.deferred = 0, False
+
+    @property
+    def batching(self) -> bool:
+        """Whether this thread is inside ``batch``."""
+        return self._batch_thread == threading.get_ident()
+
+    def settle(self) -> None:
+        """Writes what this thread's batch has kept back, so that it can be read, without committing it."""
+        if self._transaction is not None and self._batch_thread == threading.get_ident():
+            self._transaction.flush()
+            self.rows.flush()
+            checkpoint(self._transaction.connection, self._transaction.position, self._transaction.head)
+
+    def _renew(self, transaction: Transaction) -> None:
+        """Commits a batch that has grown to its bounds, and goes on in a new transaction."""
+        full = self._batch_events >= BATCH_EVENTS or time.monotonic() - self._batch_started >= BATCH_SECONDS
+        if self._batch_thread and full:
+            self.settle()
+            transaction.renew()
+            self.projector.forget()
+            self._batch_started, self._batch_events = time.monotonic(), 0
+
+    # --- texts ---------------------------------------------------------------------------------------------------
+
+    def body(self, work: Work, text: str) -> str | Blob:
+        """A text as an event holds it: itself, or above 256 KiB a reference to the blobs table."""
+        if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
+            return text
+        blob_id, salt = "b_" + self.random(16).hex(), self.random(16)
+        work.blobs.append((blob_id, salt + data))
+        return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
+
+
+# --- reading the log -------------------------------------------------------------------------------------------------
+
+
+def first_position(connection: Any, stream: str) -> int | None:
+    found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
+    return found[0] if found else None
+
+
+def read_stream(connection: Any, stream: str, up_to: int) -> list[AnyEvent]:
+    """The events of one subject, in order."""
+    sql = "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position <= ? ORDER BY version"
+    rows = connection.execute(sql, (stream, up_to)).fetchall()
+    first = rows[0][0] if rows else 0
+    return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
+
+
+def read_event(connection: Any, position: int) -> AnyEvent | None:
+    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None:
+        return None
+    first = position if row[1] == 1 else first_position(connection, row[0]) or position
+    return mapper.decode(position, first, *row)
+
+
+def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
+    """The row of a subject of one user by id or unambiguous prefix; a blank, foreign or ambiguous one finds nothing."""
+    if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
+        return None
+    table = FAMILIES[kind].live.name
+    sql = (
+        f"SELECT t.row FROM events e JOIN {table} t ON t.row = e.position"
+        " WHERE e.stream >= ? AND e.stream < ? AND e.version = 1 AND t.user = ? LIMIT 2"
+    )
+    matches = connection.execute(sql, (given, given + "~", user)).fetchall()
+    return matches[0][0] if len(matches) == 1 else None
+
+
+def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
+    """The generation of the tables and what is parked; ``Conflict`` when they are of another version than this product's."""
+    sql = "SELECT name, version, generation, parked_at FROM projections"
+    found = {row[0]: (row[1], row[2], row[3]) for row in connection.execute(sql)}
+    wanted = {each.name: each.version for each in projections(secret)}
+    if {name: row[0] for name, row in found.items()} != wanted:
+        raise Conflict("the projections of this ledger were changed by another version of the product: reopen it")
+    return max(row[1] for row in found.values()), {name for name, row in found.items() if row[2] is not None}
+
+
+def system_random(size: int) -> bytes:
+    return os.urandom(size)

@@ -1,0 +1,1 @@
+"""What it all means now: the log folded into rows that answer questions."""

@@ -1,0 +1,119 @@
+"""Interactions: who, where, when, and which policies still have to look at them. Their texts stay in the log."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from ledger.domain import interaction
+from ledger.domain.events import AnyEvent
+from ledger.domain.interaction import Interaction
+from projections.rows import Rows, Values
+from projections.subjects import Change, Family, keep, versioned
+
+INTERACTIONS, VERSIONS = versioned(
+    "interactions",
+    "interaction_versions",
+    (
+        "id TEXT NOT NULL",
+        "user TEXT",
+        "agent TEXT",
+        "project TEXT",
+        "session TEXT",
+        "client TEXT",
+        "occurred_at TEXT",
+        "time TEXT NOT NULL",
+        "recorded_at TEXT NOT NULL",
+        "memories_used TEXT",
+        "chunks_used TEXT",
+        "prompt_at INTEGER NOT NULL",
+        "response_at INTEGER",
+        "reinforcement TEXT NOT NULL",
+        "extraction TEXT NOT NULL",
+        "attempts INTEGER NOT NULL",
+        "version INTEGER NOT NULL",
+    ),
+    (
+        ("user, project", ""),
+        ("session", "session IS NOT NULL"),
+        ("row", "reinforcement = 'pending'"),
+        ("row", "extraction = 'pending'"),
+    ),
+)
+
+_fields = {name: place for place, name in enumerate(Interaction.__struct_fields__)}
+_LISTS = (_fields["memories_used"], _fields["chunks_used"])
+_strings = msgspec.json.Decoder(tuple[str, ...])
+
+
+def to_row(state: Interaction) -> Values:
+    row: list[Any] = list(astuple(state))
+    for place in _LISTS:
+        row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
+    return tuple(row)
+
+
+def from_row(values: Sequence[Any]) -> Interaction:
+    row = list(values[: len(_fields)])
+    for place in _LISTS:
+        row[place] = _strings.decode(row[place]) if row[place] else ()
+    return Interaction(*row)
+
+
+FAMILY = Family("i", interaction.evolve, interaction.admits, INTERACTIONS, VERSIONS, to_row, from_row)
+
+
+class Interactions:
+    name, version = "interactions", 1
+    tables = (INTERACTIONS, VERSIONS)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.kind == "i":
+                keep(change, rows, FAMILY)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Interaction | None:
+    found = connection.execute("SELECT * FROM interactions WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    project: str | None = None,
+    session: str | None = None,
+    client: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int,
+) -> list[Interaction]:
+    """Interactions of one user, newest first; ``since`` is inclusive, ``until`` is not."""
+    conditions = {"project = ?": project, "session = ?": session, "client = ?": client}
+    conditions |= {"time >= ?": since, "time < ?": until}
+    given = {sql: value for sql, value in conditions.items() if value is not None}
+    where = " AND ".join(["user = ?", *given])
+    sql = f"SELECT * FROM interactions WHERE {where} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (user, *given.values(), limit))]
+
+
+def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:
+    """Interactions of every user that a policy ("reinforcement", "extraction") has yet to look at, oldest first."""
+    sql = f"SELECT * FROM interactions WHERE {_WORK[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (after, limit))]
+
+
+_WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
+
+
+def count(connection: sqlite3.Connection, user: str) -> int:
+    (number,) = connection.execute("SELECT count(*) FROM interactions WHERE user = ?", (user,)).fetchone()
+    return int(number)

@@ -1,0 +1,176 @@
+"""Current memories and the versions they had; the review queue and the supersession chain are views of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from ledger.domain import memory
+from ledger.domain.events import AnyEvent, Origin
+from ledger.domain.memory import Memory
+from projections.rows import Rows, Values
+from projections.subjects import Change, Family, keep, versioned
+
+MEMORIES, VERSIONS = versioned(
+    "memories",
+    "memory_versions",
+    (
+        "id TEXT NOT NULL",
+        "user TEXT",
+        "agent TEXT",
+        "project TEXT",
+        "kind TEXT NOT NULL",
+        "status TEXT NOT NULL",
+        "content TEXT",
+        "confidence INTEGER NOT NULL",
+        "reference_count INTEGER NOT NULL",
+        "last_referenced_at TEXT",
+        "entities TEXT",
+        "tags TEXT",
+        "sources TEXT",
+        "valid_from TEXT NOT NULL",
+        "valid_to TEXT",
+        "supersedes TEXT",
+        "superseded_by TEXT",
+        "quarantined INTEGER NOT NULL",
+        "before TEXT",
+        "until_before TEXT",
+        "origin TEXT",
+        "recorded_at TEXT NOT NULL",
+        "active_at TEXT NOT NULL",
+        "version INTEGER NOT NULL",
+    ),
+    (
+        ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
+        ("user", "status = 'candidate'"),
+    ),
+)
+
+_fields = {name: place for place, name in enumerate(Memory.__struct_fields__)}
+_LISTS = tuple(_fields[name] for name in ("entities", "tags", "sources"))
+_ORIGIN, _QUARANTINED = _fields["origin"], _fields["quarantined"]
+_strings = msgspec.json.Decoder(tuple[str, ...])
+_origin = msgspec.json.Decoder(Origin)
+
+
+def to_row(state: Memory) -> Values:
+    row: list[Any] = list(astuple(state))
+    for place in _LISTS:
+        row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
+    if row[_ORIGIN] is not None:
+        row[_ORIGIN] = msgspec.json.encode(row[_ORIGIN]).decode()
+    return tuple(row)
+
+
+def from_row(values: Sequence[Any]) -> Memory:
+    row = list(values[: len(_fields)])
+    for place in _LISTS:
+        row[place] = _strings.decode(row[place]) if row[place] else ()
+    if row[_ORIGIN] is not None:
+        row[_ORIGIN] = _origin.decode(row[_ORIGIN])
+    row[_QUARANTINED] = bool(row[_QUARANTINED])
+    return Memory(*row)
+
+
+FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, from_row)
+
+
+class Memories:
+    name, version = "memories", 1
+    tables = (MEMORIES, VERSIONS)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.kind == "m":
+                keep(change, rows, FAMILY)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Memory | None:
+    found = connection.execute("SELECT * FROM memories WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def get_at(connection: sqlite3.Connection, row: int, position: int) -> Memory | None:
+    """The memory as it stood at a position."""
+    current = get(connection, row)
+    if current is not None and current.position <= position:
+        return current
+    sql = "SELECT * FROM memory_versions WHERE row = ? AND to_position > ? AND from_position <= ?"
+    found = connection.execute(sql, (row, position, position)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    statuses: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    projects: Sequence[str | None] | None = None,
+    tag: str | None = None,
+    limit: int,
+    before: int | None = None,
+) -> list[Memory]:
+    """Current memories of one user, newest first; ``projects`` may hold None for global ones."""
+    where, values = ["user = ?"], [user]
+    _among(where, values, "status", statuses)
+    _among(where, values, "kind", kinds)
+    if projects is not None:
+        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
+        values.extend(projects)  # type: ignore[arg-type]
+    if tag is not None:
+        where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
+        values.append(tag)
+    if before is not None:
+        where.append("row < ?")
+        values.append(before)  # type: ignore[arg-type]
+    sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def _among(where: list[str], values: list[Any], column: str, wanted: Sequence[str]) -> None:
+    if wanted:
+        where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+        values.extend(wanted)
+
+
+def pool_condition(project: str | None) -> tuple[str, tuple[Any, ...]]:
+    """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
+    everywhere = "(m.project IS NULL AND m.kind IN ('identity', 'preference'))"
+    where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
+    return (where + everywhere, ()) if project is None else (f"{where}(m.project = ? OR {everywhere})", (project,))
+
+
+def pool_size(connection: sqlite3.Connection, user: str, project: str | None) -> int:
+    where, values = pool_condition(project)
+    (count,) = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", (user, *values)).fetchone()
+    return int(count)
+
+
+def pool(connection: sqlite3.Connection, user: str, project: str | None) -> Iterator[Memory]:
+    where, values = pool_condition(project)
+    for row in connection.execute(f"SELECT m.* FROM memories m WHERE {where} ORDER BY m.row", (user, *values)):
+        yield from_row(row)
+
+
+def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
+    """Active memories, never referenced, last active before a time: what decay can have touched."""
+    sql = (
+        "SELECT * FROM memories WHERE row > ? AND status = 'active' AND reference_count = 0 AND active_at < ?"
+        " ORDER BY row LIMIT ?"
+    )
+    return [from_row(row) for row in connection.execute(sql, (after, active_before, limit))]
+
+
+def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
+    sql = "SELECT status, count(*) FROM memories WHERE user = ? GROUP BY status ORDER BY status"
+    return {status: count for status, count in connection.execute(sql, (user,))}
+
+

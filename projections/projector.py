@@ -1,0 +1,194 @@
+"""Folds events into the rows of every projection: in the command's own transaction, and from zero in a rebuild.
+
+One event is folded once into the state of its subject, and every projection gets the same change. Undo and redo are no
+special case of any projection: the subjects concerned are folded again from their streams without the events that are out
+of force, and what comes out is one more change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, ProjectionParked, ProjectionResumed, Unknown
+from projections import audit, confidence, control, duplicates, interactions, memories, projects, search, sqlite
+from projections.rows import Rows
+from projections.subjects import Change, Family, Projection
+
+FAMILIES: dict[str, Family] = {
+    family.kind: family
+    for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
+}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"}
+ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
+
+ReadStream = Callable[[str, int], list[AnyEvent]]  # (stream, up to position) -> its events, in order
+
+
+def projections(secret: bytes) -> tuple[Projection, ...]:
+    """All projections, in the order in which they fold."""
+    return (
+        control.Force(),
+        memories.Memories(),
+        confidence.Confidence(),
+        duplicates.Duplicates(secret),
+        interactions.Interactions(),
+        projects.Projects(),
+        control.Sources(),
+        control.Keys(),
+        control.Refusals(secret),
+        audit.Audit(),
+        search.Search(),
+    )
+
+
+class Projector:
+    """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
+
+    def __init__(self, secret: bytes, read_stream: ReadStream, parked: Iterable[str] = ()) -> None:
+        self.all = projections(secret)
+        self.parked = set(parked)
+        self.poisoned: list[tuple[str, int, str]] = []
+        self._read_stream = read_stream
+        self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
+        self._last_version = 0
+
+    def forget(self) -> None:
+        """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
+        self.states.clear()
+
+    def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:
+        """The state of a subject as it stands in these rows, just before ``position``."""
+        if stream in self.states:
+            return self.states[stream]
+        family = FAMILIES[stream[0]]
+        if OWNERS[family.kind] in self.parked:
+            return self._refolded(stream, first, rows, position - 1)[0]
+        row = rows.get(family.live, (first,))
+        return family.from_row(row) if row is not None else None
+
+    def fold(self, event: AnyEvent, rows: Rows) -> None:
+        try:
+            changes = self._changes(event, rows)
+        except sqlite3.OperationalError:
+            raise
+        except Exception as error:
+            self._poison_readers_of(event, error)
+            changes = []
+        for projection in self.all:
+            if projection.name not in self.parked:
+                try:
+                    projection.fold(event, changes, rows)
+                except sqlite3.OperationalError:
+                    raise
+                except Exception as error:
+                    self._poison(projection.name, event.position, error)
+        if isinstance(event.data, CommandUndone | CommandRedone):
+            self._refold(event, rows)
+
+    def _poison(self, name: str, position: int, error: Exception) -> None:
+        self.parked.add(name)
+        self.poisoned.append((name, position, type(error).__name__))
+
+    def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
+        """The subject itself cannot be folded: every projection that reads such subjects stops here."""
+        readers = {"m": ("memories", "confidence", "duplicates", "sources", "search")}
+        for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
+            if name not in self.parked:
+                self._poison(name, event.position, error)
+
+    def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:
+        family = FAMILIES.get(event.stream[0]) if event.stream[1:2] == "_" else None
+        if family is None or isinstance(event.data, Unknown):
+            return []
+        old = None if event.version == 1 else self.state(event.stream, event.first, rows, event.position)
+        new = family.evolve(old, event)
+        self.states[event.stream] = new
+        return [Change(family.kind, event.first, old, new, event)]
+
+    # --- undo and redo -------------------------------------------------------------------------------------------
+
+    def _refold(self, event: AnyEvent, rows: Rows) -> None:
+        rows.flush()
+        for stream, first in _streams_within(rows, event.data.ranges):
+            family = FAMILIES.get(stream[0]) if stream[1:2] == "_" else None
+            if family is None:
+                continue
+            old = self.state(stream, first, rows, event.position)
+            new, in_force = self._refolded(stream, first, rows, event.position)
+            if new is not None:
+                new = replace(new, position=event.position, version=self._last_version)
+            self.states[stream] = new
+            change = Change(family.kind, first, old, new, event, refold=True, in_force=in_force)
+            for projection in self.all:
+                if projection.name not in self.parked and projection.name not in _ONCE_AN_EVENT:
+                    projection.fold(event, [change], rows)
+
+    def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
+        """A subject folded again from its stream, without the events that are out of force."""
+        family = FAMILIES[stream[0]]
+        in_force, state = self.in_force(stream, rows, up_to), None
+        for event in in_force:
+            state = family.evolve(state, event)
+        return state, in_force
+
+    def in_force(self, stream: str, rows: Rows, up_to: int) -> list[AnyEvent]:
+        return [event for event, counts in self.stream(stream, rows, up_to) if counts]
+
+    def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
+        """The events of a stream that this version knows, each with whether it is in force."""
+        events = [event for event in self._read_stream(stream, up_to) if not isinstance(event.data, Unknown)]
+        self._last_version = events[-1].version if events else 0
+        return [(event, rows.get(control.OUT_OF_FORCE, (event.position,)) is None) for event in events]
+
+
+_ONCE_AN_EVENT = ("force", "keys", "refusals", "audit")  # these fold the event itself, not the subjects it changed
+
+
+def _streams_within(rows: Rows, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+    """(stream, first position) of every subject with an event in these ranges."""
+    connection: sqlite3.Connection = rows.connection  # type: ignore[attr-defined]
+    sql = (
+        "SELECT DISTINCT e.stream, f.position FROM events e JOIN events f ON f.stream = e.stream AND f.version = 1"
+        " WHERE e.position BETWEEN ? AND ?"
+    )
+    found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
+    return sorted(found.items(), key=lambda each: each[1])
+
+
+# --- the checkpoint table --------------------------------------------------------------------------------------------
+
+CHECKPOINTS = (
+    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, ledger TEXT NOT NULL,"
+    " position INTEGER NOT NULL, head BLOB NOT NULL, generation INTEGER NOT NULL, parked_at INTEGER, error TEXT)"
+    " WITHOUT ROWID"
+)
+
+
+def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:
+    """Everything that is not parked has folded the log up to here."""
+    connection.execute("UPDATE projections SET position = ?, head = ? WHERE parked_at IS NULL", (position, head))
+
+
+def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionParked:
+    connection.execute("UPDATE projections SET parked_at = ?, error = ? WHERE name = ?", (at, error, name))
+    return ProjectionParked(name, at, error)
+
+
+def resumed(name: str) -> ProjectionResumed:
+    return ProjectionResumed(name)
+
+
+def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
+    """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
+    connection.execute(CHECKPOINTS.replace("TABLE IF NOT EXISTS", "TEMP TABLE") if temporary else CHECKPOINTS)
+    for projection in projections(secret):
+        for table in projection.tables:
+            sqlite.create(connection, table, "temp." if temporary else "")
+        row = (projection.name, projection.version, ledger_id, 0, bytes(32), 1)
+        connection.execute(
+            "INSERT INTO projections (name, version, ledger, position, head, generation) VALUES (?, ?, ?, ?, ?, ?)", row
+        )

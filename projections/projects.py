@@ -1,0 +1,187 @@
+"""Projects with their aliases and trusted state, sessions, and the names they are found by."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from ledger.domain import project
+from ledger.domain.events import AnyEvent
+from ledger.domain.project import Entry, Project, Session, name_form
+from projections.rows import Rows, Table, Values
+from projections.subjects import Change, Family, keep, versioned
+
+PROJECTS, PROJECT_VERSIONS = versioned(
+    "projects",
+    "project_versions",
+    (
+        "id TEXT NOT NULL",
+        "user TEXT",
+        "name TEXT",
+        "description TEXT",
+        "aliases TEXT NOT NULL",
+        "state TEXT NOT NULL",
+        "recorded_at TEXT NOT NULL",
+        "version INTEGER NOT NULL",
+    ),
+    (),
+)
+SESSIONS, SESSION_VERSIONS = versioned(
+    "sessions",
+    "session_versions",
+    (
+        "id TEXT NOT NULL",
+        "user TEXT",
+        "name TEXT",
+        "project TEXT",
+        "recorded_at TEXT NOT NULL",
+        "version INTEGER NOT NULL",
+    ),
+    (),
+)
+# What a name stands for, of one user: "p" a project (its name or an alias), "s" a session.
+NAMES = Table(
+    "names",
+    ("user TEXT NOT NULL", "kind TEXT NOT NULL", "name TEXT NOT NULL", "id TEXT NOT NULL", "row INTEGER NOT NULL"),
+    ("user", "kind", "name"),
+    rowid=False,
+)
+STATE = Table(
+    "project_state",
+    (
+        "project INTEGER NOT NULL",
+        "category TEXT NOT NULL",
+        "key TEXT",
+        "from_position INTEGER NOT NULL",
+        "to_position INTEGER",
+        "value TEXT",
+        "source TEXT",
+        "actor TEXT",
+        "recorded_at TEXT NOT NULL",
+        "since_position INTEGER NOT NULL",
+    ),
+    ("project", "category", "key", "from_position"),
+)
+
+_aliases = msgspec.json.Decoder(tuple[str | None, ...])
+_state = msgspec.json.Decoder(tuple[Entry, ...])
+
+
+def _project_row(state: Project) -> Values:
+    row: list[Any] = list(astuple(state))
+    row[5], row[6] = (msgspec.json.encode(each).decode() for each in (state.aliases, state.state))
+    return tuple(row)
+
+
+def _project(values: Sequence[Any]) -> Project:
+    row = list(values[:10])
+    row[5], row[6] = _aliases.decode(row[5]), _state.decode(row[6])
+    return Project(*row)
+
+
+def _session(values: Sequence[Any]) -> Session:
+    return Session(*values[:8])
+
+
+FAMILY = Family("p", project.evolve, project.admits, PROJECTS, PROJECT_VERSIONS, _project_row, _project)
+SESSION_FAMILY = Family("s", project.evolve_session, project.admits, SESSIONS, SESSION_VERSIONS, astuple, _session)
+
+
+class Projects:
+    name, version = "projects", 1
+    tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, STATE)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.kind == "p":
+                keep(change, rows, FAMILY)
+                _rename(change, rows)
+                _restate(change, rows)
+            elif change.kind == "s":
+                keep(change, rows, SESSION_FAMILY)
+                _rename(change, rows)
+
+
+def _names(state: Project | Session | None) -> set[tuple[str, str]]:
+    """(user, form) of every name; an erased user or name is nobody's."""
+    if state is None or state.user is None:
+        return set()
+    given = (state.name,) if isinstance(state, Session) else (state.name, *state.aliases)
+    form = str if isinstance(state, Session) else name_form
+    return {(state.user, form(name)) for name in given if name is not None}
+
+
+def _rename(change: Change, rows: Rows) -> None:
+    before, after = _names(change.old), _names(change.new)
+    for user, name in before - after:
+        rows.remove(NAMES, (user, change.kind, name))
+    for user, name in after - before:
+        rows.put(NAMES, (user, change.kind, name), (user, change.kind, name, change.new.id, change.first))
+
+
+def _entries(state: Project | None) -> dict[tuple[str, str | None], Entry]:
+    return {(entry.category, entry.key): entry for entry in state.state} if state is not None else {}
+
+
+def _restate(change: Change, rows: Rows) -> None:
+    before, after, now = _entries(change.old), _entries(change.new), change.event.position
+    for key, entry in before.items():
+        if after.get(key) != entry:
+            for row in rows.find(STATE, ("project", "category", "key", "to_position"), (change.first, *key, None)):
+                rows.put(STATE, row[:4], (*row[:4], now, *row[5:]))
+    for key, entry in after.items():
+        if before.get(key) != entry:
+            place = (change.first, *key, now)
+            rows.put(STATE, place, (*place, None, *_told(entry)))
+
+
+def _told(entry: Entry) -> Values:
+    return (entry.value, entry.source, entry.actor, entry.recorded_at, entry.position)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def find(connection: sqlite3.Connection, user: str, kind: str, name: str) -> tuple[str, int] | None:
+    """(id, row) of the project ("p") or session ("s") that a name or alias stands for."""
+    form = name_form(name) if kind == "p" else name
+    sql = "SELECT id, row FROM names WHERE user = ? AND kind = ? AND name = ?"
+    found = connection.execute(sql, (user, kind, form)).fetchone()
+    return (found[0], found[1]) if found else None
+
+
+def get(connection: sqlite3.Connection, row: int) -> Project | None:
+    found = connection.execute("SELECT * FROM projects WHERE row = ?", (row,)).fetchone()
+    return _project(found) if found else None
+
+
+def listing(connection: sqlite3.Connection, user: str) -> list[Project]:
+    sql = "SELECT * FROM projects WHERE user = ? ORDER BY row"
+    return [_project(row) for row in connection.execute(sql, (user,))]
+
+
+def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:
+    """The names people gave to these projects and sessions."""
+    found: dict[str, str] = {}
+    for each in {each for each in ids if each is not None}:
+        table = "projects" if each[0] == "p" else "sessions"
+        sql = (
+            f"SELECT t.name FROM events e JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
+        )
+        row = connection.execute(sql, (each,)).fetchone()
+        if row is not None and row[0] is not None:
+            found[each] = row[0]
+    return found
+
+
+def state_history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
+    """Every row of trusted state a project ever had, oldest first."""
+    sql = (
+        "SELECT category, key, value, source, actor, recorded_at, from_position, to_position FROM project_state"
+        " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"
+    )
+    return [tuple(each) for each in connection.execute(sql, (row, category, key))]

@@ -1,0 +1,200 @@
+"""Rebuilds every projection from the log beside the live tables, in short transactions, and switches at the end.
+
+Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed at any point it leaves the
+live tables whole; what it left behind is dropped by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from ledger.domain.errors import Conflict
+from ledger.domain.events import AnyEvent
+from projections import sqlite
+from projections.projector import CHECKPOINTS, Projector, projections
+from projections.sqlite import SQLiteRows
+
+BATCH = 4_000  # events folded and written in one transaction
+TAIL = 1_000  # at most so many events are left for the transaction that switches
+EMPTYING = 20_000  # rows deleted from the old tables in one transaction
+LEASE_SECONDS = 60.0
+FRESH, OLD = "fresh_", "old_"
+
+Progress = Callable[[int, int], None]  # (events folded, events in the log)
+
+
+class Log(Protocol):
+    """What a rebuild needs of the event store."""
+
+    def transact(self) -> Any: ...
+    def snapshot(self) -> Any: ...
+
+
+class Decode(Protocol):
+    def __call__(self, connection: Any, first: int, last: int) -> Iterator[AnyEvent]: ...
+
+
+class Rebuild:
+    """One rebuild; ``run`` returns the number of events folded and what is parked after it."""
+
+    def __init__(self, log: Log, secret: bytes, ledger_id: str, decode: Decode, read_stream: Any, progress: Progress | None) -> None:
+        self._log, self._secret, self._ledger_id = log, secret, ledger_id
+        self._decode, self._progress = decode, progress
+        self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._connection: Any = None
+        self._projector = Projector(secret, lambda stream, up_to: list(read_stream(self._connection, stream, up_to)))
+
+    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...]]:
+        """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
+        self._take_lease()
+        try:
+            self._start()
+            position = self._catch_up()
+            position = self._switch(position, switched)
+            self._empty_old()
+        finally:
+            self._release_lease()
+        return position, tuple(sorted(self._projector.parked))
+
+    # --- the lease -----------------------------------------------------------------------------------------------
+
+    def _take_lease(self) -> None:
+        with self._log.transact() as transaction:
+            sql = "SELECT holder, until FROM leases WHERE work = 'rebuild'"
+            row = transaction.connection.execute(sql).fetchone()
+            if row is not None and row[1] > time.time() and _alive(row[0]):
+                raise Conflict("another rebuild of this ledger is running; wait for it, or try again later")
+            self._hold(transaction.connection)
+
+    def _hold(self, connection: Any) -> None:
+        until = time.time() + LEASE_SECONDS
+        connection.execute("INSERT OR REPLACE INTO leases VALUES ('rebuild', ?, ?)", (self._holder, until))
+
+    def _check_lease(self, connection: Any) -> None:
+        row = connection.execute("SELECT holder FROM leases WHERE work = 'rebuild'").fetchone()
+        if row is None or row[0] != self._holder:
+            raise Conflict("another rebuild took over from this one, which was too slow to renew its lease")
+        self._hold(connection)
+
+    def _release_lease(self) -> None:
+        with self._log.transact() as transaction:
+            sql = "DELETE FROM leases WHERE work = 'rebuild' AND holder = ?"
+            transaction.connection.execute(sql, (self._holder,))
+
+    # --- folding beside the live tables --------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Drops what a killed rebuild left, and makes the fresh tables."""
+        self._empty_old()
+        self._empty(FRESH)
+        with self._log.transact() as transaction:
+            self._check_lease(transaction.connection)
+            transaction.connection.execute(CHECKPOINTS)
+            for projection in projections(self._secret):
+                for table in projection.tables:
+                    sqlite.create(transaction.connection, table, FRESH)
+
+    def _catch_up(self) -> int:
+        """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
+        done = 0
+        while True:
+            with self._log.snapshot() as connection:
+                head = _head(connection)
+                if head - done <= TAIL:
+                    return done
+                self._connection = connection
+                rows = SQLiteRows(connection, FRESH)
+                last = min(head, done + BATCH)
+                for event in self._decode(connection, done + 1, last):
+                    self._projector.fold(event, rows)
+            with self._log.transact() as transaction:
+                self._check_lease(transaction.connection)
+                rows.connection = transaction.connection
+                rows.flush()
+            self._projector.forget()
+            done = last
+            if self._progress is not None:
+                self._progress(done, head)
+
+    def _switch(self, done: int, switched: Callable[[Any, Projector], None]) -> int:
+        with self._log.transact() as transaction:
+            self._check_lease(transaction.connection)
+            connection = self._connection = transaction.connection
+            rows = SQLiteRows(connection, FRESH)
+            for event in self._decode(connection, done + 1, transaction.position):
+                self._projector.fold(event, rows)
+            rows.flush()
+            for projection in projections(self._secret):
+                for table in projection.tables:
+                    _swap(connection, table.name)
+            self._write_checkpoints(connection, transaction)
+            position = int(transaction.position)
+            switched(transaction, self._projector)
+        if self._progress is not None:
+            self._progress(position, position)
+        return position
+
+    def _write_checkpoints(self, connection: Any, transaction: Any) -> None:
+        (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM projections").fetchone()
+        connection.execute("DELETE FROM projections")
+        poisoned = {name: (at, error) for name, at, error in self._projector.poisoned}
+        for projection in projections(self._secret):
+            at, error = poisoned.get(projection.name, (None, None))
+            place = (transaction.position, transaction.head, generation, at, error)
+            connection.execute(
+                "INSERT INTO projections VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (projection.name, projection.version, self._ledger_id, *place),
+            )
+
+    # --- what is left over ---------------------------------------------------------------------------------------
+
+    def _empty_old(self) -> None:
+        self._empty(OLD)
+
+    def _empty(self, prefix: str) -> None:
+        """Empties and drops tables that are on their way out, a few thousand rows a transaction."""
+        with self._log.snapshot() as connection:
+            names = _prefixed(connection, prefix)
+        for name, virtual in names:
+            while not virtual and self._delete_some(name):
+                pass
+            with self._log.transact() as transaction:
+                sqlite.drop(transaction.connection, name)
+
+    def _delete_some(self, name: str) -> bool:
+        with self._log.transact() as transaction:
+            self._check_lease(transaction.connection)
+            return sqlite.delete_some(transaction.connection, name, EMPTYING) == EMPTYING
+
+
+def _head(connection: Any) -> int:
+    return int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
+
+
+def _swap(connection: sqlite3.Connection, name: str) -> None:
+    if sqlite.exists(connection, name):
+        sqlite.rename(connection, name, OLD + name)
+    sqlite.rename(connection, FRESH + name, name)
+
+
+def _prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bool]]:
+    """(name, whether it is virtual) of the tables with a prefix; the shadow tables of a text index go with it."""
+    sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE ? || '%'"
+    found = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
+    virtual = [name for name, is_virtual in found if is_virtual]
+    return [each for each in found if each[1] or not any(each[0].startswith(name + "_") for name in virtual)]
+
+
+def _alive(holder: str) -> bool:
+    """Whether the process that holds a lease still runs on this machine."""
+    try:
+        os.kill(int(holder.split("-")[0]), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,60 @@
+"""The port that a database implements for the projections: tables, and rows put, appended, removed and indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+Key = tuple[Any, ...]
+Values = tuple[Any, ...]
+
+
+class Table(Struct, frozen=True, eq=False):
+    """One table: ``columns`` in SQL, the names of the ``key`` columns (they come first), indexes as (columns, condition).
+
+    An ``appended`` table has no unique key of its own: rows are only ever added, and ``key`` is the order to read them in.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    indexes: tuple[tuple[str, str], ...] = ()
+    rowid: bool = True
+    appended: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.split()[0] for column in self.columns)
+
+
+class TextIndex(Struct, frozen=True, eq=False):
+    """A full-text index over texts that lie elsewhere."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+class Rows(Protocol):
+    """What a fold may do. Everything is kept until ``flush``, which the owner of the transaction calls."""
+
+    def get(self, table: Table, key: Key) -> Values | None: ...
+
+    def put(self, table: Table, key: Key, values: Values) -> None: ...
+
+    def remove(self, table: Table, key: Key) -> None: ...
+
+    def append(self, table: Table, values: Values) -> None: ...
+
+    def index(self, index: TextIndex, row: int, old: Values | None, new: Values | None) -> None: ...
+
+    def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
+        """All rows whose leading key columns equal ``key``, what was put before included."""
+        ...
+
+    def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
+        """All rows whose ``column`` lies in one of the inclusive ranges, what was put before included."""
+        ...
+
+    def flush(self) -> None: ...

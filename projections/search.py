@@ -1,0 +1,77 @@
+"""The text index over memories: for recall by words, and for finding which memories a response can restate."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from ledger.domain.events import AnyEvent
+from ledger.domain.matching import prefix_stems
+from ledger.domain.memory import Memory
+from ledger.domain.text import fts_query
+from projections.memories import from_row, pool_condition
+from projections.rows import Rows, TextIndex, Values
+from projections.subjects import Change
+
+# content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
+# restates the memory must have (a prefix filter), so that matching needs no walk over the pool
+SEARCH = TextIndex("search", ("content", "words", "stems"))
+
+
+class Search:
+    name, version = "search", 1
+    tables = (SEARCH,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.kind == "m":
+                old, new = _texts(change.old), _texts(change.new)
+                if old != new:
+                    rows.index(SEARCH, change.first, old, new)
+
+
+def _texts(state: Memory | None) -> Values | None:
+    if state is None or state.content is None:
+        return None
+    content = state.content.replace("\0", " ")
+    words = " ".join((*state.entities, *state.tags)).replace("\0", " ")
+    return (content, words, " ".join(prefix_stems(state.content)))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def matching(
+    connection: sqlite3.Connection, query: str, *, user: str, projects: Sequence[str | None] | None, kinds: Sequence[str], limit: int
+) -> list[tuple[Memory, float]]:
+    """Active memories of one user that have words of the query, best first, with BM25 (higher is better)."""
+    match = fts_query(query)
+    if match is None:
+        return []
+    where, values = ["m.user = ?", "m.status = 'active'", "m.quarantined = 0"], [user]
+    if kinds:
+        where.append(f"m.kind IN ({', '.join('?' * len(kinds))})")
+        values.extend(kinds)
+    if projects is not None:
+        where.append("(" + " OR ".join(["m.project IS ?"] * len(projects)) + ")")
+        values.extend(projects)  # type: ignore[arg-type]
+    sql = (
+        "SELECT m.*, bm25(search, 1.0, 0.5, 0.0) AS rank FROM search JOIN memories m ON m.row = search.rowid"
+        f" WHERE search MATCH ? AND {' AND '.join(where)} ORDER BY rank, m.row LIMIT ?"
+    )
+    rows = connection.execute(sql, (f"{{content words}} : ({match})", *values, limit))
+    return [(from_row(row), -row[-1]) for row in rows]
+
+
+def restatable(connection: sqlite3.Connection, stems: Iterable[str], user: str, project: str | None) -> Iterator[Memory]:
+    """The memories of the pool that a text with these stems can restate: a superset of those it does."""
+    where, values = pool_condition(project)
+    sql = f"SELECT m.* FROM search JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
+    seen: set[int] = set()
+    wanted = sorted(stems)
+    for start in range(0, len(wanted), 200):  # FTS5 limits how deep an expression may nest
+        match = "stems : (" + " OR ".join(f'"{stem}"' for stem in wanted[start : start + 200]) + ")"
+        for row in connection.execute(sql, (match, user, *values)):
+            if row[0] not in seen:
+                seen.add(row[0])
+                yield from_row(row)

@@ -1,0 +1,65 @@
+"""What happened to one subject at one position: its state before and after, as every projection receives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ledger.domain.events import AnyEvent
+from projections.rows import Rows, Table, TextIndex, Values
+
+
+class Change(Struct, frozen=True):
+    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``in_force`` has the events of the stream that count."""
+
+    kind: str
+    first: int
+    old: Any
+    new: Any
+    event: AnyEvent
+    refold: bool = False
+    in_force: Sequence[AnyEvent] = ()
+
+
+class Family(Struct, frozen=True, eq=False):
+    """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were."""
+
+    kind: str
+    evolve: Callable[[Any, AnyEvent], Any]
+    admits: Callable[[Any, Any], bool]
+    live: Table
+    closed: Table
+    to_row: Callable[[Any], Values]
+    from_row: Callable[[Any], Any]
+
+
+class Projection(Protocol):
+    """A named, versioned set of tables that are a function of the log."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def tables(self) -> tuple[Table | TextIndex, ...]: ...
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
+
+
+def versioned(name: str, closed: str, columns: tuple[str, ...], indexes: tuple[tuple[str, str], ...]) -> tuple[Table, Table]:
+    """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
+    live = Table(name, ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL"), ("row",), indexes)
+    ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")
+    return live, Table(closed, ended, ("row", "from_position"), (("row, to_position", ""),), appended=True)
+
+
+def keep(change: Change, rows: Rows, family: Family) -> None:
+    """Writes the new current row, and the old one with the position that ended it."""
+    if change.old is not None:
+        rows.append(family.closed, (*family.to_row(change.old), change.event.position))
+    if change.new is None:
+        rows.remove(family.live, (change.first,))
+    else:
+        rows.put(family.live, (change.first,), family.to_row(change.new))

@@ -1,0 +1,145 @@
+"""Whether a response restates a memory, under each version of the rule."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ledger.domain.errors import Rejected
+from ledger.domain.matching import (
+    DEFAULT_MATCHER,
+    MATCHERS,
+    Match,
+    Response,
+    match,
+    needed_stems_2,
+    needed_stems_3,
+    prefix_stems,
+)
+from ledger.domain.text import stems
+
+
+def _numbered(count: int) -> str:
+    return " ".join(f"w{n:03}" for n in range(count))
+
+
+def test_there_are_three_versions_and_the_last_is_the_default() -> None:
+    assert list(MATCHERS) == ["substring/1", "stems/2", "stems/3"]
+    assert DEFAULT_MATCHER == "stems/3"
+
+
+def test_a_version_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(Rejected, match=r"'stems/4'.*substring/1, stems/2, stems/3"):
+        match("stems/4", Response("text"), "text")
+
+
+# --- substring/1 ---
+
+
+def test_substring_ignores_case_and_whitespace() -> None:
+    response = Response("As said:  PREFERS\n dark   mode, always.")
+    assert match("substring/1", response, " prefers Dark\tmode ") == Match(17, 17, 1_000_000)
+    assert match("substring/1", response, "prefers light mode") is None
+
+
+def test_substring_needs_twelve_characters() -> None:
+    assert match("substring/1", Response("x abcdefghijk x"), "abcdefghijk") is None
+    assert match("substring/1", Response("x abcdefghijkl x"), "abcdefghijkl") == Match(12, 12, 1_000_000)
+    assert match("substring/1", Response("x a b x"), "a" + " " * 20 + "b") is None
+
+
+def test_substring_looks_at_the_first_eighty_characters_only() -> None:
+    memory = "m" * 80 + " and what the response does not say"
+    assert match("substring/1", Response("m" * 80), memory) == Match(80, 80, 1_000_000)
+    assert match("substring/1", Response("m" * 79), memory) is None
+
+
+# --- stems/2 and stems/3 ---
+
+
+@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
+def test_a_paraphrase_matches_by_its_stems(version: str) -> None:
+    response = Response("She tested it: small functions, which the team was preferring to large ones.")
+    assert match(version, response, "Prefers small tests and functions") == Match(4, 4, 1_000_000)
+
+
+@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
+def test_a_short_memory_needs_seventy_percent_of_its_stems(version: str) -> None:
+    assert match(version, Response(_numbered(7)), _numbered(10)) == Match(7, 10, 700_000)
+    assert match(version, Response(_numbered(6)), _numbered(10)) is None
+    assert match(version, Response(_numbered(2)), _numbered(3)) is None
+    assert match(version, Response(_numbered(11)), _numbered(15)) == Match(11, 15, 733_333)
+    assert match(version, Response(_numbered(10)), _numbered(15)) is None
+
+
+@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
+@pytest.mark.parametrize("memory", ["", "the of and", "?!"])
+def test_a_memory_without_stems_never_matches(version: str, memory: str) -> None:
+    assert match(version, Response("the of and ?! anything"), memory) is None
+
+
+def test_stems_2_keeps_seventy_percent_for_a_long_memory() -> None:
+    assert match("stems/2", Response(_numbered(28)), _numbered(40)) == Match(28, 40, 700_000)
+    assert match("stems/2", Response(_numbered(27)), _numbered(40)) is None
+
+
+def test_stems_3_needs_twelve_stems_of_a_memory_of_more_than_fifteen() -> None:
+    assert (needed_stems_3(15), needed_stems_3(16)) == (11, 12)
+    assert match("stems/3", Response(_numbered(11)), _numbered(15)) is not None
+    assert match("stems/3", Response(_numbered(11)), _numbered(16)) is None
+    assert match("stems/3", Response(_numbered(12)), _numbered(30)) == Match(12, 30, 400_000)
+    assert match("stems/3", Response(_numbered(11)), _numbered(30)) is None
+
+
+def test_stems_3_needs_thirty_five_percent_as_well() -> None:
+    assert match("stems/3", Response(_numbered(14)), _numbered(40)) == Match(14, 40, 350_000)
+    assert match("stems/3", Response(_numbered(13)), _numbered(40)) is None
+    assert match("stems/3", Response(_numbered(12)), _numbered(34)) is not None
+    assert match("stems/3", Response(_numbered(12)), _numbered(35)) is None
+
+
+def test_the_fraction_is_rounded_half_even() -> None:
+    assert match("stems/3", Response(_numbered(47)), _numbered(64)) == Match(47, 64, 734_375)
+    assert match("stems/3", Response(_numbered(65)), _numbered(128)) == Match(65, 128, 507_812)
+    assert match("stems/3", Response(_numbered(67)), _numbered(128)) == Match(67, 128, 523_438)
+
+
+@given(st.integers(1, 10_000))
+def test_stems_3_never_needs_more_than_stems_2(total: int) -> None:
+    assert 1 <= needed_stems_3(total) <= needed_stems_2(total) <= total
+
+
+# --- the prefix filter ---
+
+
+def test_the_prefix_is_the_longest_stems_in_a_fixed_order() -> None:
+    assert prefix_stems("ccc bbbb aaaa dd") == ("aaaa", "bbbb")
+    assert prefix_stems("the of") == ()
+    assert prefix_stems("python") == ("python",)
+    assert len(prefix_stems(_numbered(10))) == 10 - 7 + 1
+    assert len(prefix_stems(_numbered(15))) == 15 - 11 + 1
+    assert len(prefix_stems(_numbered(16))) == 16 - 12 + 1
+    assert len(prefix_stems(_numbered(100))) == 100 - 35 + 1
+
+
+VOCABULARY = [("w" * (n % 7 + 1)) + f"{n:02}" for n in range(60)]
+
+
+@given(st.sets(st.sampled_from(VOCABULARY)).flatmap(lambda memory: st.permutations(sorted(memory))))
+@example(["python"])
+def test_every_text_that_matches_holds_a_stem_of_the_prefix(memory: list[str]) -> None:
+    content = " ".join(memory)
+    for size in range(len(memory) + 1):
+        response = Response(" ".join(["other", *memory[:size]]))
+        if match("stems/2", response, content) or match("stems/3", response, content):
+            assert response.stems & set(prefix_stems(content))
+
+
+@given(st.sets(st.sampled_from(VOCABULARY), min_size=1))
+def test_the_worst_text_without_the_prefix_does_not_match_but_one_more_stem_does(memory: set[str]) -> None:
+    content = " ".join(memory)
+    prefix = prefix_stems(content)
+    rest = stems(content) - set(prefix)
+    assert match("stems/3", Response(" ".join(rest)), content) is None
+    assert match("stems/3", Response(" ".join([*rest, prefix[-1]])), content) is not None

@@ -29,7 +29,17 @@ _HOMES = {
     ),
 }
 
-__all__ = ["Conflict", "Interaction", "Ledger", "LedgerError", "Memory", "NotFound", "Rejected", "StorageError", "UnknownEvent"]
+__all__ = [
+    "Conflict",
+    "Interaction",
+    "Ledger",
+    "LedgerError",
+    "Memory",
+    "NotFound",
+    "Rejected",
+    "StorageError",
+    "UnknownEvent",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -174,5 +174,3 @@ def _tables_fit(connection: Any, secret: bytes) -> bool:
     positions = {row[0] for row in connection.execute("SELECT position FROM projections WHERE parked_at IS NULL")}
     head = connection.execute("SELECT max(position) FROM events").fetchone()[0]
     return positions <= {head} and len(projections(secret)) > 0
-
-

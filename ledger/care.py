@@ -69,10 +69,15 @@ class Care(Reads):
         """Counts, sizes in bytes, and where each projection stands."""
         owner = self._user(user)
         with self._read() as connection:
-            pending = {work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")}
+            pending = {
+                work: len(interactions.pending(connection, work, limit=10_000))
+                for work in ("reinforcement", "extraction")
+            }
             columns = answers.ProjectionStatus.__struct_fields__
             sql = f"SELECT {', '.join(columns)} FROM projections ORDER BY name"
-            standing = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
+            standing = [
+                answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
+            ]
             counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
             known = len(projects.listing(connection, owner))
         position, head = self._store.head()

@@ -15,12 +15,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Literal, Never
+from typing import Any, Literal, Never, cast
 from uuid import UUID
 from weakref import WeakSet
 
 from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import Notification, StoredEvent
+from eventsourcing.utils import Environment, EnvType
 
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.integrity import GENESIS, digest, link
@@ -390,7 +391,7 @@ class Transaction:
 
     def _insert(self, rows: Sequence[Row], *, counted: bool = False) -> None:
         try:
-            self._store._recorder._insert_events(self._cursor, (), rows=rows)
+            self._store._recorder._insert_events(cast("sqlite.SQLiteCursor", self._cursor), (), rows=rows)
         except BaseException as error:
             # Some of the rows may be written. One row is written or not, and harmless unless its position was counted.
             self._broken = self._broken or counted or len(rows) > 1
@@ -643,8 +644,8 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         return []  # the file is made with its tables
 
     def _insert_events(
-        self, c: sqlite.SQLiteCursor | sqlite3.Cursor, stored_events: Sequence[StoredEvent], **kwargs: Any
-    ) -> list[int]:
+        self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
         """The one place where rows enter the log; ``rows`` are chained already."""
         rows: Sequence[Row] | None = kwargs.get("rows")
         if rows is None:
@@ -781,7 +782,7 @@ class Factory(sqlite.SQLiteFactory):
     tracking_recorder_class = TrackingRecorder
     process_recorder_class = ProcessRecorder
 
-    def __init__(self, env: persistence.Environment | persistence.EnvType | None) -> None:
+    def __init__(self, env: Environment | EnvType | None) -> None:
         super().__init__(env)
         for name in (self.COMPRESSOR_TOPIC, self.CIPHER_TOPIC, "CIPHER_KEY"):
             if self.env.get(name):

@@ -23,7 +23,7 @@ from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import TEXT_BYTES, Interaction
 from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy, adopted
+from ledger.domain.policy import adopted
 from ledger.domain.text import check_json, check_text
 from ledger.domain.times import moment
 from ledger.event_store import EventStore
@@ -123,7 +123,9 @@ class InteractionWrites(MemoryWrites, Reads):
         return self.capture(line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told, **by)
 
     def _with_bodies(self, work: Work, data: Any) -> Any:
-        texts = {name: getattr(data, name) for name in ("prompt", "response", "response_summary") if hasattr(data, name)}
+        texts = {
+            name: getattr(data, name) for name in ("prompt", "response", "response_summary") if hasattr(data, name)
+        }
         large = {name: body for name, text in texts.items() if (body := self._writer.body(work, text)) is not text}
         return msgspec.structs.replace(data, **large) if large else data
 
@@ -133,7 +135,10 @@ class InteractionWrites(MemoryWrites, Reads):
         if subject.reinforcement == "pending" and not self._writer.batching:
             cause = outcome.events[-1].envelope.event_id if outcome.events else None
             self._try_reinforcement(subject, cause, told.correlation_id)
-        return self._interaction(subject.id, told.user, replayed=outcome.replayed)
+        answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
+        if answer is None:
+            raise NotFound(f"the interaction {subject.id} was undone meanwhile")
+        return answer
 
     # --- reinforcement -------------------------------------------------------------------------------------------
 
@@ -154,7 +159,9 @@ class InteractionWrites(MemoryWrites, Reads):
             raise NotFound(f"no interaction of this user has the id {id!r:.40}")
         return self._reinforce_by(subject, None, told)
 
-    def _try_reinforcement(self, subject: Interaction, cause: str | None, correlation: str | None) -> answers.Reinforcement | None:
+    def _try_reinforcement(
+        self, subject: Interaction, cause: str | None, correlation: str | None
+    ) -> answers.Reinforcement | None:
         told = _policy_who(subject, reinforcement.ACTOR, cause, correlation)
         try:
             return self._reinforce_by(subject, cause, told)
@@ -184,11 +191,17 @@ class InteractionWrites(MemoryWrites, Reads):
         self._writer.run("reinforce", told, body, subject.id)
         with self._read("memories") as connection:
             rows = [(state, self._load(connection, state.id, "m", told.user)) for state in before]
-        pairs = [(old.id, rules.shown(old.confidence), rules.shown(new.confidence)) for old, new in rows if new is not None]
+        pairs = [
+            (old.id, rules.shown(old.confidence), rules.shown(new.confidence)) for old, new in rows if new is not None
+        ]
         report = evaluated[0] if evaluated else ReinforcementEvaluated(found.matcher, found.pool_size)
-        told_numbers = {"echoes": report.echoes, "left_over": report.left_over}
         return answers.Reinforcement(
-            interaction=subject.id, matcher=found.matcher, pool_size=found.pool_size, reinforced=tuple(pairs), **told_numbers
+            interaction=subject.id,
+            matcher=found.matcher,
+            pool_size=found.pool_size,
+            reinforced=tuple(pairs),
+            echoes=report.echoes,
+            left_over=report.left_over,
         )
 
     def _record_failure(self, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
@@ -240,11 +253,15 @@ class InteractionWrites(MemoryWrites, Reads):
         rows = tuple({"kind": each.kind, "content": each.content, "rule": each.rule, "field": each.field,
                       "start": each.start, "end": each.end, "reason": getattr(each, "reason", "")}
                      for each in (*found.kept, *found.dropped))  # fmt: skip
-        return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True)
+        return answers.ExtractionReport(
+            interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True
+        )
 
     def _extraction_report(self, subject: Interaction, user: str) -> answers.ExtractionReport:
         with self._read("memories", "interactions") as connection:
-            events = [event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
+            events = [
+                event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
+            ]
             data: CandidatesExtracted = events[-1].data
             states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
             kept = tuple(self._memories(connection, states))
@@ -321,15 +338,14 @@ class InteractionWrites(MemoryWrites, Reads):
 
     def _expire(self, as_of: str) -> int:
         with self._read("memories") as connection:
-            faded = list(expiry.faded(connection, as_of))
-            wanted = {user: control.policy(connection, user).expire for user in {each.user for each in faded if each.user is not None}}
-        count = 0
-        for memory in faded:
-            if memory.user is not None and wanted[memory.user]:
-                told = Who(user=memory.user, actor=expiry.ACTOR)
-                outcome = self._writer.run("expire", told, lambda work, m=memory: expiry.record(work, m, as_of), memory.id)
-                count += bool(outcome.events)
-        return count
+            faded = [memory for memory in expiry.faded(connection, as_of) if memory.user is not None]
+            users = {memory.user for memory in faded if memory.user is not None}
+            wanted = {user for user in users if control.policy(connection, user).expire}
+        return sum(self._expire_one(memory, memory.user, as_of) for memory in faded if memory.user in wanted)
+
+    def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
+        told = Who(user=user or "", actor=expiry.ACTOR)
+        return bool(self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id).events)
 
 
 def _policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
@@ -338,8 +354,15 @@ def _policy_who(subject: Interaction, actor: str, cause: str | None, correlation
 
 def _check_used(work: Work, used: Sequence[str]) -> None:
     for each in used:
-        if len(each) == LENGTH and each.startswith("m_") and work.find(each, "m") is None and work.known_elsewhere(each):
-            raise Rejected(f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user")
+        if (
+            len(each) == LENGTH
+            and each.startswith("m_")
+            and work.find(each, "m") is None
+            and work.known_elsewhere(each)
+        ):
+            raise Rejected(
+                f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"
+            )
 
 
 def _text(name: str, text: str) -> str:

@@ -39,7 +39,7 @@ def to_stored(stream: str, version: int, envelope: Envelope[Any]) -> StoredEvent
 
 @cache
 def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Envelope[Any]]:
-    return msgspec.json.Decoder(Envelope[kind])
+    return msgspec.json.Decoder(Envelope[kind])  # type: ignore[valid-type]
 
 
 _raw_decoder = msgspec.json.Decoder(Envelope[msgspec.Raw])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -33,12 +33,12 @@ TAGS = 10  # ATOCore
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
-class By(TypedDict, total=False):
+class Whose(TypedDict, total=False):
     """What every write takes besides its own arguments.
 
     ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
-    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``key`` makes the command idempotent for this user,
-    ``occurred_at`` when it happened in the world, ``correlation_id`` the run or import it belongs to.
+    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``occurred_at`` when it happened in the world,
+    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to.
     """
 
     user: str
@@ -46,10 +46,15 @@ class By(TypedDict, total=False):
     client: str
     channel: str
     agent: str
-    key: str | None
     occurred_at: Time | None
     causation_id: str | None
     correlation_id: str | None
+
+
+class By(Whose, total=False):
+    """The same, and ``key``, which makes the command idempotent for this user."""
+
+    key: str | None
 
 
 CHANNELS = ("user", "tool", "web", "agent", "file")
@@ -61,8 +66,10 @@ def who(default: Who, by: By) -> Who:
         return default
     unknown = sorted(set(by) - By.__optional_keys__)
     if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}")
-    told = {name: getattr(default, name) for name in Who.__struct_fields__} | by
+        raise TypeError(
+            f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}"
+        )
+    told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
     for name in ("user", "actor", "client", "agent"):
         check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
     if told["channel"] not in CHANNELS:
@@ -365,7 +372,9 @@ def _attempt(
         content=check_text("content", content, max_bytes=CONTENT_BYTES),
         kind=_kind(kind),
         status=status,
-        confidence=rules.ONE if confidence == 1.0 and confidence is not True else rules.millionths("confidence", confidence),
+        confidence=rules.ONE
+        if confidence == 1.0 and confidence is not True
+        else rules.millionths("confidence", confidence),
         entities=text_list("entities", entities) if entities else (),
         tags=tag_list(tags) if tags else (),
         sources=source_list(source) if source else (),
@@ -403,12 +412,17 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
         given = (given,)
     found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
     if len(found) > items:
-        raise Rejected(f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found))
+        raise Rejected(
+            f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
+        )
     return found
 
 
 def tag_list(given: Iterable[str]) -> tuple[str, ...]:
-    lowered = [each.strip().lower() if isinstance(each, str) else each for each in ((given,) if isinstance(given, str) else given)]
+    lowered = [
+        each.strip().lower() if isinstance(each, str) else each
+        for each in ((given,) if isinstance(given, str) else given)
+    ]
     return text_list("tags", lowered, items=TAGS)
 
 

@@ -11,7 +11,7 @@ from ledger.domain.errors import Conflict, NotFound, Rejected
 from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
-from ledger.memory_writes import By, who
+from ledger.memory_writes import By, Whose, who
 from ledger.reads import Reads, _project
 from ledger.writing import Outcome, Work
 
@@ -33,7 +33,9 @@ class ProjectWrites(Reads):
             work.emit(stream, ProjectRegistered(name, description))
             return stream
 
-        return self._project_answer(self._writer.run("register_project", who(self._default, by), body, (name, description)))
+        return self._project_answer(
+            self._writer.run("register_project", who(self._default, by), body, (name, description))
+        )
 
     def add_alias(self, project: str, alias: str, **by: Unpack[By]) -> answers.Project:
         """Another name for a project; what was recorded under the project is found by it from now on."""
@@ -48,26 +50,48 @@ class ProjectWrites(Reads):
         return self._change_project("add_alias", project, body, by, (project, alias))
 
     def set_state(
-        self, project: str, category: str, key: str, value: str, *, source: str = "", **by: Unpack[By]
+        self,
+        project: str,
+        category: str,
+        key: str,
+        value: str,
+        *,
+        source: str = "",
+        command_key: str | None = None,
+        **by: Unpack[Whose],
     ) -> answers.Project:
         """Trusted state: a person's statement, kept with its history, never set by a policy.
 
-        ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
+        ``category`` is one of status, decision, requirement, contact, milestone, fact, config. As ``key`` is the key of
+        the value here, the one that makes the command idempotent is ``command_key``.
         """
         _name("key", key)
         check_text("value", value, max_bytes=VALUE_BYTES)
         check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
         domain.check_category(category)
         command = domain.SetState(category, key, value, source)
-        return self._by_person("set_state", project, command, by, register=True)
+        return self._by_person("set_state", project, command, By(**by, key=command_key), register=True)
 
-    def invalidate_state(self, project: str, category: str, key: str, reason: str = "", **by: Unpack[By]) -> answers.Project:
+    def invalidate_state(
+        self,
+        project: str,
+        category: str,
+        key: str,
+        reason: str = "",
+        *,
+        command_key: str | None = None,
+        **by: Unpack[Whose],
+    ) -> answers.Project:
         """Takes a value of trusted state out of use; it stays in the history."""
         domain.check_category(category)
         check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
-        return self._by_person("invalidate_state", project, domain.InvalidateState(category, key, reason), by)
+        return self._by_person(
+            "invalidate_state", project, domain.InvalidateState(category, key, reason), By(**by, key=command_key)
+        )
 
-    def _by_person(self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False) -> answers.Project:
+    def _by_person(
+        self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False
+    ) -> answers.Project:
         told = who(self._default, by)
         if told.channel != "user" or told.actor.startswith("policy:"):
             raise Rejected(
@@ -101,7 +125,9 @@ class ProjectWrites(Reads):
 
     def _known_project(self, work: Work, project: str, register: bool) -> Project:
         """The project of that name; with ``register`` an unknown one begins in this append."""
-        named = self._writer.named(work.who.user, "p", project) if isinstance(project, str) and project.strip() else None
+        named = (
+            self._writer.named(work.who.user, "p", project) if isinstance(project, str) and project.strip() else None
+        )
         if named is not None:
             state: Project = work.load(named, "p")
             return state

@@ -11,9 +11,8 @@ import msgspec
 
 from ledger import answers
 from ledger.domain import confidence as rules
-from ledger.domain import ids
+from ledger.domain import ids, times
 from ledger.domain import memory as memory_domain
-from ledger.domain import times
 from ledger.domain.errors import Rejected, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, CommandRedone, CommandUndone, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
@@ -24,6 +23,7 @@ from ledger.event_store import EventStore
 from ledger.memory_writes import Time
 from ledger.writing import Who, Writer, check_tables, find_row, first_position, read_event, read_stream
 from projections import audit, confidence, control, digests, interactions, memories, projects, search
+from projections.audit import Entry
 from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
@@ -46,7 +46,9 @@ class Reads:
             _, parked = check_tables(connection, self._writer.secret)
             for name in needs:
                 if name in parked:
-                    raise Rejected(f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again")
+                    raise Rejected(
+                        f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again"
+                    )
             yield connection
 
     def _user(self, user: str | None) -> str:
@@ -72,11 +74,12 @@ class Reads:
         """One interaction with its texts, or None."""
         return self._interaction(id, self._user(user))
 
-    def _interaction(self, id: str, user: str, *, replayed: bool = False) -> Any:
+    def _interaction(self, id: str, user: str, *, replayed: bool = False) -> answers.Interaction | None:
         with self._read("interactions", "projects") as connection:
             state = self._load(connection, id, "i", user)
             found = self._interactions(connection, [state]) if state is not None else []
-        return msgspec.structs.replace(found[0], replayed=replayed) if found else None
+        answer: answers.Interaction | None = msgspec.structs.replace(found[0], replayed=replayed) if found else None
+        return answer
 
     def interactions(
         self,
@@ -93,7 +96,10 @@ class Reads:
         owner = self._user(user)
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("interactions", "projects") as connection:
-            scope = {"project": _named(connection, owner, "p", project), "session": _named(connection, owner, "s", session_id)}
+            scope = {
+                "project": _named(connection, owner, "p", project),
+                "session": _named(connection, owner, "s", session_id),
+            }
             count = _limit(limit)
             if count == 0 or _nowhere in scope.values():
                 return []
@@ -181,7 +187,13 @@ class Reads:
                     return []
                 scope = [named]
             found = memories.listing(
-                connection, user=owner, statuses=statuses, kinds=kinds, projects=scope, tag=tag, limit=_limit(limit, MEMORY_CAP)
+                connection,
+                user=owner,
+                statuses=statuses,
+                kinds=kinds,
+                projects=scope,
+                tag=tag,
+                limit=_limit(limit, MEMORY_CAP),
             )
             return self._memories(connection, [state for state in found if state.confidence >= least])
 
@@ -190,14 +202,18 @@ class Reads:
         names = projects.names(connection, {state.project for state in states})
         return [answers.memory(state, names) for state in states]
 
-    def review(self, *, user: str | None = None, project: str | None = None, limit: int = LIST_CAP) -> list[answers.Candidate]:
+    def review(
+        self, *, user: str | None = None, project: str | None = None, limit: int = LIST_CAP
+    ) -> list[answers.Candidate]:
         """The candidates that wait for a decision, oldest first, with where they come from."""
         owner = self._user(user)
         with self._read("memories", "projects", "interactions", "duplicates") as connection:
             scope = None if project is None else [_named(connection, owner, "p", project)]
             if scope == [_nowhere]:
                 return []
-            found = memories.listing(connection, user=owner, statuses=("candidate",), projects=scope, limit=_limit(limit, MEMORY_CAP))
+            found = memories.listing(
+                connection, user=owner, statuses=("candidate",), projects=scope, limit=_limit(limit, MEMORY_CAP)
+            )
             return [self._candidate(connection, state) for state in reversed(found)]
 
     def _candidate(self, connection: Any, state: Memory) -> answers.Candidate:
@@ -210,7 +226,9 @@ class Reads:
             quote = text[origin.start : origin.end] if text else None
             provenance = answers.Provenance(interaction=source, quote=quote, **msgspec.structs.asdict(origin))
         return answers.Candidate(
-            memory=self._memories(connection, [state])[0], provenance=provenance, same_as_active=self._active_twin(connection, state)
+            memory=self._memories(connection, [state])[0],
+            provenance=provenance,
+            same_as_active=self._active_twin(connection, state),
         )
 
     def _active_twin(self, connection: Any, state: Memory) -> str | None:
@@ -245,11 +263,18 @@ class Reads:
         with self._read("memories", "search", "projects") as connection:
             scope = None if project is None else [None, _named(connection, owner, "p", project)]
             named = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
-            found = search.matching(connection, query, user=owner, projects=scope, kinds=named, limit=count) if count else []
+            found = (
+                search.matching(connection, query, user=owner, projects=scope, kinds=named, limit=count)
+                if count
+                else []
+            )
             valid = [(state, score) for state, score in found if _holds(state, self._writer.now())]
             shown = self._memories(connection, [state for state, _ in valid])
             searched = memories.counts(connection, owner).get("active", 0)
-        hits = [answers.Hit(rank=rank, score=score, memory=each) for rank, (each, (_, score)) in enumerate(zip(shown, valid, strict=True), 1)]
+        hits = [
+            answers.Hit(rank=rank, score=score, memory=each)
+            for rank, (each, (_, score)) in enumerate(zip(shown, valid, strict=True), 1)
+        ]
         return _packed(hits, budget, searched)
 
     # --- why and history -----------------------------------------------------------------------------------------
@@ -314,7 +339,9 @@ class Reads:
             steps.append(self._step(event, delta, confidence_then, status, in_force))
         return steps
 
-    def _step(self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool) -> answers.Step:
+    def _step(
+        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool
+    ) -> answers.Step:
         return answers.Step(
             position=event.position,
             type=event.type,
@@ -389,31 +416,56 @@ class Reads:
         owner = self._user(user)
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("audit", "projects", "memories", "interactions") as connection:
-            scope = {"project": _named(connection, owner, "p", project), "session": _named(connection, owner, "s", session_id)}
-            stream = self._owned_stream(connection, subject, subject[0], owner) if subject and subject[0] in FAMILIES else subject
+            scope = {
+                "project": _named(connection, owner, "p", project),
+                "session": _named(connection, owner, "s", session_id),
+            }
+            stream = (
+                self._owned_stream(connection, subject, subject[0], owner)
+                if subject and subject[0] in FAMILIES
+                else subject
+            )
             if _nowhere in scope.values() or (subject and stream is None):
                 return []
-            exact = {"actor": actor, "type": type, "command": command, "command_id": command_id, "correlation_id": correlation_id}
+            exact = {
+                "actor": actor,
+                "type": type,
+                "command": command,
+                "command_id": command_id,
+                "correlation_id": correlation_id,
+            }
             entries = audit.trail(
-                connection, user=owner, subject=stream or None, before=before, limit=_limit(limit), **exact, **scope, **bounds
+                connection,
+                user=owner,
+                subject=stream or None,
+                before=before,
+                limit=_limit(limit),
+                **exact,
+                **scope,
+                **bounds,
             )
             names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
             return [self._entry(connection, entry, names) for entry in entries]
 
-    def _entry(self, connection: Any, entry: audit.Entry, names: dict[str, str]) -> answers.AuditEntry:
+    def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
         fields = msgspec.structs.asdict(entry)
         fields["project"] = names.get(entry.project, entry.project) if entry.project else None
         session = fields.pop("session")
         event = read_event(connection, entry.position)
         out = control.out_of_force(connection, entry.position, entry.position)
         data = self._shown(event) if event is not None else None
-        return answers.AuditEntry(session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields)
+        return answers.AuditEntry(
+            session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields
+        )
 
     def refusals(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[answers.Refusal]:
         """What rules refused, newest first: labels and numbers, never a text."""
         with self._read("refusals") as connection:
             found = control.refusals(connection, self._user(user), _limit(limit))
-        return [answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__}) for each in found]
+        return [
+            answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__})
+            for each in found
+        ]
 
     # --- projects ------------------------------------------------------------------------------------------------
 
@@ -433,7 +485,13 @@ class Reads:
         return state
 
     def state(
-        self, project: str, category: str | None = None, key: str | None = None, *, history: bool = False, user: str | None = None
+        self,
+        project: str,
+        category: str | None = None,
+        key: str | None = None,
+        *,
+        history: bool = False,
+        user: str | None = None,
     ) -> list[answers.StateEntry]:
         """The trusted state of a project; with ``history`` every value it had, oldest first."""
         if category is not None:

@@ -54,7 +54,9 @@ class Transfer(Reads):
         checked = [(number, check_line(number, given)) for number, given in lines]
         errors = [(number, each) for number, each in checked if isinstance(each, str)]
         if strict and errors:
-            raise Rejected(f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written")
+            raise Rejected(
+                f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
+            )
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
         correlation = uuid7(time.time_ns() // 1_000_000, self._writer.random(10))
         captured = known = 0
@@ -133,7 +135,9 @@ def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:
 # --- a whole log -----------------------------------------------------------------------------------------------------
 
 
-def import_log(source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+def import_log(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
     """Makes a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
 
     ``Rejected`` where a file is already, or when the export is not whole: the place stays empty then.
@@ -265,10 +269,9 @@ def _json_line(value: Any) -> str:
 def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
     """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
     try:
-        opened = gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
-        with opened as file:
-            first = _first_character(file)
-            if first == "[":
+        with _opened(name) as file:
+            found: Iterator[tuple[int, Any]]
+            if _first_character(file) == "[":
                 found = enumerate(turns_of(json.load(file)), 1)
             else:
                 found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
@@ -280,6 +283,10 @@ def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
         raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
     except (ValueError, RecursionError) as error:
         raise Rejected(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
+
+
+def _opened(name: str) -> IO[str]:
+    return gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
 
 
 def _first_character(file: IO[str]) -> str:

@@ -61,9 +61,11 @@ class Undoing(MemoryWrites):
         report: dict[str, Any] = {}
         return self._undo("redo", told, body, report, (target, reason), dry_run=False)
 
-    def _undo(self, verb: str, told: Who, body: Any, report: dict[str, Any], given: Any, dry_run: bool) -> answers.UndoReport:
+    def _undo(
+        self, verb: str, told: Who, body: Any, report: dict[str, Any], given: Any, dry_run: bool
+    ) -> answers.UndoReport:
         outcome = self._writer.run(verb, told, body, given)
-        done = {"commands": (), "events": 0, "subjects": ()} | report
+        done: dict[str, Any] = {"commands": (), "events": 0, "subjects": ()} | report
         command_id = outcome.events[0].envelope.command_id if outcome.events else None
         return answers.UndoReport(
             position=outcome.position, dry_run=dry_run, command_id=command_id, replayed=outcome.replayed, **done
@@ -82,7 +84,9 @@ class Undoing(MemoryWrites):
         else:
             entries = audit.of_correlation(connection, target) if isinstance(target, str) and target else []
         if not entries or any(entry.user != work.who.user for entry in entries):
-            raise NotFound(f"no command of this user is named by {target!r:.60}: give a command's or event's id, or a position")
+            raise NotFound(
+                f"no command of this user is named by {target!r:.60}: give a command's or event's id, or a position"
+            )
         if lasting := [entry.type for entry in entries if entry.type in _LASTING]:
             raise Rejected(f"{lasting[0]} cannot be undone", rule="transition")
         return entries
@@ -114,7 +118,9 @@ class Undoing(MemoryWrites):
         for position in positions:
             key = reader.event(position).key
             if key is not None and control.answer(self._writer.rows, key) is not None:
-                raise Conflict(f"the key of the command at position {position} was used again since; it cannot be redone")
+                raise Conflict(
+                    f"the key of the command at position {position} was used again since; it cannot be redone"
+                )
 
 
 class _Reader:
@@ -141,7 +147,6 @@ class _Reader:
     def caused_by(self, event_id: str) -> list[audit.Entry]:
         found = audit.caused_by(self.connection, event_id)
         return [entry for entry in found if not control.out_of_force(self.connection, entry.position, entry.position)]
-
 
     def naming(self, stream: str) -> list[audit.Entry]:
         """The entries in force that are about a project."""
@@ -185,7 +190,9 @@ class _Plan:
         for stream in self.streams:
             found |= self._built_on(stream)
             if ids.kind_of(stream) in ("p", "s"):
-                found |= {entry.command_id for entry in self._reader.naming(stream) if entry.position not in self.positions}
+                found |= {
+                    entry.command_id for entry in self._reader.naming(stream) if entry.position not in self.positions
+                }
         return found
 
     def _built_on(self, stream: str) -> set[str]:
@@ -214,7 +221,9 @@ def _check_legal(reader: _Reader, stream: str, again: set[int]) -> None:
     family, state = FAMILIES[ids.kind_of(stream)], None
     for event in reader.in_force(stream, set(), again):
         if isinstance(event.data, Unknown) or not family.admits(state, event.data):
-            raise Conflict(f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first")
+            raise Conflict(
+                f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
+            )
         state = family.evolve(state, event)
 
 

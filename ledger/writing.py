@@ -262,8 +262,8 @@ class Writer:
             keys.append(bound)
             begins = first or self._began(stream, events, position)
             events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, bound))
-        for blob_id, data in work.blobs:
-            transaction.put_blob(blob_id, data)
+        for blob_id, content in work.blobs:
+            transaction.put_blob(blob_id, content)
         transaction.append(stored, keys)
         self._fold(transaction, events)
         self._batch_events += len(events)
@@ -284,7 +284,9 @@ class Writer:
             raise UnknownEvent(f"{stream} holds an event of a newer version, so this one cannot decide about it")
         return last + 1
 
-    def _envelope(self, work: Work, data: Event, digest: str | None, project: str | None, command_id: str) -> Envelope[Any]:
+    def _envelope(
+        self, work: Work, data: Event, digest: str | None, project: str | None, command_id: str
+    ) -> Envelope[Any]:
         who, random = work.who, self.random(18)
         event_id = ids.uuid7(time.time_ns() // 1_000_000, random[:10])
         return Envelope(
@@ -340,7 +342,9 @@ class Writer:
         if transaction.changed:
             self._look_again(transaction)
         if blocked := self.projector.parked.intersection(ESSENTIAL):
-            raise Rejected(f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again")
+            raise Rejected(
+                f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again"
+            )
 
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old."""

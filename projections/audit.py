@@ -89,7 +89,12 @@ _FILTERS = {
 
 
 def trail(
-    connection: sqlite3.Connection, *, user: str | None, subject: str | None = None, limit: int, **filters: str | int | None
+    connection: sqlite3.Connection,
+    *,
+    user: str | None,
+    subject: str | None = None,
+    limit: int,
+    **filters: str | int | None,
 ) -> list[Entry]:
     """The newest entries that pass every filter given; ``user=None`` is everybody's (the ledger's own care)."""
     given = {_FILTERS[name]: value for name, value in filters.items() if value is not None}

@@ -95,7 +95,7 @@ def _mark(change: Change, rows: Rows) -> None:
 
 def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
     sql = "SELECT * FROM confidence_steps WHERE memory = ? ORDER BY position"
-    return [Step(*row[:11], bool(row[11]), row[12]) for row in connection.execute(sql, (memory,))]
+    return [Step(*row[: _UNDONE - 1], echo=bool(row[_UNDONE - 1]), undone_at=row[_UNDONE]) for row in connection.execute(sql, (memory,))]
 
 
 def counted(rows: Rows, memory: int, interaction: str) -> bool:

@@ -201,7 +201,7 @@ def refusals(connection: sqlite3.Connection, user: str, limit: int) -> list[Refu
 def out_of_force(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
     """Positions out of force between two positions, and the command that took each out."""
     sql = "SELECT position, command_id FROM out_of_force WHERE position BETWEEN ? AND ?"
-    return {position: command for position, command in connection.execute(sql, (first, last))}
+    return dict(connection.execute(sql, (first, last)).fetchall())
 
 
 def undone_by(connection: sqlite3.Connection, command_id: str) -> list[int]:
@@ -219,5 +219,3 @@ def policy(connection: sqlite3.Connection, user: str) -> Policy:
 def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
     sql = "SELECT memory FROM dependents WHERE source = ? ORDER BY memory"
     return [memory for (memory,) in connection.execute(sql, (source,))]
-
-

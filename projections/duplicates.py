@@ -24,7 +24,9 @@ ATTEMPTS = Table(
 )
 
 
-def content_fingerprint(secret: bytes, user: str | None, kind: str, project: str | None, content: str | None) -> int | None:
+def content_fingerprint(
+    secret: bytes, user: str | None, kind: str, project: str | None, content: str | None
+) -> int | None:
     """One number for "the same user, kind, project and normalised content"; erased content has none."""
     if user is None or content is None:
         return None

@@ -171,6 +171,4 @@ def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, afte
 
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     sql = "SELECT status, count(*) FROM memories WHERE user = ? GROUP BY status ORDER BY status"
-    return {status: count for status, count in connection.execute(sql, (user,))}
-
-
+    return dict(connection.execute(sql, (user,)).fetchall())

@@ -19,8 +19,7 @@ from projections.rows import Rows
 from projections.subjects import Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
-    family.kind: family
-    for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
+    family.kind: family for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided

@@ -41,7 +41,9 @@ class Decode(Protocol):
 class Rebuild:
     """One rebuild; ``run`` returns the number of events folded and what is parked after it."""
 
-    def __init__(self, log: Log, secret: bytes, ledger_id: str, decode: Decode, read_stream: Any, progress: Progress | None) -> None:
+    def __init__(
+        self, log: Log, secret: bytes, ledger_id: str, decode: Decode, read_stream: Any, progress: Progress | None
+    ) -> None:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._decode, self._progress = decode, progress
         self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"

@@ -42,7 +42,13 @@ def _texts(state: Memory | None) -> Values | None:
 
 
 def matching(
-    connection: sqlite3.Connection, query: str, *, user: str, projects: Sequence[str | None] | None, kinds: Sequence[str], limit: int
+    connection: sqlite3.Connection,
+    query: str,
+    *,
+    user: str,
+    projects: Sequence[str | None] | None,
+    kinds: Sequence[str],
+    limit: int,
 ) -> list[tuple[Memory, float]]:
     """Active memories of one user that have words of the query, best first, with BM25 (higher is better)."""
     match = fts_query(query)
@@ -63,7 +69,9 @@ def matching(
     return [(from_row(row), -row[-1]) for row in rows]
 
 
-def restatable(connection: sqlite3.Connection, stems: Iterable[str], user: str, project: str | None) -> Iterator[Memory]:
+def restatable(
+    connection: sqlite3.Connection, stems: Iterable[str], user: str, project: str | None
+) -> Iterator[Memory]:
     """The memories of the pool that a text with these stems can restate: a superset of those it does."""
     where, values = pool_condition(project)
     sql = f"SELECT m.* FROM search JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"

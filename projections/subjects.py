@@ -48,7 +48,9 @@ class Projection(Protocol):
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
 
 
-def versioned(name: str, closed: str, columns: tuple[str, ...], indexes: tuple[tuple[str, str], ...]) -> tuple[Table, Table]:
+def versioned(
+    name: str, closed: str, columns: tuple[str, ...], indexes: tuple[tuple[str, str], ...]
+) -> tuple[Table, Table]:
     """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
     live = Table(name, ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL"), ("row",), indexes)
     ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")

@@ -27,7 +27,9 @@ def subject_id(kind: str, random: bytes) -> str:
 def uuid7(milliseconds: int, random: bytes) -> str:
     """A UUID version 7 (RFC 9562) from a Unix time in milliseconds and 10 random bytes."""
     tail = int.from_bytes(random, "big")
-    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (tail >> 68) << 64 | 2 << 62 | tail & 0x3FFF_FFFF_FFFF_FFFF
+    value = (
+        (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (tail >> 68) << 64 | 2 << 62 | tail & 0x3FFF_FFFF_FFFF_FFFF
+    )
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

@@ -1,8 +1,8 @@
 """A memory: captured as a candidate or active, then promoted, reinforced, revised, superseded, hidden and restored.
 
-    none ──► candidate ──promote──► active ──supersede──► superseded
-                 │  │                 │ └───invalidate──► invalid
-                 │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
+none ──► candidate ──promote──► active ──supersede──► superseded
+             │  │                 │ └───invalidate──► invalid
+             │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
 """
 
 from __future__ import annotations
@@ -215,7 +215,9 @@ def _verb(command: Struct) -> str:
 
 def _reinforcement(command: Reinforce, memory: Memory) -> Event:
     if command.delta < 0:
-        raise Rejected(f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use adjust")
+        raise Rejected(
+            f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use adjust"
+        )
     return MemoryReinforced(
         rule=command.rule,
         delta=command.delta,

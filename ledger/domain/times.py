@@ -32,7 +32,9 @@ def parse(name: str, value: object) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Rejected(f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not") from None
+        raise Rejected(
+            f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
+        ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -64,9 +64,14 @@ def _known(work: Work, attempt: MemoryCaptured, injected: Sequence[Memory]) -> t
     for memory in injected:
         if memory.content and match(DEFAULT_MATCHER, Response(content), memory.content) is not None:
             return "echo", memory
-    for reason, status in (("known", "active"), ("rejected", "invalid"), ("retracted", "retracted"), ("duplicate", "candidate")):
-        if (memory := twin(work, attempt, status)) is not None:
-            return reason, memory
+    for reason, status in (
+        ("known", "active"),
+        ("rejected", "invalid"),
+        ("retracted", "retracted"),
+        ("duplicate", "candidate"),
+    ):
+        if (known := twin(work, attempt, status)) is not None:
+            return reason, known
     return None, None
 
 

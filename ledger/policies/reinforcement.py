@@ -49,7 +49,9 @@ def _candidates(
     return search.restatable(connection, response.stems, user, project)
 
 
-def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> tuple[list[Memory], ReinforcementEvaluated]:
+def record(
+    work: Work, subject: Interaction, found: Found, policy: Policy
+) -> tuple[list[Memory], ReinforcementEvaluated]:
     """Under the lock: looks at the found ids again, and emits what is still so. The memories as they were before."""
     fresh: list[tuple[Memory, Match]] = []
     for seen, _ in found.matches:

@@ -16,7 +16,9 @@ def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
     return _same(work, attempt.kind, work.project, attempt.content, status, besides=0)
 
 
-def _same(work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: int) -> Memory | None:
+def _same(
+    work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: int
+) -> Memory | None:
     number = duplicates.content_fingerprint(work.secret, work.who.user, kind, project, content)
     if number is None or content is None:
         return None

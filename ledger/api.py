@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -71,14 +72,18 @@ class Ledger(InteractionWrites, ProjectWrites, Undoing, Transfer, Care):
 
     def _fit_projections(self) -> None:
         """Brings the tables to this product's versions; a private copy where the file cannot be written."""
+        while not self._projections_fit():
+            if self._store.readonly:
+                self._fold_privately()
+                return
+            try:
+                self.rebuild()
+            except Conflict:  # somebody else is at it; a lease that nobody renews ends by itself
+                time.sleep(0.05)
+
+    def _projections_fit(self) -> bool:
         with self._store.snapshot() as connection:
-            wanted = _tables_fit(connection, self._writer.secret)
-        if wanted:
-            return
-        if self._store.readonly:
-            self._fold_privately()
-        else:
-            self.rebuild()
+            return _tables_fit(connection, self._writer.secret, self._created.ledger_id)
 
     @classmethod
     def import_log(
@@ -163,14 +168,16 @@ def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> Led
     return created
 
 
-def _tables_fit(connection: Any, secret: bytes) -> bool:
-    sql = "SELECT name FROM sqlite_master WHERE name = 'projections'"
-    if connection.execute(sql).fetchone() is None:
+def _tables_fit(connection: Any, secret: bytes, ledger_id: str) -> bool:
+    """Whether every table is there, of this product's versions, and folded up to the last event of this very log."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = {table.name for projection in projections(secret) for table in projection.tables}
+    if not names >= tables | {"projections", "checkpoint"}:
         return False
     try:
         check_tables(connection, secret)
     except Conflict:
         return False
-    positions = {row[0] for row in connection.execute("SELECT position FROM projections WHERE parked_at IS NULL")}
-    head = connection.execute("SELECT max(position) FROM events").fetchone()[0]
-    return positions <= {head} and len(projections(secret)) > 0
+    last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+    folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
+    return [tuple(row) for row in folded] == [(ledger_id, *last)]

@@ -53,9 +53,8 @@ class Care(Reads):
     def _switched(self, transaction: Any, projector: Projector, parked_before: set[str]) -> None:
         """In the transaction of the switch: the writer starts afresh, and what was parked or resumed is recorded."""
         writer = self._writer
-        writer.forget()
-        writer.begin(transaction)
-        writer.projector.parked = set(projector.parked)
+        transaction.changed = True  # the tables are other ones
+        writer.attend(transaction)
         work = Work(writer, transaction, "rebuild", Who(actor="ledger"), writer.now())
         for name in sorted(parked_before - projector.parked):
             work.emit(LEDGER_STREAM, resumed(name))
@@ -74,7 +73,10 @@ class Care(Reads):
                 for work in ("reinforcement", "extraction")
             }
             columns = answers.ProjectionStatus.__struct_fields__
-            sql = f"SELECT {', '.join(columns)} FROM projections ORDER BY name"
+            sql = (
+                "SELECT p.name, p.version, coalesce(p.parked_at - 1, c.position), p.parked_at, p.error"
+                " FROM projections p, checkpoint c ORDER BY p.name"
+            )
             standing = [
                 answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
             ]

@@ -61,6 +61,8 @@ class EventStore:
         self._recorder = ApplicationRecorder(Datastore(file, named_columns=False))
         self._pool = self._recorder.datastore.pool
         self._reading = threading.local()
+        self._private: sqlite3.Connection | None = None
+        self._private_lock = threading.RLock()
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._cursor: sqlite3.Cursor | None = None
         self._transaction: Transaction
@@ -183,8 +185,32 @@ class EventStore:
         """One moment of the log, however long it is read; inside this thread's transaction, what that one sees."""
         return _Snapshot(self)
 
+    @contextmanager
+    def private(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose TEMP tables stand before the file's. Every later snapshot is of it, and of this moment."""
+        self._check_open()
+        with self._private_lock:
+            connection = None
+            try:
+                connection = self._pool.get_connection(is_writer=False)
+                connection.raw.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
+                connection.raw.execute("BEGIN")
+                _read_tip(connection.raw.cursor())  # from here it sees this moment
+                self._private = connection.raw
+                yield connection.raw
+            except BaseException as error:
+                self._private = None
+                if connection is not None:
+                    with suppress(sqlite3.Error):
+                        connection.raw.execute("ROLLBACK")
+                    self._pool.put_connection(connection)
+                _raise_typed(error)
+
     def _enter_snapshot(self) -> sqlite3.Connection:
         self._check_open()
+        if self._private is not None:
+            self._private_lock.acquire()
+            return self._private
         local = self._reading
         if getattr(local, "depth", 0):
             local.depth += 1
@@ -202,6 +228,9 @@ class EventStore:
         return raw
 
     def _leave_snapshot(self) -> None:
+        if self._private is not None:
+            self._private_lock.release()
+            return
         local = self._reading
         local.depth -= 1
         if not local.depth and not self._pool.foreign:
@@ -440,6 +469,10 @@ class Transaction:
         except BaseException as error:
             _raise_typed(error)
 
+    def spoil(self) -> None:
+        """What belongs together was done in part, so nothing of this transaction may be committed."""
+        self._broken = True
+
     def _finish(self) -> None:
         if self._pending:
             self.flush()
@@ -450,6 +483,7 @@ class Transaction:
 
     def version(self, stream: str) -> int:
         """The last version in the stream, 0 when there is none."""
+        self._check()
         if stream in self._versions:
             return self._versions[stream]
         found = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
@@ -578,7 +612,7 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
 
     def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
         if self.foreign:
-            raise persistence.InterfaceError("this ledger was opened by another process, from which this one was forked")
+            raise persistence.InterfaceError("this ledger was opened by the process that this one was forked from")
         connection = super().get_connection(timeout, is_writer=is_writer)
         assert isinstance(connection, Connection)
         return connection
@@ -636,7 +670,8 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
 
     datastore: Datastore
 
-    def __init__(self, datastore: Datastore, events_table_name: str = "events") -> None:
+    def __init__(self, datastore: sqlite.SQLiteDatastore, events_table_name: str = "events") -> None:
+        assert isinstance(datastore, Datastore)
         super().__init__(datastore, "events")
         self.select_max_notification_id_statement = "SELECT max(position) FROM events"
 

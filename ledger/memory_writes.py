@@ -284,6 +284,7 @@ class MemoryWrites:
         amount = None if delta is None else rules.millionths("delta", delta)
 
         def body(work: Work, memory: Memory) -> None:
+            work.need("confidence")
             interaction = work.load(source, "i") if source is not None else None
             if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
                 return
@@ -313,9 +314,14 @@ class MemoryWrites:
         return self._memory(self._writer.run(verb, who(self._default, by), on_memory, arguments))
 
     def _memory(self, outcome: Outcome) -> answers.Memory:
+        if outcome.state is None:
+            raise Rejected(
+                f"recorded at position {outcome.position}, but the projection 'memories' was parked by it, "
+                "so the memory cannot be shown; rebuild() folds it again",
+                rule="parked",
+            )
         state: Memory = outcome.state
-        names = self._writer.labels(state.project) if state.project is not None else {}
-        return answers.memory(state, names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+        return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
     def _policy(self, user: str) -> Policy:
         """The policy in force, read under the lock."""

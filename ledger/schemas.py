@@ -57,13 +57,13 @@ class Line(BaseModel):
         return hashlib.sha256(told.encode()).hexdigest()
 
 
-def check_line(number: int, given: Any) -> Line | str:
-    """The line, or in one sentence why it is none."""
+def check_line(given: Any, project: str | None = None) -> Line | str:
+    """The line, or in one sentence why it is none; ``project`` is for lines that name none."""
     try:
         value = json.loads(given) if isinstance(given, str) else given
         if not isinstance(value, dict):
             return "it is no JSON object"
-        return Line.model_validate(value)
+        return Line.model_validate(value if project is None else {"project": project} | value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"

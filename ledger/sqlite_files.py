@@ -126,7 +126,11 @@ class FileLock:
 
     @contextmanager
     def hold(self, timeout_seconds: float, *, create: bool = True) -> Iterator[None]:
-        if not self.acquire(timeout_seconds, create=create):
+        try:
+            taken = self.acquire(timeout_seconds, create=create)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
+        if not taken:
             raise StorageError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
         try:
             yield
@@ -184,17 +188,23 @@ class FileLock:
                 return True
 
     def _open(self, create: bool) -> int:
-        """A descriptor of the lock file; -1 for a reader where there is none: who cannot write does not checkpoint."""
+        """A descriptor of the lock file.
+
+        -1 for a reader where there is none, for who cannot write does not checkpoint, and where the directory is gone.
+        """
         flags = os.O_CLOEXEC | os.O_NOFOLLOW
-        if not create:
-            with suppress(FileNotFoundError, PermissionError):
+        try:
+            if not create:
                 return os.open(self.path, os.O_RDONLY | flags)
+            with suppress(FileExistsError):
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
+                os.fchmod(descriptor, 0o600)
+                return descriptor
+            return os.open(self.path, os.O_RDWR | flags)
+        except (FileNotFoundError, PermissionError) as error:
+            if create and isinstance(error, PermissionError):
+                raise
             return -1
-        with suppress(FileExistsError):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
-            os.fchmod(descriptor, 0o600)
-            return descriptor
-        return os.open(self.path, os.O_RDWR | flags)
 
 
 _locks: WeakValueDictionary[str, FileLock] = WeakValueDictionary()

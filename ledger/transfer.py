@@ -50,8 +50,8 @@ class Transfer(Reads):
         from ledger.schemas import Line, check_line
 
         started, owner, name = time.monotonic(), self._user(user), os.fspath(path)
-        lines = list(_lines(name, project))
-        checked = [(number, check_line(number, given)) for number, given in lines]
+        lines = list(_lines(name))
+        checked = [(number, check_line(given, project)) for number, given in lines]
         errors = [(number, each) for number, each in checked if isinstance(each, str)]
         if strict and errors:
             raise Rejected(
@@ -266,7 +266,7 @@ def _json_line(value: Any) -> str:
 # --- lines to import -------------------------------------------------------------------------------------------------
 
 
-def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
+def _lines(name: str) -> Iterator[tuple[int, Any]]:
     """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
     try:
         with _opened(name) as file:
@@ -275,8 +275,7 @@ def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
                 found = enumerate(turns_of(json.load(file)), 1)
             else:
                 found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-            for number, each in found:
-                yield number, _with_project(each, project)
+            yield from found
     except FileNotFoundError:
         raise NotFound(f"there is no file {name}") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -286,7 +285,9 @@ def _lines(name: str, project: str | None) -> Iterator[tuple[int, Any]]:
 
 
 def _opened(name: str) -> IO[str]:
-    return gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
+    """The file as text; bytes that are no UTF-8 become lone surrogates, which the line's own check refuses."""
+    opener = gzip.open if name.endswith(".gz") else open
+    return opener(name, "rt", encoding="utf-8", errors="surrogateescape")  # type: ignore[return-value]
 
 
 def _first_character(file: IO[str]) -> str:
@@ -295,7 +296,3 @@ def _first_character(file: IO[str]) -> str:
         character = file.read(1)
     file.seek(0)
     return character
-
-
-def _with_project(given: Any, project: str | None) -> Any:
-    return {"project": project} | given if isinstance(given, dict) and project is not None else given

@@ -75,7 +75,7 @@ class Undoing(MemoryWrites):
 
     def _commands(self, work: Work, target: str | int) -> list[audit.Entry]:
         """The entries of the command, or of all commands of a correlation; ``NotFound`` when they are not this user's."""
-        self._writer.need("audit", "force")
+        self._writer.need("audit", "force", "sources")
         self._writer.settle()
         connection = work.connection()
         first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)

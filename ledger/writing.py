@@ -11,7 +11,7 @@ import hmac
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -57,6 +57,20 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+class Pooled:
+    """Random bytes taken 4,096 at a time; one pool for each open ledger, so that a forked process never shares one."""
+
+    def __init__(self, source: Random) -> None:
+        self._source, self._bytes, self._used, self._lock = source, b"", 0, threading.Lock()
+
+    def __call__(self, size: int, /) -> bytes:
+        with self._lock:
+            if self._used + size > len(self._bytes):
+                self._bytes, self._used = self._source(max(4_096, size)), 0
+            start, self._used = self._used, self._used + size
+            return self._bytes[start : start + size]
+
+
 class Who(Struct, frozen=True, kw_only=True):
     """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
 
@@ -80,6 +94,7 @@ class Outcome(Struct, frozen=True):
     position: int = 0
     replayed: bool = False
     absorbed: bool = False
+    names: Mapping[str, str] = {}  # what the subject's project is called
 
 
 class Work:
@@ -128,8 +143,16 @@ class Work:
         """The same, or None."""
         return self._writer.find(given, kind, self.who.user)
 
+    def need(self, *names: str) -> None:
+        """``Rejected`` when one of these projections is parked: what is decided by it cannot be decided."""
+        self._writer.need(*names)
+
     def at_row(self, row: int, kind: str) -> Any:
         return self._writer.state_of(row, kind)
+
+    def beyond(self, state: Any) -> bool:
+        """Whether the subject has an event that this product cannot read, so that nothing can be decided about it."""
+        return bool(state.version != self.transaction.version(state.id))
 
     def known_elsewhere(self, given: str) -> bool:
         """Whether this is the full id of a subject, whoever's it is."""
@@ -141,16 +164,22 @@ class Work:
 
     def project_named(self, name: str | None) -> str | None:
         """The id of a project by name, alias or id; an unknown name is registered in this append."""
-        return None if name is None or not name.strip() else self._named("p", name, ProjectRegistered)
+        return self._named("p", name, ProjectRegistered)
 
     def session_named(self, name: str | None) -> str | None:
-        return None if name is None or not name.strip() else self._named("s", name, SessionOpened)
+        return self._named("s", name, SessionOpened)
 
-    def _named(self, kind: str, name: str, event: Callable[[str], Event]) -> str:
-        check_text("a project's name" if kind == "p" else "a session's id", name, max_bytes=NAME_BYTES)
+    def _named(self, kind: str, name: str | None, event: Callable[[str], Event]) -> str | None:
+        if name is None:
+            return None
+        what = "a project's name" if kind == "p" else "a session's id"
+        if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
+            return None
         found = self._writer.named(self.who.user, kind, name)
         if found is not None:
             return found
+        if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
+            raise Rejected(f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user")
         key = (kind, name_form(name) if kind == "p" else name)
         if key not in self._registered:
             self._registered[key] = self.new_id(kind)
@@ -165,7 +194,8 @@ class Writer:
     """Owns the writing side of one open ledger: the transaction, the clock, the ids, the fold."""
 
     def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
-        self.store, self.secret, self.ledger_id, self.clock, self.random = store, secret, ledger_id, clock, random
+        self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
+        self.random = Pooled(random)
         self.rows: SQLiteRows
         self.projector = Projector(secret, self._read_stream)
         self.generation = 0
@@ -189,7 +219,8 @@ class Writer:
                 refused = refusal
                 self._refuse(transaction, command, who, refusal, arguments)
             except BaseException:
-                self.forget()
+                if not self._batch_thread:  # in a batch the rows of the commands before this one are kept
+                    self.forget()
                 raise
         if refused is not None:
             raise refused
@@ -200,22 +231,34 @@ class Writer:
         if key is not None and (known := control.answer(self.rows, key)) is not None:
             return self._replay(known, command, digest)
         work = Work(self, transaction, command, who, self.now())
-        subject = body(work)
-        if work.emitted:
-            events = self.append(work, key, digest, subject)
-        elif key is not None:
+        subject = bearer = body(work)
+        if key is not None and all(stream != subject for stream, *_ in work.emitted):
             state = self._subject_state(subject)
             work.emit(LEDGER_STREAM, CommandAnswered(subject, state.position if state is not None else 0))
-            events = self.append(work, key, digest, LEDGER_STREAM)
-        else:
-            events = []
-        return Outcome(subject, self._subject_state(subject), events, transaction.position, absorbed=work.absorbed)
+            bearer = LEDGER_STREAM
+        events = self.append(work, key, digest, bearer) if work.emitted else []
+        return self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
+
+    def _outcome(self, subject: str, events: Sequence[AnyEvent], position: int, *, absorbed: bool) -> Outcome:
+        """The answer, read under the lock. What this very command parked has none, and the command stands."""
+        try:
+            state = self._subject_state(subject)
+        except Rejected:
+            state = None
+        return Outcome(subject, state, events, position, absorbed=absorbed, names=self._names_of(state))
+
+    def _names_of(self, state: Any) -> dict[str, str]:
+        project = getattr(state, "project", None)
+        if project is None or "projects" in self.projector.parked:
+            return {}
+        known = self.labels(project)
+        return {project: known[project]} if project in known else {}
 
     def _key(self, who: Who, command: str, arguments: object) -> tuple[bytes | None, str | None]:
         if who.key is None:
             return None, None
         check_text("key", who.key, max_bytes=1024)
-        told = msgspec.json.encode([command, arguments], enc_hook=str)
+        told = encoded([command, arguments])
         return self.mac("key", who.user, who.key), self.mac("arguments", who.user, told).hex()
 
     def mac(self, purpose: str, user: str, given: str | bytes) -> bytes:
@@ -230,13 +273,16 @@ class Writer:
                 f"this key was used at position {known.position} for {known.command!r} with other arguments; "
                 "use another key, or repeat that command as it was"
             )
-        return Outcome(known.subject, self._state_at(known.subject, known.seen), (), known.seen, replayed=True)
+        state = self._state_at(known.subject, known.seen)
+        if state is None and known.subject != LEDGER_STREAM:
+            raise Conflict(f"this key was answered with {known.subject}, which was undone since; use another key")
+        return Outcome(known.subject, state, (), known.seen, replayed=True, names=self._names_of(state))
 
     def _refuse(self, transaction: Transaction, command: str, who: Who, refusal: Rejected, arguments: object) -> None:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
         if refusal.rule == "validation":
             return
-        digest = self.mac("refused", who.user, msgspec.json.encode(arguments, enc_hook=str)).hex()
+        digest = self.mac("refused", who.user, encoded(arguments)).hex()
         data = WriteRefused(refusal.rule, digest, None, refusal.limit, refusal.current, refusal.requested)
         attempt = control.refusal_digest(self.secret, data, who.actor, None)
         if self.rows.find(control.REFUSALS, ("attempt",), (attempt,)):
@@ -251,13 +297,14 @@ class Writer:
         transaction, versions = work.transaction, dict[str, int]()
         events: list[AnyEvent] = []
         stored, keys, position, command_id = [], [], transaction.position, ""
-        for stream, first, data, project in work.emitted:
+        bearer = max((at for at, (stream, *_) in enumerate(work.emitted) if stream == subject), default=-1)
+        for at, (stream, first, data, project) in enumerate(work.emitted):
             position += 1
             version = versions.get(stream) or self._version(transaction, stream, first)
             versions[stream] = version + 1
             envelope = self._envelope(work, data, digest, project, command_id)
             command_id = envelope.command_id
-            bound, key = (key, None) if stream == subject else (None, key)
+            bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
             stored.append(mapper.to_stored(stream, version, envelope))
             keys.append(bound)
             begins = first or self._began(stream, events, position)
@@ -265,7 +312,11 @@ class Writer:
         for blob_id, content in work.blobs:
             transaction.put_blob(blob_id, content)
         transaction.append(stored, keys)
-        self._fold(transaction, events)
+        try:
+            self._fold(transaction, events)
+        except BaseException:
+            transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
+            raise
         self._batch_events += len(events)
         return events
 
@@ -281,7 +332,7 @@ class Writer:
             return 1
         last, state = transaction.version(stream), self.projector.states.get(stream)
         if state is not None and state.version != last:
-            raise UnknownEvent(f"{stream} holds an event of a newer version, so this one cannot decide about it")
+            raise UnknownEvent(f"{stream} holds an event of a newer version, so this product cannot decide about it")
         return last + 1
 
     def _envelope(
@@ -315,10 +366,11 @@ class Writer:
         for event in events:
             projector.fold(event, self.rows)
         if not self._batch_thread:
-            self.rows.flush()
-            checkpoint(transaction.connection, transaction.position, transaction.head)
+            projector.flush(self.rows)
         if projector.poisoned:
             self._park(transaction)
+        elif not self._batch_thread:
+            checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def _park(self, transaction: Transaction) -> None:
         poisoned, self.projector.poisoned = self.projector.poisoned, []
@@ -334,21 +386,28 @@ class Writer:
     # --- the state under the lock --------------------------------------------------------------------------------
 
     def begin(self, transaction: Transaction) -> None:
-        if self._rows_of is not transaction.connection:
-            self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
-        self._transaction = transaction
-        if not self._batch_thread:
-            self.projector.forget()
-        if transaction.changed:
-            self._look_again(transaction)
+        self.attend(transaction)
         if blocked := self.projector.parked.intersection(ESSENTIAL):
             raise Rejected(
                 f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again"
             )
 
+    def attend(self, transaction: Transaction) -> None:
+        """Works in this transaction from here, whatever is parked."""
+        if self._rows_of is not transaction.connection:
+            self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
+            self.rows.refused = self.projector.refused
+        self._transaction = transaction
+        if not self._batch_thread:
+            self.projector.forget()
+        if transaction.changed:
+            self._look_again(transaction)
+            transaction.changed = False  # a batch comes here again with every command
+
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old."""
         self.forget()
+        self.projector.poisoned.clear()
         self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)
 
     def forget(self) -> None:
@@ -419,10 +478,11 @@ class Writer:
     def _state_at(self, subject: str, position: int) -> Any:
         """A subject as it stood at a position: what a repeated command answered the first time."""
         state = self._subject_state(subject)
-        if state is None or state.position <= position or ids.kind_of(subject) != "m":
+        if ids.kind_of(subject) != "m" or (state is not None and state.position <= position):
             return state
         self.rows.flush()
-        return memories.get_at(self.connection(), state.row, position) or state
+        first = first_position(self.connection(), subject)
+        return memories.get_at(self.connection(), first, position) if first is not None else state
 
     def connection(self) -> Any:
         """The connection of the transaction under way, with every event of it written."""
@@ -462,8 +522,11 @@ class Writer:
     def settle(self) -> None:
         """Writes what this thread's batch has kept back, so that it can be read, without committing it."""
         if self._transaction is not None and self._batch_thread == threading.get_ident():
+            self.projector.flush(self.rows)
+            if self.projector.poisoned:
+                self._park(self._transaction)
+                self.projector.flush(self.rows)
             self._transaction.flush()
-            self.rows.flush()
             checkpoint(self._transaction.connection, self._transaction.position, self._transaction.head)
 
     def _renew(self, transaction: Transaction) -> None:
@@ -526,12 +589,22 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
 
 def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
     """The generation of the tables and what is parked; ``Conflict`` when they are of another version than this product's."""
-    sql = "SELECT name, version, generation, parked_at FROM projections"
-    found = {row[0]: (row[1], row[2], row[3]) for row in connection.execute(sql)}
+    found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
     wanted = {each.name: each.version for each in projections(secret)}
-    if {name: row[0] for name, row in found.items()} != wanted:
+    if {name: version for name, version, _ in found} != wanted:
         raise Conflict("the projections of this ledger were changed by another version of the product: reopen it")
-    return max(row[1] for row in found.values()), {name for name, row in found.items() if row[2] is not None}
+    folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
+    if folded is None:
+        raise Conflict("the checkpoint of this ledger's projections is gone: reopen it")
+    return folded[0], {name for name, _, parked_at in found if parked_at is not None}
+
+
+def encoded(arguments: object) -> bytes:
+    """What a command was asked, as bytes to compare; ``Rejected`` for what no command takes."""
+    try:
+        return msgspec.json.encode(arguments, enc_hook=str, order="deterministic")
+    except (ValueError, OverflowError, RecursionError, TypeError) as error:
+        raise Rejected(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
 
 
 def system_random(size: int) -> bytes:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
 from projections.rows import Rows, Table
-from projections.subjects import Change
+from projections.subjects import EVERYTHING, Change
 
 AUDIT = Table(
     "audit",
@@ -62,7 +62,7 @@ class Entry(Struct, frozen=True):
 
 
 class Audit:
-    name, version = "audit", 1
+    name, version, follows = "audit", 1, EVERYTHING
     tables = (AUDIT,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

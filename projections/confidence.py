@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -53,17 +54,18 @@ class Step(Struct, frozen=True):
 
 
 class Confidence:
-    name, version = "confidence", 1
+    name, version, follows = "confidence", 1, frozenset("m")
     tables = (STEPS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind != "m":
-                continue
             if change.refold:
                 _mark(change, rows)
-            if change.refold or change.old is None or isinstance(event.data, MemoryReinforced | ConfidenceAdjusted):
+            if change.refold or change.old is None or isinstance(event.data, _MOVING):
                 _step(change, rows)
+
+
+_MOVING = (MemoryReinforced, ConfidenceAdjusted)
 
 
 def _step(change: Change, rows: Rows) -> None:
@@ -95,7 +97,12 @@ def _mark(change: Change, rows: Rows) -> None:
 
 def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
     sql = "SELECT * FROM confidence_steps WHERE memory = ? ORDER BY position"
-    return [Step(*row[: _UNDONE - 1], echo=bool(row[_UNDONE - 1]), undone_at=row[_UNDONE]) for row in connection.execute(sql, (memory,))]
+    return [_from_row(row) for row in connection.execute(sql, (memory,))]
+
+
+def _from_row(row: Sequence[Any]) -> Step:
+    echo, undone_at = row[_UNDONE - 1 :]
+    return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
 
 
 def counted(rows: Rows, memory: int, interaction: str) -> bool:

@@ -12,7 +12,7 @@ from ledger.domain.events import AnyEvent, CommandAnswered, CommandRedone, Comma
 from ledger.domain.policy import Policy
 from ledger.domain.text import fingerprint
 from projections.rows import Rows, Table
-from projections.subjects import Change
+from projections.subjects import EVERYTHING, Change
 
 KEYS = Table(
     "keys",
@@ -98,8 +98,11 @@ def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
     return (position for first, last in ranges for position in range(first, last + 1))
 
 
+_WAYS_BACK = (CommandUndone, CommandRedone)
+
+
 class Keys:
-    name, version = "keys", 1
+    name, version, follows = "keys", 1, EVERYTHING
     tables = (KEYS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -109,14 +112,14 @@ class Keys:
             subject, seen = (data.subject, data.seen) if answered else (event.stream, event.position)
             told = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
             rows.put(KEYS, (event.key,), (event.key, event.position, *told))
-        if isinstance(event.data, CommandUndone | CommandRedone):
+        if isinstance(event.data, _WAYS_BACK):
             released = event.position if isinstance(event.data, CommandUndone) else None
             for row in rows.within(KEYS, "position", event.data.ranges):
                 rows.put(KEYS, row[:1], (*row[:-1], released))
 
 
 class Refusals:
-    name, version = "refusals", 1
+    name, version, follows = "refusals", 1, frozenset({WriteRefused.__name__})
     tables = (REFUSALS,)
 
     def __init__(self, secret: bytes) -> None:
@@ -141,6 +144,7 @@ class Force:
     """Which events are out of force, and the policies people adopted."""
 
     name, version = "force", 1
+    follows = frozenset({CommandUndone.__name__, CommandRedone.__name__, PolicyAdopted.__name__})
     tables = (OUT_OF_FORCE, POLICIES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -165,12 +169,12 @@ class Force:
 class Sources:
     """From a source (an interaction, a chunk, a memory) to the memories that cite it."""
 
-    name, version = "sources", 1
+    name, version, follows = "sources", 1, frozenset("m")
     tables = (DEPENDENTS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind == "m" and (change.old is None or change.refold):
+            if change.old is None or change.refold:
                 before = set(change.old.sources) if change.old is not None else set()
                 after = set(change.new.sources) if change.new is not None else set()
                 for source in before - after:

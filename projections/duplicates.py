@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ledger.domain.events import AnyEvent, DuplicateAbsorbed
 from ledger.domain.memory import Memory
@@ -24,6 +25,7 @@ ATTEMPTS = Table(
 )
 
 
+@lru_cache(maxsize=256)
 def content_fingerprint(
     secret: bytes, user: str | None, kind: str, project: str | None, content: str | None
 ) -> int | None:
@@ -39,7 +41,7 @@ def attempt_digest(secret: bytes, actor: str | None, session: str | None, source
 
 
 class Duplicates:
-    name, version = "duplicates", 1
+    name, version, follows = "duplicates", 1, frozenset("m")
     tables = (DUPLICATES, ATTEMPTS)
 
     def __init__(self, secret: bytes) -> None:
@@ -47,9 +49,8 @@ class Duplicates:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind == "m":
-                self._index(change, rows)
-                self._attempts(change, rows)
+            self._index(change, rows)
+            self._attempts(change, rows)
 
     def _index(self, change: Change, rows: Rows) -> None:
         before, after = self._key(change.old), self._key(change.new)

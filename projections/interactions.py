@@ -34,7 +34,8 @@ INTERACTIONS, VERSIONS = versioned(
         "response_at INTEGER",
         "reinforcement TEXT NOT NULL",
         "extraction TEXT NOT NULL",
-        "attempts INTEGER NOT NULL",
+        "reinforcement_attempts INTEGER NOT NULL",
+        "extraction_attempts INTEGER NOT NULL",
         "version INTEGER NOT NULL",
     ),
     (
@@ -68,13 +69,12 @@ FAMILY = Family("i", interaction.evolve, interaction.admits, INTERACTIONS, VERSI
 
 
 class Interactions:
-    name, version = "interactions", 1
+    name, version, follows = "interactions", 1, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind == "i":
-                keep(change, rows, FAMILY)
+            keep(change, rows, FAMILY)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -80,13 +80,12 @@ FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, f
 
 
 class Memories:
-    name, version = "memories", 1
+    name, version, follows = "memories", 1, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind == "m":
-                keep(change, rows, FAMILY)
+            keep(change, rows, FAMILY)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

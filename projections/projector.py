@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, ProjectionParked, ProjectionResumed, Unknown
 from projections import audit, confidence, control, duplicates, interactions, memories, projects, search, sqlite
-from projections.rows import Rows
-from projections.subjects import Change, Family, Projection
+from projections.rows import Rows, Table, TextIndex
+from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
     family.kind: family for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
@@ -24,6 +24,7 @@ FAMILIES: dict[str, Family] = {
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
+Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
 ReadStream = Callable[[str, int], list[AnyEvent]]  # (stream, up to position) -> its events, in order
 
 
@@ -49,15 +50,19 @@ class Projector:
 
     def __init__(self, secret: bytes, read_stream: ReadStream, parked: Iterable[str] = ()) -> None:
         self.all = projections(secret)
+        self._routes: dict[str, tuple[Projection, ...]] = {}
         self.parked = set(parked)
         self.poisoned: list[tuple[str, int, str]] = []
         self._read_stream = read_stream
+        self._owners = {table: each.name for each in self.all for table in each.tables}
+        self._unwritten = 0  # the first event folded since the last flush
         self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
         self._last_version = 0
 
     def forget(self) -> None:
         """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
         self.states.clear()
+        self._unwritten = 0
 
     def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:
         """The state of a subject as it stands in these rows, just before ``position``."""
@@ -70,34 +75,52 @@ class Projector:
         return family.from_row(row) if row is not None else None
 
     def fold(self, event: AnyEvent, rows: Rows) -> None:
+        self._unwritten = self._unwritten or event.position
         try:
             changes = self._changes(event, rows)
-        except sqlite3.OperationalError:
-            raise
         except Exception as error:
             self._poison_readers_of(event, error)
             changes = []
-        for projection in self.all:
-            if projection.name not in self.parked:
-                try:
-                    projection.fold(event, changes, rows)
-                except sqlite3.OperationalError:
-                    raise
-                except Exception as error:
-                    self._poison(projection.name, event.position, error)
+        for projection in self._routes.get(event.type) or self._route(event):
+            self._fold_into(projection, event, changes, rows)
         if isinstance(event.data, CommandUndone | CommandRedone):
             self._refold(event, rows)
 
+    def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        if projection.name not in self.parked:
+            try:
+                projection.fold(event, changes, rows)
+            except Exception as error:
+                self._poison(projection.name, event.position, error)
+
+    def flush(self, rows: Rows) -> None:
+        """Writes what the folds kept; a projection whose rows the database does not take is parked like one that failed."""
+        rows.flush()
+        self._unwritten = 0
+
+    def refused(self, table: Table | TextIndex, error: Exception) -> None:
+        """The rows of a table were not taken: its projection stops before the first event that was not written yet."""
+        self._poison(self._owners[table], self._unwritten, error)
+
+    def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
+        """The projections that a type of event concerns: by what they say of themselves."""
+        kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
+        concerned = (each for each in self.all if each.follows is EVERYTHING or {kind, event.type} & each.follows)
+        self._routes[event.type] = tuple(concerned)
+        return self._routes[event.type]
+
     def _poison(self, name: str, position: int, error: Exception) -> None:
-        self.parked.add(name)
-        self.poisoned.append((name, position, type(error).__name__))
+        if not sqlite.asked_wrong(error):
+            raise error
+        if name not in self.parked:
+            self.parked.add(name)
+            self.poisoned.append((name, position, type(error).__name__))
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
         readers = {"m": ("memories", "confidence", "duplicates", "sources", "search")}
         for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
-            if name not in self.parked:
-                self._poison(name, event.position, error)
+            self._poison(name, event.position, error)
 
     def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:
         family = FAMILIES.get(event.stream[0]) if event.stream[1:2] == "_" else None
@@ -105,26 +128,34 @@ class Projector:
             return []
         old = None if event.version == 1 else self.state(event.stream, event.first, rows, event.position)
         new = family.evolve(old, event)
+        if old is not None and new is not None and event.version != old.version + 1:
+            new = replace(new, version=old.version)  # it stays at what could be read before the first unknown event
         self.states[event.stream] = new
         return [Change(family.kind, event.first, old, new, event)]
 
     # --- undo and redo -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: Rows) -> None:
-        rows.flush()
         for stream, first in _streams_within(rows, event.data.ranges):
             family = FAMILIES.get(stream[0]) if stream[1:2] == "_" else None
             if family is None:
                 continue
-            old = self.state(stream, first, rows, event.position)
-            new, in_force = self._refolded(stream, first, rows, event.position)
-            if new is not None:
-                new = replace(new, position=event.position, version=self._last_version)
-            self.states[stream] = new
-            change = Change(family.kind, first, old, new, event, refold=True, in_force=in_force)
+            try:
+                change = self._refolding(family, stream, first, event, rows)
+            except Exception as error:
+                self._poison_readers_of(replace(event, stream=stream), error)
+                continue
             for projection in self.all:
-                if projection.name not in self.parked and projection.name not in _ONCE_AN_EVENT:
-                    projection.fold(event, [change], rows)
+                if family.kind in projection.follows:
+                    self._fold_into(projection, event, [change], rows)
+
+    def _refolding(self, family: Family, stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
+        old = self.state(stream, first, rows, event.position)
+        new, in_force = self._refolded(stream, first, rows, event.position)
+        if new is not None:
+            new = replace(new, position=event.position, version=self._last_version)
+        self.states[stream] = new
+        return Change(family.kind, first, old, new, event, refold=True, in_force=in_force)
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
         """A subject folded again from its stream, without the events that are out of force."""
@@ -139,12 +170,11 @@ class Projector:
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
         """The events of a stream that this version knows, each with whether it is in force."""
-        events = [event for event in self._read_stream(stream, up_to) if not isinstance(event.data, Unknown)]
-        self._last_version = events[-1].version if events else 0
+        everything = self._read_stream(stream, up_to)
+        events = [event for event in everything if not isinstance(event.data, Unknown)]
+        beyond = next((event.version for event in everything if isinstance(event.data, Unknown)), len(everything) + 1)
+        self._last_version = beyond - 1
         return [(event, rows.get(control.OUT_OF_FORCE, (event.position,)) is None) for event in events]
-
-
-_ONCE_AN_EVENT = ("force", "keys", "refusals", "audit")  # these fold the event itself, not the subjects it changed
 
 
 def _streams_within(rows: Rows, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
@@ -158,18 +188,33 @@ def _streams_within(rows: Rows, ranges: Sequence[tuple[int, int]]) -> list[tuple
     return sorted(found.items(), key=lambda each: each[1])
 
 
-# --- the checkpoint table --------------------------------------------------------------------------------------------
+# --- the checkpoint tables -------------------------------------------------------------------------------------------
 
+# Every projection that is not parked stands at the one position in "checkpoint"; a parked one stands before "parked_at".
 CHECKPOINTS = (
-    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, ledger TEXT NOT NULL,"
-    " position INTEGER NOT NULL, head BLOB NOT NULL, generation INTEGER NOT NULL, parked_at INTEGER, error TEXT)"
-    " WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, parked_at INTEGER,"
+    " error TEXT) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS checkpoint (id INTEGER PRIMARY KEY, ledger TEXT NOT NULL, generation INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, head BLOB NOT NULL)",
 )
 
 
 def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:
     """Everything that is not parked has folded the log up to here."""
-    connection.execute("UPDATE projections SET position = ?, head = ? WHERE parked_at IS NULL", (position, head))
+    connection.execute("UPDATE checkpoint SET position = ?, head = ? WHERE id = 1", (position, head))
+
+
+def write_checkpoints(
+    connection: sqlite3.Connection, secret: bytes, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
+) -> None:
+    """Starts the checkpoints afresh, one generation on: the tables are other tables now."""
+    parked = {name: (at, error) for name, at, error in poisoned}
+    (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM checkpoint").fetchone()
+    connection.execute("DELETE FROM projections")
+    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in projections(secret)]
+    connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
+    shared = (ledger_id, generation, position, head)
+    connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
 
 
 def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionParked:
@@ -181,13 +226,15 @@ def resumed(name: str) -> ProjectionResumed:
     return ProjectionResumed(name)
 
 
+def create_checkpoints(connection: sqlite3.Connection, *, temporary: bool = False) -> None:
+    for sql in CHECKPOINTS:
+        connection.execute(sql.replace("TABLE IF NOT EXISTS", "TEMP TABLE") if temporary else sql)
+
+
 def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
     """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
-    connection.execute(CHECKPOINTS.replace("TABLE IF NOT EXISTS", "TEMP TABLE") if temporary else CHECKPOINTS)
+    create_checkpoints(connection, temporary=temporary)
     for projection in projections(secret):
         for table in projection.tables:
             sqlite.create(connection, table, "temp." if temporary else "")
-        row = (projection.name, projection.version, ledger_id, 0, bytes(32), 1)
-        connection.execute(
-            "INSERT INTO projections (name, version, ledger, position, head, generation) VALUES (?, ?, ?, ?, ?, ?)", row
-        )
+    write_checkpoints(connection, secret, ledger_id, 0, bytes(32))

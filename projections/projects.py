@@ -92,7 +92,7 @@ SESSION_FAMILY = Family("s", project.evolve_session, project.admits, SESSIONS, S
 
 
 class Projects:
-    name, version = "projects", 1
+    name, version, follows = "projects", 1, frozenset("ps")
     tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

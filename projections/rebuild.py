@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
 from projections import sqlite
-from projections.projector import CHECKPOINTS, Projector, projections
+from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
@@ -95,7 +95,7 @@ class Rebuild:
         self._empty(FRESH)
         with self._log.transact() as transaction:
             self._check_lease(transaction.connection)
-            transaction.connection.execute(CHECKPOINTS)
+            create_checkpoints(transaction.connection)
             for projection in projections(self._secret):
                 for table in projection.tables:
                     sqlite.create(transaction.connection, table, FRESH)
@@ -109,48 +109,42 @@ class Rebuild:
                 if head - done <= TAIL:
                     return done
                 self._connection = connection
-                rows = SQLiteRows(connection, FRESH)
+                rows = self._rows(connection, beside=True)
                 last = min(head, done + BATCH)
                 for event in self._decode(connection, done + 1, last):
                     self._projector.fold(event, rows)
             with self._log.transact() as transaction:
                 self._check_lease(transaction.connection)
                 rows.connection = transaction.connection
-                rows.flush()
+                self._projector.flush(rows)
             self._projector.forget()
             done = last
             if self._progress is not None:
                 self._progress(done, head)
 
+    def _rows(self, connection: Any, *, beside: bool = False) -> SQLiteRows:
+        rows = SQLiteRows(connection, FRESH, beside=beside)
+        rows.refused = self._projector.refused
+        return rows
+
     def _switch(self, done: int, switched: Callable[[Any, Projector], None]) -> int:
         with self._log.transact() as transaction:
             self._check_lease(transaction.connection)
             connection = self._connection = transaction.connection
-            rows = SQLiteRows(connection, FRESH)
+            rows = self._rows(connection)
             for event in self._decode(connection, done + 1, transaction.position):
                 self._projector.fold(event, rows)
-            rows.flush()
+            self._projector.flush(rows)
             for projection in projections(self._secret):
                 for table in projection.tables:
                     _swap(connection, table.name)
-            self._write_checkpoints(connection, transaction)
+            at = (transaction.position, transaction.head)
+            write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             position = int(transaction.position)
             switched(transaction, self._projector)
         if self._progress is not None:
             self._progress(position, position)
         return position
-
-    def _write_checkpoints(self, connection: Any, transaction: Any) -> None:
-        (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM projections").fetchone()
-        connection.execute("DELETE FROM projections")
-        poisoned = {name: (at, error) for name, at, error in self._projector.poisoned}
-        for projection in projections(self._secret):
-            at, error = poisoned.get(projection.name, (None, None))
-            place = (transaction.position, transaction.head, generation, at, error)
-            connection.execute(
-                "INSERT INTO projections VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (projection.name, projection.version, self._ledger_id, *place),
-            )
 
     # --- what is left over ---------------------------------------------------------------------------------------
 

@@ -19,15 +19,17 @@ SEARCH = TextIndex("search", ("content", "words", "stems"))
 
 
 class Search:
-    name, version = "search", 1
+    name, version, follows = "search", 1, frozenset("m")
     tables = (SEARCH,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.kind == "m":
-                old, new = _texts(change.old), _texts(change.new)
-                if old != new:
-                    rows.index(SEARCH, change.first, old, new)
+            if _said(change.old) != _said(change.new):
+                rows.index(SEARCH, change.first, _texts(change.old), _texts(change.new))
+
+
+def _said(state: Memory | None) -> Values | None:
+    return None if state is None else (state.content, state.entities, state.tags)
 
 
 def _texts(state: Memory | None) -> Values | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -13,11 +13,31 @@ from projections.rows import Key, Table, TextIndex, Values
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
 
-class SQLiteRows:
-    """Rows of one set of tables (``prefix`` tells live ones from those of a rebuild), buffered until ``flush``."""
+# What SQLite answers when a fold asked for something wrong; everything else is the disk's or the file's doing.
+_ASKED_WRONG = frozenset(
+    (
+        *(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),
+        *(sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE),
+    )
+)
 
-    def __init__(self, connection: sqlite3.Connection, prefix: str = "") -> None:
-        self.connection, self.prefix = connection, prefix
+
+def asked_wrong(error: Exception) -> bool:
+    """Whether a fold is to blame for an error, and not the database under it."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return not isinstance(error, sqlite3.Error) or (code & 0xFF) in _ASKED_WRONG
+
+
+class SQLiteRows:
+    """Rows of one set of tables (``prefix`` tells live ones from those of a rebuild), buffered until ``flush``.
+
+    With ``beside`` nothing is written before ``flush``, so that rows can be folded on a snapshot and written elsewhere.
+    ``refused`` is told which table did not take its rows, and why; without one the error is raised.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, prefix: str = "", *, beside: bool = False) -> None:
+        self.connection, self.prefix, self.beside = connection, prefix, beside
+        self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
         self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
@@ -43,32 +63,65 @@ class SQLiteRows:
         texts[row] = (texts[row][0] if row in texts else old, new)
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
-        self._flush_table(table)
-        return [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
+        found = self._select(table, _find(table, columns, self.prefix), [key])
+        places = [table.names.index(column) for column in columns]
+        return self._with_kept(table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True)))
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
-        self._flush_table(table)
-        sql = f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?"
-        return [tuple(row) for each in ranges for row in self.connection.execute(sql, each)]
+        sql, place = f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?", table.names.index(column)
+        found = self._select(table, sql, ranges)
+        return self._with_kept(table, found, lambda row: any(first <= row[place] <= last for first, last in ranges))
+
+    def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
+        if not self.beside:
+            self._flush_table(table)
+        return [tuple(row) for each in values for row in self.connection.execute(sql, each)]
+
+    def _with_kept(self, table: Table, found: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
+        """The rows found, as they will stand once what is kept has been written."""
+        kept = self._put.get(table)
+        if not kept:
+            return found
+        width = len(table.key)
+        standing = {row[:width]: row for row in found if row[:width] not in kept}
+        standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
+        return [standing[key] for key in sorted(standing, key=_null_first)]
 
     def flush(self) -> None:
-        for table in (*self._put, *self._appended):
+        for table in {**self._put, **self._appended}:
             self._flush_table(table)
         for index, texts in self._texts.items():
+            self._flush_texts(index, texts)
+        self.discard()
+
+    def _flush_table(self, table: Table) -> None:
+        puts, appended = self._put.get(table), self._appended.get(table)
+        try:
+            if puts:
+                _write(self.connection, _insert(table, self.prefix), [row for row in puts.values() if row is not None])
+                _write(self.connection, _delete(table, self.prefix), [key for key, row in puts.items() if row is None])
+            if appended:
+                _write(self.connection, _insert(table, self.prefix), appended)
+        except Exception as error:
+            self._refuse(table, error)
+        if puts:
+            puts.clear()
+        if appended:
+            appended.clear()
+
+    def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
+        try:
             gone = [("delete", row, *old) for row, (old, _) in texts.items() if old is not None]
             _write(self.connection, _unindex(index, self.prefix), gone)
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
             _write(self.connection, _index(index, self.prefix), added)
-        self.discard()
+        except Exception as error:
+            self._refuse(index, error)
 
-    def _flush_table(self, table: Table) -> None:
-        if puts := self._put.get(table):
-            _write(self.connection, _insert(table, self.prefix), [row for row in puts.values() if row is not None])
-            _write(self.connection, _delete(table, self.prefix), [key for key, row in puts.items() if row is None])
-            puts.clear()
-        if appended := self._appended.get(table):
-            _write(self.connection, _insert(table, self.prefix), appended)
-            appended.clear()
+    def _refuse(self, table: Table | TextIndex, error: Exception) -> None:
+        if self.refused is None or not asked_wrong(error):
+            raise error
+        self.refused(table, error)
 
     def discard(self) -> None:
         self._put, self._appended, self._texts = {}, {}, {}
@@ -77,6 +130,10 @@ class SQLiteRows:
     def size(self) -> int:
         """How many rows wait for ``flush``."""
         return sum(map(len, self._put.values())) + sum(map(len, self._appended.values()))
+
+
+def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
+    return tuple((part is not None, part) for part in key)
 
 
 def _write(connection: sqlite3.Connection, sql: str, rows: list[Any]) -> None:

@@ -35,13 +35,22 @@ class Family(Struct, frozen=True, eq=False):
     from_row: Callable[[Any], Any]
 
 
+EVERYTHING: frozenset[str] = frozenset()
+
+
 class Projection(Protocol):
-    """A named, versioned set of tables that are a function of the log."""
+    """A named, versioned set of tables that are a function of the log.
+
+    ``follows`` says what concerns it: kinds of subjects ("m"), whose changes it gets after an undo too, and names of
+    events; or ``EVERYTHING``, each event once.
+    """
 
     @property
     def name(self) -> str: ...
     @property
     def version(self) -> int: ...
+    @property
+    def follows(self) -> frozenset[str]: ...
     @property
     def tables(self) -> tuple[Table | TextIndex, ...]: ...
 

@@ -49,7 +49,8 @@ class Interaction(Struct, frozen=True):
     response_at: int | None
     reinforcement: str
     extraction: str
-    attempts: int
+    reinforcement_attempts: int  # that failed, one after the other
+    extraction_attempts: int
     version: int
     position: int
 
@@ -92,9 +93,9 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
         case RecordExtraction(extracted):
             return [extracted]
         case RecordFailure("reinforcement", error):
-            return [ReinforcementFailed(error, interaction.attempts + 1)]
+            return [ReinforcementFailed(error, interaction.reinforcement_attempts + 1)]
         case RecordFailure(_, error, extractor):
-            return [ExtractionFailed(extractor, error, interaction.attempts + 1)]
+            return [ExtractionFailed(extractor, error, interaction.extraction_attempts + 1)]
         case _:
             assert_never(command)
 
@@ -119,18 +120,19 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
                 response_at=event.position,
                 memories_used=_united(now.memories_used, data.memories_used),
                 chunks_used=_united(now.chunks_used, data.chunks_used),
-                reinforcement="pending" if now.reinforcement == "waiting" else now.reinforcement,
+                reinforcement="off" if now.reinforcement == "off" else "pending",
                 extraction="pending",
-                attempts=0,
+                reinforcement_attempts=0,
+                extraction_attempts=0,
             )
         case ReinforcementEvaluated():
-            return replace(now, reinforcement="done", attempts=0)
+            return replace(now, reinforcement="done", reinforcement_attempts=0)
         case CandidatesExtracted():
-            return replace(now, extraction="done", attempts=0)
+            return replace(now, extraction="done", extraction_attempts=0)
         case ReinforcementFailed(_, attempt):
-            return replace(now, reinforcement="failed" if attempt >= ATTEMPTS else "pending", attempts=attempt)
+            return replace(now, reinforcement=_after_failure(attempt), reinforcement_attempts=attempt)
         case ExtractionFailed(_, _, attempt):
-            return replace(now, extraction="failed" if attempt >= ATTEMPTS else "pending", attempts=attempt)
+            return replace(now, extraction=_after_failure(attempt), extraction_attempts=attempt)
         case _:
             assert_never(data)
 
@@ -156,10 +158,15 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
         response_at=event.position if answered else None,
         reinforcement=ready if data.reinforce else "off",
         extraction=ready,
-        attempts=0,
+        reinforcement_attempts=0,
+        extraction_attempts=0,
         version=event.version,
         position=event.position,
     )
+
+
+def _after_failure(attempt: int) -> str:
+    return "failed" if attempt >= ATTEMPTS else "pending"
 
 
 def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def record(
     matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
     count, left_over = sum(each.echo for each in matched), len(fresh) - len(taken)
     evaluated = ReinforcementEvaluated(found.matcher, found.pool_size, matched, count, left_over)
-    if taken or subject.reinforcement != "done":
+    if taken or subject.reinforcement not in ("done", "waiting"):
         for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):
             work.emit(subject.id, event, first=subject.row)
         for (memory, _), each in zip(taken, matched, strict=True):
@@ -72,7 +72,7 @@ def record(
 
 def _eligible(work: Work, seen: Memory, subject: Interaction) -> Memory | None:
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is None or memory.status != "active" or memory.quarantined:
+    if memory is None or memory.status != "active" or memory.quarantined or work.beyond(memory):
         return None
     return None if confidence.counted(work.rows, memory.row, subject.id) else memory
 

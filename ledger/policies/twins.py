@@ -20,6 +20,7 @@ def _same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: int
 ) -> Memory | None:
     number = duplicates.content_fingerprint(work.secret, work.who.user, kind, project, content)
+    work.need("duplicates")
     if number is None or content is None:
         return None
     for row in duplicates.same(work.rows, number, status):

@@ -1,0 +1,269 @@
+"""What every command of the command line shares: its options, opening the ledger, showing the answer, saying what failed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.domain.errors import LedgerError, NotFound, Rejected
+from ledger.terminal_text import as_json, one_line
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.memory_writes import By
+
+OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
+STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
+
+# The options are declared here once. A command gets those of its family; ``command`` below puts them into its signature.
+_OF_EVERY_COMMAND: dict[str, tuple[Any, Any]] = {
+    "db": (
+        Annotated[str, typer.Option("--db", envvar="MEMORY_LEDGER_DB", metavar="PATH", help="The ledger's file.")],
+        "memory.db",
+    ),
+    "json": (Annotated[bool, typer.Option("--json", help="The answer as JSON, with the names it has in Python.")], False),
+    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Ids only where there are ids; no messages.")], False),
+    "user": (Annotated[str, typer.Option("--user", help="Whose memory.")], ""),
+}
+_OF_WRITES: dict[str, tuple[Any, Any]] = {
+    "actor": (Annotated[str, typer.Option("--actor", help="Who does it.")], ""),
+    "key": (Annotated[str | None, typer.Option("--key", help="Makes the command idempotent for this user.")], None),
+    "occurred_at": (
+        Annotated[str | None, typer.Option("--occurred-at", metavar="TIME", help="When it happened, in ISO 8601.")],
+        None,
+    ),
+    "client": (Annotated[str, typer.Option("--client", help="Through which program.")], "cli"),
+    "channel": (Annotated[str, typer.Option("--channel", help="user, tool, web, agent or file.")], "user"),
+    "agent": (Annotated[str, typer.Option("--agent", help="The agent concerned.")], ""),
+}
+WRITES = tuple(_OF_WRITES)
+_GIVEN_BY_US = ("ledger", "by", "progress")
+
+
+def command(
+    app: typer.Typer,
+    panel: str,
+    *,
+    view: str = "line",
+    options: tuple[str, ...] = (),
+    creates: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a command of a function that asks a ledger and returns the answer.
+
+    A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``progress`` a
+    function that moves a bar; all others are the command's own. ``view`` names the function of ``ledger.showing`` for the
+    answer; ``options`` are of ``WRITES``: without any the ledger is opened for reading. ``creates`` begins a ledger where
+    there is none. An answer of None is a subject that does not exist.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = _signature(function)
+        shared = _OF_EVERY_COMMAND | {each: _OF_WRITES[each] for each in options}
+
+        def run(**given: Any) -> None:
+            told = {each: given.pop(each) for each in shared}
+            with failing_plainly():
+                mine = {each: _from_stdin(value) if each in _TEXTS else value for each, value in given.items()}
+                answer = _ask(function, own, told, mine, writes=bool(options), creates=creates)
+                if answer is None:
+                    raise NotFound(f"there is no such {panel_subject(function)} of this user: {_named(mine)}")
+                show(answer, view, json=told["json"], quiet=told["quiet"])
+
+        run.__doc__, run.__name__ = function.__doc__, function.__name__
+        _give_signature(run, own, shared)
+        app.command(name or function.__name__.rstrip("_").replace("_", "-"), rich_help_panel=panel)(run)
+        return function
+
+    return decorate
+
+
+_TEXTS = ("content", "prompt", "response", "value")  # an argument of these names may be "-" for stdin
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """With its annotations resolved, but for those that only a type checker needs."""
+    return inspect.signature(function, eval_str=True, locals={"Ledger": Any, "By": Any, "Progress": Any})
+
+
+def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[Any, Any]]) -> None:
+    parameters = [each for each in own.parameters.values() if each.name not in _GIVEN_BY_US]
+    for name, (annotation, default) in shared.items():
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+    run.__signature__ = inspect.Signature(parameters)
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+
+
+def panel_subject(function: Callable[..., Any]) -> str:
+    """What a command that answered None was asked for."""
+    return function.__name__ if function.__name__ in ("interaction", "project", "state") else "memory"
+
+
+def _named(given: dict[str, Any]) -> str:
+    return repr(next((value for value in given.values() if isinstance(value, str)), ""))[:60]
+
+
+# --- the ledger ------------------------------------------------------------------------------------------------------
+
+
+def _ask(
+    function: Callable[..., Any],
+    own: inspect.Signature,
+    told: dict[str, Any],
+    given: dict[str, Any],
+    *,
+    writes: bool,
+    creates: bool,
+) -> Any:
+    reads_only = not writes and "progress" not in own.parameters
+    with progress_bar(function.__name__.strip("_"), quiet=told["quiet"]) as progress:
+        if "ledger" not in own.parameters:
+            given |= {"db": told["db"]}
+            return function(**given, progress=progress)
+        with opened(told, readonly=reads_only, creates=creates) as ledger:
+            ours = {"ledger": ledger, "by": by(told), "progress": progress}
+            return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
+
+
+@contextmanager
+def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[Ledger]:
+    """The ledger, with what the caller said about itself as what its commands fall back on."""
+    from ledger.api import Ledger
+
+    path = told["db"]
+    if "\0" in path:
+        raise Rejected("a path holds no NUL character")
+    if not creates and not os.path.lexists(path):
+        raise NotFound(f"there is no ledger at {path}; name one with --db or MEMORY_LEDGER_DB, or begin one with remember")
+    words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
+    with Ledger.open(path, readonly=readonly, create=creates, **words) as ledger:
+        yield ledger
+
+
+def by(told: dict[str, Any]) -> By:
+    """What is said of a single command; the rest went into the ledger's defaults."""
+    found: Any = {name: told[name] for name in ("key", "occurred_at") if told.get(name) is not None}
+    return found
+
+
+def _from_stdin(given: Any) -> Any:
+    """The text of standard input where the argument is "-", without one final newline."""
+    if given != "-":
+        return given
+    data = sys.stdin.buffer.read(STDIN_BYTES)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(data) - 3 or len(data) < STDIN_BYTES:
+            raise Rejected(f"standard input is no UTF-8 text: the byte at {error.start} is 0x{data[error.start]:02x}") from None
+        text = data[: error.start].decode("utf-8")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+# --- what comes out --------------------------------------------------------------------------------------------------
+
+
+def show(answer: Any, view: str, *, json: bool, quiet: bool) -> None:
+    """Data to stdout; messages about it to stderr."""
+    from ledger.answers import plain
+
+    if json:
+        print(as_json(plain(answer), ascii_only=not _is_utf8(sys.stdout)))
+    else:
+        _show_to_people(answer, view, quiet=quiet)
+    sys.stdout.flush()
+
+
+def _show_to_people(answer: Any, view: str, *, quiet: bool) -> None:
+    from ledger import showing
+
+    ids = showing.ids(answer) if quiet else None
+    if ids is not None:
+        print("".join(each + "\n" for each in ids), end="")
+        return
+    if answer == [] or answer == ():
+        say("nothing found", quiet=quiet)
+        return
+    console().print(getattr(showing, view)(answer))
+    if getattr(answer, "replayed", False):
+        say("this key had been used for the same command: its first answer, nothing recorded", quiet=quiet)
+    elif getattr(answer, "absorbed", False):
+        say("known already: nothing new was made of it", quiet=quiet)
+
+
+def console() -> Any:
+    """Standard output for rich: no markup, no emoji codes, no guesses at what is a number."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+
+
+def say(message: str, *, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"memory-ledger: {one_line(message)}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A function for (done, of) that moves a bar on stderr; None where nobody would see it. Drawn on the first call."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title.replace("_", " "), total=None, visible=False)
+        yield lambda done, of: bar.update(task, completed=done, total=of, visible=True)
+
+
+def _is_utf8(stream: Any) -> bool:
+    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+# --- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def failing_plainly() -> Iterator[None]:
+    """Every failure is one line on stderr and an exit code, never a traceback (but with MEMORY_LEDGER_DEBUG set)."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except NotFound as error:
+        _fail(str(error), NOT_FOUND)
+    except LedgerError as error:
+        _fail(str(error), REFUSED)
+    except KeyboardInterrupt:
+        _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _leave_the_pipe()
+    except OSError as error:
+        _fail(f"{error.strerror or type(error).__name__}{f': {error.filename}' if error.filename else ''}", REFUSED)
+    except Exception as error:
+        if os.environ.get("MEMORY_LEDGER_DEBUG"):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        _fail(f"this is a mistake in memory-ledger ({text}); MEMORY_LEDGER_DEBUG=1 shows where", BUG)
+
+
+def _fail(message: str, code: int) -> None:
+    say(message)
+    raise typer.Exit(code)
+
+
+def _leave_the_pipe() -> None:
+    """Whoever read our output has gone: nothing is left to say, also not when Python flushes at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+    raise typer.Exit(PIPE_CLOSED)

@@ -1,0 +1,148 @@
+"""The commands that only ask; they open the ledger for reading and never change or create a file of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli_frame import command
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+
+LOOK, EXPLAIN = "Look", "Explain"
+
+Id = Annotated[str, typer.Argument(help="An id, or an unambiguous beginning of it.")]
+Project = Annotated[str | None, typer.Option("--project", "-p", help="A project's name, alias or id.")]
+Session = Annotated[str | None, typer.Option("--session", "--session-id", help="Of one session.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on, in ISO 8601.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    lists = (memories, review, interactions, recall, projects, refusals)
+    for function in (*lists, memory, interaction, project, state):
+        command(app, LOOK, view="pack" if function is recall else function.__name__)(function)
+    for function in (why, history, confidence, audit):
+        command(app, EXPLAIN, view=function.__name__)(function)
+
+
+def memories(
+    ledger: Ledger,
+    status: Annotated[list[str], typer.Option("--status", help="active, candidate, …, or all; may be given again.")] = ["active"],  # noqa: B006
+    kind: Annotated[list[str], typer.Option("--kind", help="May be given again.")] = [],  # noqa: B006
+    project: Annotated[str | None, typer.Option("--project", "-p", help='Its name or alias; "" for global ones.')] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="With this tag.")] = None,
+    min_confidence: Annotated[float, typer.Option("--min-confidence", help="From 0 to 1.")] = 0.0,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many.")] = None,
+) -> Any:
+    """The memories, newest first."""
+    filters = {"project": project, "tag": tag, "min_confidence": min_confidence, "limit": limit}
+    return ledger.memories(status=status, kind=kind, **filters)  # type: ignore[arg-type]
+
+
+def memory(ledger: Ledger, id: Id) -> Any:
+    """One memory with everything known about it."""
+    return ledger.memory(id)
+
+
+def review(ledger: Ledger, project: Project = None, limit: Limit = 500) -> Any:
+    """The candidates that wait for promote or reject, oldest first."""
+    return ledger.review(project=project, limit=limit)
+
+
+def interactions(
+    ledger: Ledger,
+    project: Project = None,
+    session: Session = None,
+    client: Annotated[str | None, typer.Option("--client", help="Through this program.")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+) -> Any:
+    """The captured turns, newest first."""
+    where = {"project": project, "session_id": session, "client": client, "since": since, "until": until}
+    return ledger.interactions(limit=limit, **where)  # type: ignore[arg-type]
+
+
+def interaction(ledger: Ledger, id: Id) -> Any:
+    """One captured turn with its whole texts."""
+    return ledger.interaction(id)
+
+
+def recall(
+    ledger: Ledger,
+    query: str,
+    project: Project = None,
+    kind: Annotated[list[str], typer.Option("--kind", help="May be given again.")] = [],  # noqa: B006
+    k: Annotated[int, typer.Option("--k", "-k", help="At most so many.")] = 20,
+    budget: Annotated[int | None, typer.Option("--budget", help="Characters that the texts may take together.")] = None,
+) -> Any:
+    """The memories that answer a question, best first, within a budget."""
+    return ledger.recall(query, project=project, kinds=kind, k=k, budget=budget)
+
+
+def why(ledger: Ledger, id: Id) -> Any:
+    """Why a memory is believed: its confidence over time, each step with its reason, sources, predecessors."""
+    return ledger.why(id)
+
+
+def history(ledger: Ledger, id: Id) -> Any:
+    """Every event of a memory, an interaction, a project or a session."""
+    return ledger.history(id)
+
+
+def confidence(ledger: Ledger, id: Id) -> Any:
+    """A memory's confidence over time."""
+    return ledger.confidence(id) or None
+
+
+def audit(
+    ledger: Ledger,
+    subject: Annotated[str | None, typer.Option("--subject", help="An id.")] = None,
+    actor: Annotated[str | None, typer.Option("--actor", help="Done by.")] = None,
+    project: Project = None,
+    session: Session = None,
+    type: Annotated[str | None, typer.Option("--type", help="A type of event, like MemoryReinforced.")] = None,
+    command: Annotated[str | None, typer.Option("--command", help="A verb, like remember.")] = None,
+    command_id: Annotated[str | None, typer.Option("--command-id", help="One command.")] = None,
+    correlation_id: Annotated[str | None, typer.Option("--correlation-id", help="One run or import.")] = None,
+    since: Since = None,
+    until: Until = None,
+    before: Annotated[int | None, typer.Option("--before", help="Before this position, to go on from a page.")] = None,
+    limit: Limit = 50,
+) -> Any:
+    """What happened, newest first: the trail of events."""
+    told = {"subject": subject, "actor": actor, "project": project, "session_id": session, "type": type}
+    by_id = {"command": command, "command_id": command_id, "correlation_id": correlation_id}
+    return ledger.audit(since=since, until=until, before=before, limit=limit, **told, **by_id)
+
+
+def refusals(ledger: Ledger, limit: Limit = 50) -> Any:
+    """What rules refused, newest first: labels and numbers, never a text."""
+    return ledger.refusals(limit=limit)
+
+
+def projects(ledger: Ledger) -> Any:
+    """The projects."""
+    return ledger.projects()
+
+
+def project(ledger: Ledger, name: str) -> Any:
+    """One project with its trusted state."""
+    return ledger.project(name)
+
+
+def state(
+    ledger: Ledger,
+    project: str,
+    category: Annotated[str | None, typer.Option("--category", help="Of one category.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Of one key.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="Every value it had, oldest first.")] = False,
+) -> Any:
+    """The trusted state of a project."""
+    if ledger.project(project) is None:
+        return None
+    return ledger.state(project, category, key, history=history)

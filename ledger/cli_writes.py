@@ -1,0 +1,323 @@
+"""The commands that change what the ledger remembers, spelled like the library's methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli_frame import WRITES, command
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.memory_writes import By
+
+TAKE_IN, MEMORIES, PROJECTS, BACK = "Take in", "Review and change memories", "Projects and policy", "Take back"
+
+Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
+InteractionId = Annotated[str, typer.Argument(help="An interaction's id (i_…), or an unambiguous beginning of it.")]
+Content = Annotated[str, typer.Argument(help='The text, or "-" for standard input.')]
+Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
+Kind = Annotated[str, typer.Option("--kind", help="knowledge, preference, project, fact, … or a word of your own.")]
+Project = Annotated[str | None, typer.Option("--project", "-p", help="A project's name or alias; a new one is registered.")]
+Session = Annotated[str | None, typer.Option("--session", "--session-id", help="The session that it belongs to.")]
+Confidence = Annotated[float, typer.Option("--confidence", "-c", help="From 0 to 1.")]
+Tags = Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")]
+Entities = Annotated[list[str], typer.Option("--entity", help="What it is about; may be given again.")]
+Sources = Annotated[list[str], typer.Option("--source", help="The id it comes from; may be given again.")]
+ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="True until then; a date means through it.")]
+Used = Annotated[list[str], typer.Option("--memory-used", help="A memory the model was shown; may be given again.")]
+Chunks = Annotated[list[str], typer.Option("--chunk-used", help="A chunk the model was shown; may be given again.")]
+Category = Annotated[str, typer.Argument(help="status, decision, requirement, contact, milestone, fact or config.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    _add_taking_in(app)
+    _add_review(app)
+    _add_changes(app)
+    _add_projects(app)
+
+
+def _add_taking_in(app: typer.Typer) -> None:
+    for function, view in ((capture, "captured"), (remember, "changed"), (propose, "changed")):
+        command(app, TAKE_IN, view=view, options=WRITES, creates=True)(function)
+    command(app, TAKE_IN, view="captured", options=WRITES)(attach_response)
+    command(app, TAKE_IN, view="extraction", options=WRITES)(extract)
+
+
+def _add_review(app: typer.Typer) -> None:
+    for function in (promote, reject):
+        command(app, MEMORIES, view="changed", options=WRITES)(function)
+    command(app, MEMORIES, view="reinforcement", options=WRITES)(reinforce)
+
+
+def _add_changes(app: typer.Typer) -> None:
+    hides = (invalidate, retract, restore, quarantine, release)
+    for function in (revise, supersede, *hides, retag, set_validity, adjust):
+        command(app, MEMORIES, view="changed", options=WRITES)(function)
+    for function in (undo, redo):
+        command(app, BACK, view="undo", options=WRITES)(function)
+
+
+def _add_projects(app: typer.Typer) -> None:
+    for function in (register_project, set_state):
+        command(app, PROJECTS, view="project", options=WRITES, creates=True)(function)
+    for function in (add_alias, invalidate_state):
+        command(app, PROJECTS, view="project", options=WRITES)(function)
+
+
+# --- take in ---------------------------------------------------------------------------------------------------------
+
+
+def capture(
+    ledger: Ledger,
+    by: By,
+    prompt: Content,
+    response: Annotated[str, typer.Argument(help='The answer; may come later with attach-response; "-" for stdin.')] = "",
+    summary: Annotated[str, typer.Option("--response-summary", help="The answer in short.")] = "",
+    project: Project = None,
+    session: Session = None,
+    memories_used: Used = [],  # noqa: B006
+    chunks_used: Chunks = [],  # noqa: B006
+    reinforce: Annotated[bool, typer.Option(help="Let it reinforce the memories that it restates.")] = True,
+) -> Any:
+    """Record a turn of a conversation; what it restates is reinforced."""
+    lists = {"memories_used": memories_used, "chunks_used": chunks_used}
+    told = {"response_summary": summary, "project": project, "session_id": session, "reinforce": reinforce}
+    return ledger.capture(prompt, response, **told, **lists, **by)  # type: ignore[arg-type]
+
+
+def attach_response(
+    ledger: Ledger,
+    by: By,
+    id: InteractionId,
+    response: Annotated[str, typer.Argument(help='The answer, or "-" for standard input.')] = "",
+    summary: Annotated[str, typer.Option("--response-summary", help="The answer in short.")] = "",
+    memories_used: Used = [],  # noqa: B006
+    chunks_used: Chunks = [],  # noqa: B006
+) -> Any:
+    """Add the answer to a prompt that was captured before."""
+    lists = {"memories_used": memories_used, "chunks_used": chunks_used}
+    return ledger.attach_response(id, response, response_summary=summary, **lists, **by)
+
+
+def remember(
+    ledger: Ledger,
+    by: By,
+    content: Content,
+    kind: Kind = "knowledge",
+    project: Project = None,
+    session: Session = None,
+    confidence: Confidence = 1.0,
+    entity: Entities = [],  # noqa: B006
+    tag: Tags = [],  # noqa: B006
+    source: Sources = [],  # noqa: B006
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+) -> Any:
+    """Remember something at once, without review."""
+    place = {"project": project, "session_id": session, "valid_from": valid_from, "valid_to": valid_to}
+    about = {"confidence": confidence, "entities": entity, "tags": tag, "source": source}
+    return ledger.remember(content, kind, **place, **about, **by)  # type: ignore[arg-type]
+
+
+def propose(
+    ledger: Ledger,
+    by: By,
+    content: Content,
+    kind: Kind = "knowledge",
+    project: Project = None,
+    session: Session = None,
+    confidence: Confidence = 0.5,
+    entity: Entities = [],  # noqa: B006
+    tag: Tags = [],  # noqa: B006
+    source: Sources = [],  # noqa: B006
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+) -> Any:
+    """Put a candidate into the review queue; it is believed only once promoted."""
+    place = {"project": project, "session_id": session, "valid_from": valid_from, "valid_to": valid_to}
+    about = {"confidence": confidence, "entities": entity, "tags": tag, "source": source}
+    return ledger.propose(content, kind, **place, **about, **by)  # type: ignore[arg-type]
+
+
+def extract(
+    ledger: Ledger,
+    by: By,
+    id: InteractionId,
+    preview: Annotated[bool, typer.Option("--preview", help="Only show what the rules find.")] = False,
+) -> Any:
+    """Look for candidates in an interaction by the extraction rules."""
+    return ledger.extract(id, preview=preview, **by)
+
+
+# --- review and change -----------------------------------------------------------------------------------------------
+
+
+def promote(
+    ledger: Ledger,
+    by: By,
+    id: Id,
+    note: Annotated[str, typer.Option("--note", "--reason", "-r", help="Why, in your words; it is kept.")] = "",
+    content: Annotated[str | None, typer.Option("--content", help="A better wording for it, in the same step.")] = None,
+) -> Any:
+    """Believe a candidate from here on."""
+    return ledger.promote(id, note, content=content, **by)
+
+
+def reject(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """Turn a candidate down."""
+    return ledger.reject(id, reason, **by)
+
+
+def reinforce(
+    ledger: Ledger,
+    by: By,
+    id: Annotated[str, typer.Argument(help="A memory's id; or an interaction's, to look again what it restates.")],
+    delta: Annotated[float | None, typer.Option("--delta", help="How much; 0.02 unless the policy says otherwise.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="The interaction that confirms it; counts once.")] = None,
+) -> Any:
+    """One more reason to believe a memory."""
+    return ledger.reinforce(id, delta, source=source, **by)
+
+
+def revise(ledger: Ledger, by: By, id: Id, content: Content, reason: Reason = "") -> Any:
+    """Another wording for the same memory."""
+    return ledger.revise(id, content, reason, **by)
+
+
+def supersede(
+    ledger: Ledger,
+    by: By,
+    id: Id,
+    content: Content,
+    reason: Reason = "",
+    kind: Annotated[str | None, typer.Option("--kind", help="The old one's, unless told.")] = None,
+    confidence: Confidence = 1.0,
+    entity: Entities = [],  # noqa: B006
+    tag: Tags = [],  # noqa: B006
+    source: Sources = [],  # noqa: B006
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+) -> Any:
+    """Another fact takes this memory's place; the successor is shown."""
+    lists = {"entities": entity or None, "tags": tag or None, "source": source}
+    told = {"kind": kind, "confidence": confidence, "valid_from": valid_from, "valid_to": valid_to}
+    return ledger.supersede(id, content, reason, **told, **lists, **by)  # type: ignore[arg-type]
+
+
+def invalidate(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """Say that a memory was wrong."""
+    return ledger.invalidate(id, reason, **by)
+
+
+def retract(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """Take a memory out of use without a judgement."""
+    return ledger.retract(id, reason, **by)
+
+
+def restore(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """Bring a superseded, invalid, rejected or retracted memory back."""
+    return ledger.restore(id, reason, **by)
+
+
+def quarantine(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """Keep a memory out of recall and reinforcement until release."""
+    return ledger.quarantine(id, reason, **by)
+
+
+def release(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+    """End a memory's quarantine."""
+    return ledger.release(id, reason, **by)
+
+
+def retag(
+    ledger: Ledger,
+    by: By,
+    id: Id,
+    add: Annotated[list[str], typer.Option("--add", help="A tag to add; may be given again.")] = [],  # noqa: B006
+    remove: Annotated[list[str], typer.Option("--remove", help="A tag to remove; may be given again.")] = [],  # noqa: B006
+) -> Any:
+    """Add and remove tags."""
+    return ledger.retag(id, add, remove, **by)
+
+
+def set_validity(
+    ledger: Ledger, by: By, id: Id, valid_from: ValidFrom = None, valid_to: ValidTo = None, reason: Reason = ""
+) -> Any:
+    """Say when the fact was true in the world."""
+    return ledger.set_validity(id, valid_from, valid_to, reason, **by)
+
+
+def adjust(
+    ledger: Ledger,
+    by: By,
+    id: Id,
+    confidence: Annotated[float, typer.Argument(help="From 0 to 1.")],
+    reason: Reason = "",
+) -> Any:
+    """Set the confidence by hand."""
+    return ledger.adjust(id, confidence, reason, **by)
+
+
+# --- take back -------------------------------------------------------------------------------------------------------
+
+Target = Annotated[str, typer.Argument(help="A command's, event's or correlation's id, or a position in the log.")]
+
+
+def undo(
+    ledger: Ledger,
+    by: By,
+    target: Target,
+    reason: Reason = "",
+    cascade: Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")] = False,
+) -> Any:
+    """Take a command out of force, as if it had not happened."""
+    return ledger.undo(_target(target), reason, cascade=cascade, dry_run=dry_run, **by)
+
+
+def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "") -> Any:
+    """Put back what an undo took out."""
+    return ledger.redo(_target(target), reason, **by)
+
+
+def _target(given: str) -> str | int:
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else given
+
+
+# --- projects --------------------------------------------------------------------------------------------------------
+
+
+def register_project(
+    ledger: Ledger,
+    by: By,
+    name: str,
+    description: Annotated[str, typer.Argument(help="What it is about.")] = "",
+) -> Any:
+    """Make a project known; commands that name a new one do so by themselves."""
+    return ledger.register_project(name, description, **by)
+
+
+def add_alias(ledger: Ledger, by: By, project: str, alias: str) -> Any:
+    """Give a project another name."""
+    return ledger.add_alias(project, alias, **by)
+
+
+def set_state(
+    ledger: Ledger,
+    by: By,
+    project: str,
+    category: Category,
+    key: str,
+    value: Content,
+    source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
+) -> Any:
+    """Set a value of a project's trusted state, which only a person does."""
+    return ledger.set_state(project, category, key, value, source=source, **by)
+
+
+def invalidate_state(ledger: Ledger, by: By, project: str, category: Category, key: str, reason: Reason = "") -> Any:
+    """Take a value of trusted state out of use; it stays in the history."""
+    return ledger.invalidate_state(project, category, key, reason, **by)

@@ -1,0 +1,390 @@
+"""Answers as people read them in a terminal: each function takes an answer and returns something rich can print.
+
+Nothing here asks a ledger or prints. Every stored text goes through ``terminal_text`` and becomes a ``Text``, so that
+neither escape sequences nor rich's own markup in it have any effect. Times are UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ledger import answers
+from ledger.charts import StepChart
+from ledger.terminal_text import one_line, shortened, visible
+
+LISTED_CHARS = 150  # of a text in a list
+QUOTED_CHARS = 110
+_STATUS_STYLES = {"active": "green", "candidate": "yellow", "superseded": "dim", "invalid": "red", "retracted": "dim"}
+
+
+# --- small pieces ----------------------------------------------------------------------------------------------------
+
+
+def moment(time: str | None) -> str:
+    """A stored time to the minute, in UTC."""
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
+
+
+def _text(text: str | None, chars: int = LISTED_CHARS) -> Text:
+    return Text(shortened(text, chars)) if text is not None else Text("(erased)", style="dim italic")
+
+
+def _whole(text: str | None) -> Text:
+    return Text(visible(text)) if text is not None else Text("(erased)", style="dim italic")
+
+
+def _with(main: Text, *details: object) -> Text:
+    """A text, and under it in small print what is known about it."""
+    told = " · ".join(one_line(str(each)) for each in details if each)
+    return Text.assemble(main, ("\n" + told, "dim")) if told else main
+
+
+def _confidence(value: float) -> Text:
+    return Text(f"{value:.2f}" if value * 100 == round(value * 100) else f"{value:.4f}".rstrip("0"), style="bold")
+
+
+def _status(status: str | None) -> Text:
+    return Text(one_line(status or ""), style=_STATUS_STYLES.get(status or "", ""))
+
+
+def _table(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
+    """A list; the last column takes what room is left, the others are never cut."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
+    for column in columns:
+        last = column == columns[-1]
+        table.add_column(
+            column, no_wrap=not last, justify="right" if column in right else "left", overflow="fold", ratio=1 if last else None
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _card(fields: Mapping[str, object]) -> Table:
+    """Names and values, one a line; what is None or blank is left out, and a number 0 is told."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value not in (None, "", ()):
+            table.add_row(Text(name), value if isinstance(value, Text) else Text(one_line(str(value))))
+    return table
+
+
+def heading(title: str) -> Text:
+    return Text("\n" + title, style="bold cyan")
+
+
+def _part(title: str, body: RenderableType | None) -> list[RenderableType]:
+    return [] if body is None else [heading(title), body]
+
+
+def compact(data: Any, chars: int = LISTED_CHARS) -> str:
+    """What an event recorded, as short JSON without its blanks."""
+    told = {name: value for name, value in data.items() if value not in (None, "", [], {})} if isinstance(data, dict) else data
+    return shortened(json.dumps(told, ensure_ascii=False), chars)
+
+
+def ids(answer: Any) -> list[str] | None:
+    """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
+    if isinstance(answer, answers.Pack):
+        return [hit.memory.id for hit in answer.items]
+    if isinstance(answer, list):
+        found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
+        return None if None in found else [str(each) for each in found]
+    if isinstance(answer, answers.Memory | answers.Interaction | answers.Project):
+        return [answer.id]
+    return None
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+def memories(found: Sequence[answers.Memory]) -> RenderableType:
+    return _table("id", "conf", "memory", rows=[_memory_row(each) for each in found])
+
+
+def _memory_row(memory: answers.Memory) -> list[RenderableType]:
+    status = "" if memory.status == "active" else memory.status
+    marks = ("quarantined" if memory.quarantined else "", " ".join(f"#{tag}" for tag in memory.tags))
+    seen = f"{memory.reference_count} × confirmed" if memory.reference_count else ""
+    details = (memory.kind, memory.project, status, seen, *marks)
+    return [Text(memory.id), _confidence(memory.confidence), _with(_text(memory.content), *details)]
+
+
+def changed(memory: answers.Memory) -> RenderableType:
+    """A memory after a command."""
+    return memories([memory])
+
+
+def memory(found: answers.Memory) -> RenderableType:
+    return Group(_card(_memory_fields(found)))
+
+
+def _memory_fields(memory: answers.Memory) -> dict[str, object]:
+    validity = f"from {moment(memory.valid_from)}" + (f" to {moment(memory.valid_to)}" if memory.valid_to else "")
+    return {
+        "id": memory.id,
+        "memory": _whole(memory.content),
+        "status": _status(memory.status + (" (quarantined)" if memory.quarantined else "")),
+        "confidence": _confidence(memory.confidence),
+        "confirmed": f"{memory.reference_count} ×, last {moment(memory.last_referenced_at)}" if memory.reference_count else "",
+        "kind": memory.kind,
+        "project": memory.project,
+        "user": memory.user,
+        "agent": memory.agent,
+        "tags": ", ".join(memory.tags),
+        "entities": ", ".join(memory.entities),
+        "sources": ", ".join(memory.sources),
+        "valid": validity,
+        "supersedes": memory.supersedes,
+        "superseded by": memory.superseded_by,
+        "recorded": f"{moment(memory.recorded_at)} at position {memory.position}",
+    }
+
+
+def review(queue: Sequence[answers.Candidate]) -> RenderableType:
+    return _table("id", "conf", "candidate", rows=[_candidate_row(each) for each in queue])
+
+
+def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
+    found, origin = candidate.memory, candidate.provenance
+    twin = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
+    by = f"{origin.rule} in {origin.interaction}" if origin is not None else ", ".join(found.sources)
+    text = _with(_text(found.content), found.kind, found.project, by, twin)
+    if origin is not None and origin.quote and one_line(origin.quote) != one_line(found.content or ""):
+        text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
+    return [Text(found.id), _confidence(found.confidence), text]
+
+
+def pack(found: answers.Pack) -> RenderableType:
+    rows = [[Text(str(hit.rank)), *_memory_row(hit.memory)] for hit in found.items]
+    budget = f"{found.used} of {found.budget} characters" if found.budget is not None else f"{found.used} characters"
+    told = f"{len(found.items)} of {found.searched} memories, {budget}, {len(found.cut)} cut"
+    return Group(_table("#", "id", "conf", "memory", rows=rows, right=["#"]), Text(told, style="dim"))
+
+
+# --- why, history, audit ---------------------------------------------------------------------------------------------
+
+
+def why(answer: answers.Why) -> RenderableType:
+    parts: list[RenderableType] = [_why_head(answer)]
+    parts += _part("Confidence over time (UTC)", StepChart((step.recorded_at, step.confidence) for step in answer.steps))
+    parts += _part("Steps", steps(answer.steps))
+    parts += _part("Sources", _quotes(answer.sources) if answer.sources else None)
+    parts += _part("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
+    return Group(*parts)
+
+
+def _why_head(answer: answers.Why) -> RenderableType:
+    if answer.memory is None:
+        return _card({"id": answer.id, "status": "not in force: what made it was undone"})
+    wanted = ("id", "memory", "status", "confidence", "confirmed", "kind", "project", "valid")
+    fields = _memory_fields(answer.memory)
+    return _card({name: fields[name] for name in wanted})
+
+
+def steps(found: Sequence[answers.Step]) -> RenderableType:
+    return _table("pos", "when", "conf", "change", "what", rows=[_step_row(each) for each in found], right=["pos", "change"])
+
+
+def _step_row(step: answers.Step) -> list[RenderableType]:
+    cited = step.data.get("interaction") if isinstance(step.data, dict) else None
+    by = step.command if not step.actor else f"{step.command} by {step.actor}"
+    force = "" if step.in_force else "not in force"
+    delta = Text(f"{step.delta:+.2f}", style="green" if step.delta > 0 else "red") if step.delta else Text("")
+    what = _with(Text(one_line(step.type)), by, cited, force)
+    if step.because:
+        what = Text.assemble(what, ("\n" + shortened(step.because, LISTED_CHARS), "italic"))
+    return [Text(str(step.position)), Text(moment(step.recorded_at)), _confidence(step.confidence), delta, what]
+
+
+def _quotes(sources: Sequence[answers.Interaction]) -> RenderableType:
+    rows = [[Text(each.id), Text(moment(each.occurred_at)), _quote(each)] for each in sources]
+    return _table("id", "when", "said", rows=rows)
+
+
+def _quote(source: answers.Interaction) -> Text:
+    asked = Text("> ", style="dim").append_text(_text(source.prompt, QUOTED_CHARS))
+    return asked if not source.response else asked.append("\n").append_text(_text(source.response, QUOTED_CHARS))
+
+
+def _chain(answer: answers.Why) -> RenderableType:
+    """Oldest first, the memory itself among them."""
+    own = [answer.memory] if answer.memory is not None else []
+    return memories([*reversed(answer.supersedes), *own, *answer.superseded_by])
+
+
+def confidence(points: Sequence[answers.ConfidencePoint]) -> RenderableType:
+    rows = [_point_row(each) for each in points]
+    chart = StepChart((each.recorded_at, each.confidence) for each in points)
+    return Group(chart, Text(""), _table("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"]))
+
+
+def _point_row(point: answers.ConfidencePoint) -> list[RenderableType]:
+    how = ("echo" if point.echo else "", point.matcher, point.interaction, "" if point.in_force else "not in force")
+    what = _with(Text(one_line(point.type)), *how)
+    return [Text(str(point.position)), Text(moment(point.recorded_at)), _confidence(point.confidence),
+            Text(f"{point.delta:+.2f}" if point.delta else ""), what]  # fmt: skip
+
+
+def history(found: Sequence[answers.Step]) -> RenderableType:
+    return _table("pos", "when", "what", rows=[_history_row(each) for each in found], right=["pos"])
+
+
+def _history_row(step: answers.Step) -> list[RenderableType]:
+    by = step.command if not step.actor else f"{step.command} by {step.actor}"
+    what = _with(Text(one_line(step.type)), by, "" if step.in_force else "not in force")
+    return [Text(str(step.position)), Text(moment(step.recorded_at)), Text.assemble(what, "\n" + compact(step.data))]
+
+
+def audit(entries: Sequence[answers.AuditEntry]) -> RenderableType:
+    return _table("pos", "when", "subject", "what", rows=[_audit_row(each) for each in entries], right=["pos"])
+
+
+def _audit_row(entry: answers.AuditEntry) -> list[RenderableType]:
+    by = entry.command if not entry.actor else f"{entry.command} by {entry.actor}"
+    place = (entry.client, entry.project, entry.session_id, "" if entry.in_force else "not in force")
+    what = _with(Text(one_line(entry.type)), by, *place)
+    return [Text(str(entry.position)), Text(moment(entry.recorded_at)), Text(one_line(entry.subject)), what]
+
+
+def refusals(found: Sequence[answers.Refusal]) -> RenderableType:
+    rows = [_refusal_row(each) for each in found]
+    return _table("pos", "when", "command", "rule", "of", rows=rows, right=["pos"])
+
+
+def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
+    numbers = [f"{name} {value:,}" for name in ("limit", "current", "requested") if (value := getattr(refusal, name)) is not None]
+    told = [one_line(str(each)) for each in (refusal.subject, refusal.actor, *numbers) if each]
+    start = (str(refusal.position), moment(refusal.recorded_at), refusal.command, refusal.rule)
+    return [Text(one_line(each)) for each in (*start, " · ".join(told))]
+
+
+# --- interactions and projects ---------------------------------------------------------------------------------------
+
+
+def interactions(found: Sequence[answers.Interaction]) -> RenderableType:
+    rows = [[Text(each.id), Text(moment(each.occurred_at)), _turn(each)] for each in found]
+    return _table("id", "when", "turn", rows=rows)
+
+
+def _turn(found: answers.Interaction) -> Text:
+    return _with(_quote(found), found.project, found.session_id, found.client)
+
+
+def captured(found: answers.Interaction) -> RenderableType:
+    """An interaction after a command."""
+    return interactions([found])
+
+
+def interaction(found: answers.Interaction) -> RenderableType:
+    pack = compact(found.context_pack) if found.context_pack else ""
+    names = ("project", "session_id", "client", "user", "agent", "reinforcement", "extraction", "position")
+    head = {"id": found.id, "when": moment(found.occurred_at), "recorded": moment(found.recorded_at)}
+    used = {"memories used": ", ".join(found.memories_used), "chunks used": ", ".join(found.chunks_used), "context pack": pack}
+    fields = head | {name.replace("_id", ""): getattr(found, name) for name in names} | used
+    said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.response_summary}
+    texts = [part for name, text in said.items() if text != "" for part in _part(name, _whole(text))]
+    return Group(_card(fields), *texts)
+
+
+def projects(found: Sequence[answers.Project]) -> RenderableType:
+    return _table("id", "project", "about", rows=[_project_row(each) for each in found])
+
+
+def _project_row(project: answers.Project) -> list[RenderableType]:
+    aliases = [one_line(each) for each in project.aliases if each]
+    also = f"also {', '.join(aliases)}" if aliases else ""
+    known = f"{len(project.state)} of trusted state" if project.state else ""
+    return [Text(project.id), _text(project.name, 30), _with(_text(project.description or ""), also, known)]
+
+
+def project(found: answers.Project) -> RenderableType:
+    return Group(projects([found]), *_part("Trusted state", state(found.state) if found.state else None))
+
+
+def state(entries: Sequence[answers.StateEntry]) -> RenderableType:
+    return _table("category", "key", "value", rows=[_state_row(each) for each in entries])
+
+
+def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
+    until = f"until position {entry.to_position}" if entry.to_position is not None else ""
+    details = (f"since {moment(entry.recorded_at)}", f"by {entry.actor}" if entry.actor else "", entry.source, until)
+    return [Text(one_line(entry.category)), _text(entry.key, 24), _with(_text(entry.value), *details)]
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+def report(found: Any) -> RenderableType:
+    """Any report or set of numbers, field by field under the names it has in Python."""
+    return _card({name: _told(value) for name, value in answers.plain(found).items()})
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_told(each)}" for name, each in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(_told(each) for each in value) if value else ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def stats(found: answers.Stats) -> RenderableType:
+    fields = answers.plain(found)
+    fields.pop("projections")
+    parked = [each.name for each in found.projections if each.parked_at is not None]
+    behind = [each.name for each in found.projections if each.position != found.position and each.parked_at is None]
+    standing = f"{len(found.projections)} projections" + (f", parked: {', '.join(parked)}" if parked else "")
+    standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not parked else ""
+    return _card({name: _told(value) for name, value in fields.items()} | {"projections": standing})
+
+
+def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableType:
+    if isinstance(found, answers.Memory):
+        return changed(found)
+    rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in found.reinforced]
+    told = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}, {found.echoes} echoes, {found.left_over} left over"
+    return Group(*([_table("id", "confidence", rows=rows)] if rows else []), Text(told, style="dim"))
+
+
+def extraction(found: answers.ExtractionReport) -> RenderableType:
+    told = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
+    told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.preview else told
+    kept = _part("Candidates", memories(found.kept) if found.kept else None)
+    rows = [[Text(one_line(each["rule"])), _with(_text(each.get("content") or ""), each.get("kind"), each.get("reason"))]
+            for each in found.dropped]  # fmt: skip
+    dropped = _part("Found" if found.preview else "Dropped", _table("rule", "what", rows=rows) if rows else None)
+    return Group(Text(told), *kept, *dropped)
+
+
+def imported(found: answers.ImportReport) -> RenderableType:
+    told = f"{found.lines:,} lines: {found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
+    rows = [[Text(str(number)), _text(why)] for number, why in found.errors[:20]]
+    more = [Text(f"and {len(found.errors) - 20:,} more bad lines", style="dim")] if len(found.errors) > 20 else []
+    named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
+    return Group(Text(told), *named, *([_table("line", "why", rows=rows, right=["line"])] if rows else []), *more)
+
+
+def undo(found: answers.UndoReport) -> RenderableType:
+    verb = "would be concerned" if found.dry_run else "are concerned"
+    told = f"{found.events} events of {len(found.commands)} commands on {len(found.subjects)} subjects {verb}"
+    again = {"to go back": f"redo {found.command_id}"} if found.command_id else {}
+    return Group(Text(told), _card({"commands": "\n".join(found.commands), "subjects": ", ".join(found.subjects)} | again))
+
+
+def line(found: object) -> RenderableType:
+    """A single value."""
+    return Text(one_line(str(found)))
+
+
+def indented(body: RenderableType) -> RenderableType:
+    return Padding(body, (0, 0, 0, 2))

@@ -1,0 +1,96 @@
+"""The rules of the house: who may import whom, what stays pure, how long a function may be, how fast an import is."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
+LAYERS = (  # each may import from its own and from those before it
+    ("ledger.domain",),
+    ("ledger.integrity", "ledger.sqlite_files", "ledger.event_store", "ledger.mapper"),
+    ("projections",),
+    ("ledger.writing", "ledger.policies"),
+    ("ledger.answers", "ledger.conversations", "ledger.schemas"),
+    ("ledger",),
+)
+IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """What a module imports at its top level, outside TYPE_CHECKING."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer(name: str) -> int:
+    found = [
+        (len(prefix), number)
+        for number, prefixes in enumerate(LAYERS)
+        for prefix in prefixes
+        if name == prefix or name.startswith(prefix + ".")
+    ]
+    return max(found)[1]
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_name)
+def test_imports_point_one_way(path: Path) -> None:
+    own = layer(module_name(path))
+    known = {module_name(each) for each in PRODUCT}
+    wrong = [name for name in imports(path) if name in known and name.count(".") and layer(name) > own]
+    assert not wrong, f"{module_name(path)} reaches up to {wrong}"
+
+
+@pytest.mark.parametrize("path", [each for each in PRODUCT if "domain" in each.parts], ids=module_name)
+def test_the_domain_is_pure(path: Path) -> None:
+    roots = {name.split(".")[0] for name in imports(path)}
+    assert not roots & IMPURE
+    source = path.read_text(encoding="utf-8")
+    assert ".now(" not in source and "urandom" not in source, "the domain has no clock and no randomness"
+
+
+def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
+    allowed = {"ledger.event_store", "ledger.sqlite_files", "ledger.mapper"}
+    users = {module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))}
+    assert users <= allowed
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_name)
+def test_no_function_is_over_seventy_lines(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 70, f"{node.name} is too long"
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_name)
+def test_every_module_says_what_lives_there(path: Path) -> None:
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert said, "a module opens with one sentence"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = ("pydantic", "typer", "rich", "eventsourcing", "sqlite3")
+    code = f"import sys, ledger; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_opening_a_ledger_loads_no_pydantic() -> None:
+    code = "import sys; from ledger import Ledger; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,659 @@
+"""Measures the table of DESIGN §7, each figure as a ratio to a hand-written limit in the same run on the same disk.
+
+    python tools/benchmark.py                          1,000, 100,000 and 1,000,000 memories
+    python tools/benchmark.py --quick                  1,000 and 20,000, in about a minute
+    python tools/benchmark.py --rows remember,growth   only these rows
+    python tools/benchmark.py --markdown               the table for the README
+
+Ours and the limit take turns in small groups, so that a machine that drifts slows both. Progress goes to stderr. The
+ledgers are filled through ``batch()``: of 100 commands 85 remember, 10 reinforce a memory, 3 capture a turn, 2 supersede.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import resource
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from msgspec import Struct
+
+from ledger import Ledger
+from ledger.care import decode_range
+from ledger.domain.events import TYPES, Envelope
+from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
+from projections import memories, search
+from projections.projector import projections
+from projections.rows import Table
+
+ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read")
+SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
+WORDS, PROJECTS = 5_000, 20
+GROUP = 20  # operations of ours, then as many of the limit
+CHUNK = 10_000  # rows read and written at a time by the limits
+RAW_INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?)"
+REACH_RULES = {"remember": (0.35, 0.20), "import": 0.20, "rebuild": 0.50, "read": 0.60}
+
+now = time.perf_counter
+Row = tuple[Any, ...]
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One line of the table; times in seconds, other amounts as ``unit`` says. ``met`` is None where nothing is asked."""
+
+    what: str
+    size: int
+    ours: float
+    ours_p95: float | None = None
+    limit: float | None = None
+    limit_p95: float | None = None
+    unit: str = "s"
+    ratio: float | None = None
+    reach: str = ""
+    met: bool | None = None
+
+
+class Options(Struct, frozen=True):
+    sizes: tuple[int, ...]
+    rows: tuple[str, ...]
+    directory: Path
+    samples: int  # single commands measured at each size
+    turns: int  # interactions in one round of an import
+    rounds: int
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+class Texts:
+    """Sentences and turns of distinct, repeatable text; words are as unequally frequent as in a language."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        maker = random.Random(7)
+        syllables = [a + b for a in "bcdfghjklmnprstvwz" for b in "aeiou"]
+        words: dict[str, None] = dict.fromkeys(("the", "of", "and", "to", "is", "in", "for", "with", "user", "on"))
+        while len(words) < WORDS:
+            stem = "".join(maker.choices(syllables, k=maker.choice((2, 2, 3, 3, 4))))
+            words[stem + maker.choice(("", "", "n", "r", "s", "ed", "ing", "er"))] = None
+        self._words = list(words)
+        self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
+
+    def words(self, count: int) -> str:
+        return " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
+
+    def memory(self) -> tuple[str, str, str]:
+        """(content, kind, project)"""
+        kind = self.random.choice(("knowledge", "knowledge", "preference", "project", "episodic"))
+        return self.words(self.random.randint(6, 14)), kind, self.project()
+
+    def project(self) -> str:
+        return f"project {self.random.randrange(PROJECTS)}"
+
+    def turn(self) -> tuple[str, str]:
+        """(prompt, response)"""
+        return self.words(self.random.randint(8, 20)), self.words(self.random.randint(30, 90))
+
+
+def fill(ledger: Ledger, size: int, texts: Texts) -> None:
+    """Brings a new ledger to ``size`` memories."""
+    draw, known, count, commands, started = texts.random, list[str](), 0, 0, now()
+    with ledger.batch():
+        while count < size:
+            lot, commands = draw.random(), commands + 1
+            if lot < 0.85 or not known:
+                content, kind, project = texts.memory()
+                keep(known, ledger.remember(content, kind, project=project).id, draw)
+                count += 1
+            elif lot < 0.95:
+                ledger.reinforce(draw.choice(known))
+            elif lot < 0.98:
+                ledger.capture(*texts.turn(), project=texts.project(), session_id="filling", reinforce=False)
+            else:
+                place = draw.randrange(len(known))
+                known[place] = ledger.supersede(known[place], texts.memory()[0], "it changed").id
+                count += 1
+            if commands % 50_000 == 0:
+                say(f"  {count:,} of {size:,} memories, {now() - started:.0f} s")
+    events = ledger.position
+    say(f"  filled: {count:,} memories, {events:,} events in {now() - started:.1f} s, {events / (now() - started):,.0f}/s")
+
+
+def keep(known: list[str], new: str, draw: random.Random) -> None:
+    """At most 10,000 ids to act on later, of all ages."""
+    if len(known) < 10_000:
+        known.append(new)
+    else:
+        known[draw.randrange(len(known))] = new
+
+
+# --- the hand-written limit ------------------------------------------------------------------------------------------
+
+
+class Raw:
+    """A plain SQLite file with the ledger's settings and checkpoint policy, and nothing else of the ledger."""
+
+    def __init__(self, path: Path, tables: Iterable[str]) -> None:
+        self.path, self._wal, self._above = path, f"{path}-wal", CHECKPOINT_BYTES
+        self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        for name, value in SETTINGS.items():
+            self.connection.execute(f"PRAGMA {name} = {value}")
+        for sql in tables:
+            self.connection.execute(sql)
+
+    def write(self, sql: str, rows: Sequence[Row]) -> float:
+        """Seconds for these rows in one commit, a checkpoint included when it is due."""
+        started, execute = now(), self.connection.execute
+        execute("BEGIN IMMEDIATE")
+        if len(rows) == 1:
+            execute(sql, rows[0])
+        else:
+            self.connection.executemany(sql, rows)
+        execute("COMMIT")
+        self._checkpoint()
+        return now() - started
+
+    def _checkpoint(self) -> None:
+        size = os.stat(self._wal).st_size
+        if size > self._above:
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            self._above = size + CHECKPOINT_STEP_BYTES
+        elif size <= CHECKPOINT_BYTES:
+            self._above = CHECKPOINT_BYTES
+
+    def remove(self) -> None:
+        self.connection.close()
+        remove(self.path)
+
+
+def remove(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", ".lock"):
+        Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A ledger file read from outside, in one snapshot."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("BEGIN")
+        yield connection
+
+
+def schema(connection: sqlite3.Connection, name: str) -> list[str]:
+    """How a table and its indexes are made, the table first; triggers are left out."""
+    sql = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL"
+    return [made for (made,) in connection.execute(f"{sql} ORDER BY type DESC", (name,))]
+
+
+def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
+    """A raw table like the log of a ledger, with its rows or empty."""
+    with reading(source) as connection:
+        raw = Raw(path, schema(connection, "events"))
+        if rows:
+            cursor = connection.execute("SELECT * FROM events ORDER BY position")
+            while chunk := cursor.fetchmany(CHUNK):
+                raw.write(RAW_INSERT, chunk)
+    return raw
+
+
+# --- remember, and how it grows --------------------------------------------------------------------------------------
+
+
+class Site:
+    """A ledger of one size, and a raw log of the same rows beside it."""
+
+    def __init__(self, size: int, path: Path) -> None:
+        self.size, self.texts = size, Texts(size + 1)
+        self.ledger = Ledger.open(path)
+        self.raw = raw_log(path, path.with_suffix(".raw"), rows=True)
+        self._rows = self._next_rows(path)
+        self.ours: list[float] = []
+        self.limit: list[float] = []
+
+    def _next_rows(self, path: Path) -> Iterator[Row]:
+        """Rows like those that ``remember()`` appends: taken from the log, in streams and positions of their own."""
+        with reading(path) as connection:
+            sql = "SELECT * FROM events WHERE type = 'MemoryCaptured' ORDER BY position DESC LIMIT 2000"
+            patterns = connection.execute(sql).fetchall()
+            (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+        draw = self.texts.random
+        while True:
+            for _, _, _, *rest in patterns:
+                last += 1
+                stream = "m_" + "".join(draw.choices("0123456789abcdefghjkmnpqrstvwxyz", k=16))
+                yield (last, stream, 1, *rest)
+
+    def remember(self) -> float:
+        content, kind, project = self.texts.memory()
+        started = now()
+        self.ledger.remember(content, kind, project=project)
+        return now() - started
+
+    def insert(self) -> float:
+        return self.raw.write(RAW_INSERT, [next(self._rows)])
+
+    def close(self) -> None:
+        self.ledger.close()
+        self.raw.remove()
+
+
+def measure_remember(paths: dict[int, Path], options: Options) -> list[Figure]:
+    say("remember: one durable command each")
+    sites = [Site(size, path) for size, path in paths.items()]
+    try:
+        for turn in range(-1, options.samples // GROUP):
+            for site in sites:
+                ours = [site.remember() for _ in range(GROUP)]
+                limit = [site.insert() for _ in range(GROUP)]
+                if turn >= 0:  # the first round warms up
+                    site.ours += ours
+                    site.limit += limit
+    finally:
+        for site in sites:
+            site.close()
+    return [*_remember_figures(sites, options), *_growth_figures(sites, options)]
+
+
+def _remember_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]:
+    for site in sites if "remember" in options.rows else ():
+        least = 0.35 if site.size <= 10_000 else 0.20 if site.size >= 1_000_000 else None
+        yield compared("remember()", site.size, site.ours, site.limit, least)
+
+
+def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]:
+    small = sites[0]
+    for site in sites[1:] if "growth" in options.rows else ():
+        ours, limit = statistics.median(site.ours), statistics.median(small.ours)
+        asked = site.size == sites[-1].size
+        yield Figure(
+            what=f"remember(), against itself at {small.size:,}",
+            size=site.size,
+            ours=ours,
+            limit=limit,
+            ratio=ours / limit,
+            reach="≤ 2 ×" if asked else "",
+            met=ours <= 2 * limit if asked else None,
+        )
+
+
+def compared(what: str, size: int, ours: Sequence[float], limit: Sequence[float], least: float | None) -> Figure:
+    """Medians of ours and the limit, as limit / ours."""
+    ratio = statistics.median(limit) / statistics.median(ours)
+    return Figure(
+        what=what,
+        size=size,
+        ours=statistics.median(ours),
+        ours_p95=p95(ours),
+        limit=statistics.median(limit),
+        limit_p95=p95(limit),
+        ratio=ratio,
+        reach=f"≥ {least:.2f} ×" if least is not None else "",
+        met=ratio >= least if least is not None else None,
+    )
+
+
+def p95(values: Sequence[float]) -> float | None:
+    return statistics.quantiles(values, n=20)[-1] if len(values) >= 20 else None
+
+
+# --- capture and reinforce -------------------------------------------------------------------------------------------
+
+
+class Held:
+    """Times every outermost write transaction of a store, from before its BEGIN to after its COMMIT."""
+
+    def __init__(self, store: Any) -> None:
+        self._transact, self._depth, self._started = store.transact, 0, 0.0
+        self.seconds: list[float] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[Any]:
+        if not self._depth:
+            self._started = now()
+        self._depth += 1
+        try:
+            with self._transact() as transaction:
+                yield transaction
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self.seconds.append(now() - self._started)
+
+
+def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
+    """Turns whose response restates three memories of the project, among other words."""
+    say(f"reinforce: capture() with {size:,} memories")
+    texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
+    with Ledger.open(path) as ledger:
+        store = ledger._store
+        held = Held(store)
+        with patch.object(store, "transact", held):
+            for turn in range(-10, options.samples // 2):
+                project = texts.project()
+                prompt, response = texts.turn()
+                said = [each.content or "" for each in ledger.memories(project=project, limit=40)]
+                response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
+                held.seconds.clear()
+                started = now()
+                ledger.capture(prompt, response, project=project, session_id=f"session {turn // 10}")
+                if turn >= 0:
+                    whole.append(now() - started)
+                    held_by_turn.append(sum(held.seconds))
+                    longest.append(max(held.seconds))
+    middle = statistics.median(longest)
+    about: dict[str, Any] = {"size": size}
+    return [
+        Figure(what="capture() + reinforce: longest lock", ours=middle, ours_p95=p95(longest), limit=0.005,
+               ratio=middle / 0.005, reach="≤ 5 ms", met=middle <= 0.005, **about),
+        Figure(what="capture() + reinforce: both locks", ours=statistics.median(held_by_turn),
+               ours_p95=p95(held_by_turn), **about),
+        Figure(what="capture() + reinforce: whole call", ours=statistics.median(whole), ours_p95=p95(whole), **about),
+    ]  # fmt: skip
+
+
+# --- import ----------------------------------------------------------------------------------------------------------
+
+
+def measure_import(options: Options) -> list[Figure]:
+    """Each round writes a ledger, then its very event rows into an empty raw log."""
+    ways: dict[str, Callable[[Path, int, Texts], float]] = {
+        "import_file()": import_lines,
+        "batch(): capture()": capture_batch,
+        "batch(): remember()": remember_batch,
+    }
+    figures = []
+    for name, way in ways.items():
+        say(f"import: {name}, {options.rounds} × {options.turns:,}")
+        ours, limit = list[float](), list[float]()
+        for number in range(options.rounds):
+            path = options.directory / "import.db"
+            seconds = way(path, options.turns, Texts(100 + number))
+            with reading(path) as connection:
+                rows = connection.execute("SELECT * FROM events ORDER BY position").fetchall()
+            ours.append(seconds / len(rows))
+            raw = raw_log(path, path.with_suffix(".raw"), rows=False)
+            limit.append(raw.write(RAW_INSERT, rows) / len(rows))
+            raw.remove()
+            remove(path)
+        figures.append(compared(f"{name}, each event", options.turns, ours, limit, 0.20))
+    return figures
+
+
+def import_lines(path: Path, count: int, texts: Texts) -> float:
+    source = path.with_suffix(".jsonl")
+    with source.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            prompt, response = texts.turn()
+            line = {"prompt": prompt, "response": response, "project": texts.project(), "client": "chat"}
+            file.write(json.dumps(line | {"session_id": f"session {number // 50}"}) + "\n")
+    with Ledger.open(path) as ledger:
+        started = now()
+        ledger.import_file(source)
+        seconds = now() - started
+    source.unlink()
+    return seconds
+
+
+def capture_batch(path: Path, count: int, texts: Texts) -> float:
+    turns = [(*texts.turn(), texts.project()) for _ in range(count)]
+    with Ledger.open(path) as ledger:
+        started = now()
+        with ledger.batch():
+            for number, (prompt, response, project) in enumerate(turns):
+                ledger.capture(prompt, response, project=project, session_id=f"session {number // 50}", reinforce=False)
+        return now() - started
+
+
+def remember_batch(path: Path, count: int, texts: Texts) -> float:
+    made = [texts.memory() for _ in range(count)]
+    with Ledger.open(path) as ledger:
+        started = now()
+        with ledger.batch():
+            for content, kind, project in made:
+                ledger.remember(content, kind, project=project)
+        return now() - started
+
+
+# --- rebuild ---------------------------------------------------------------------------------------------------------
+
+
+def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
+    """The rebuild runs in a process of its own, whose peak memory is its own too."""
+    figures: list[Figure] = []
+    for size, path in paths.items():
+        ours, switched, limit, peaks, events = list[float](), list[float](), list[float](), list[float](), 0
+        for _ in range(1 if size >= 200_000 else options.rounds):
+            say(f"rebuild: {size:,} memories")
+            told = json.loads(subprocess.check_output([sys.executable, __file__, "--child-rebuild", str(path)]))
+            ours.append(told["seconds"])
+            switched.append(told["switched"])
+            peaks.append(told["peak_bytes"] / 2**20)
+            events = told["events"]
+            limit.append(restore(path, path.with_suffix(".raw")))
+            say(f"  ours {ours[-1]:.2f} s (switched after {switched[-1]:.2f} s), limit {limit[-1]:.2f} s")
+        least = 0.50 if size >= max(paths) else None
+        peak = statistics.median(peaks)
+        figures += [
+            compared(f"rebuild() of {events:,} events", size, ours, limit, least),
+            compared("rebuild(): until the switch", size, switched, limit, None),
+            Figure(what="rebuild(): peak memory", size=size, ours=peak, limit=300, unit="MiB", ratio=peak / 300,
+                   reach="≤ 300 MiB", met=peak <= 300),
+        ]  # fmt: skip
+    return figures
+
+
+def child_rebuild(path: Path) -> None:
+    """Rebuilds one ledger and prints how long it took, how long until the tables switched, and the peak of memory."""
+    times = list[tuple[int, float]]()
+    with Ledger.open(path) as ledger:
+        started = now()
+        report = ledger.rebuild(progress=lambda done, _: times.append((done, now() - started)))
+        seconds = now() - started
+    told = {"seconds": seconds, "switched": times[-1][1], "events": report.events, "peak_bytes": peak_bytes()}
+    print(json.dumps(told))
+
+
+def peak_bytes() -> int:
+    """Peak memory of this process; where the kernel tells it by process, without what its parent had before."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def restore(source: Path, path: Path) -> float:
+    """Seconds to write the finished rows of every projection into tables and indexes like them."""
+    remove(path)
+    tables = [table for each in projections(bytes(32)) for table in each.tables]
+    with reading(source) as connection:
+        raw = Raw(path, (sql for table in tables for sql in schema(connection, table.name)))
+        seconds = 0.0
+        for table in tables:
+            if isinstance(table, Table):
+                marks, ordered = ", ".join("?" * len(table.columns)), ", ".join(table.key)
+                sql, rows = f"INSERT INTO {table.name} VALUES ({marks})", f"SELECT * FROM {table.name} ORDER BY {ordered}"
+                seconds += written(raw, sql, connection.execute(rows))
+            else:
+                marks, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
+                sql = f"INSERT INTO {table.name} (rowid, {names}) VALUES (?, {marks})"
+                seconds += written(raw, sql, indexed_texts(connection))
+    raw.remove()
+    return seconds
+
+
+def written(raw: Raw, sql: str, rows: Iterator[Row]) -> float:
+    seconds = 0.0
+    while chunk := list(islice(rows, CHUNK)):
+        seconds += raw.write(sql, chunk)
+    return seconds
+
+
+def indexed_texts(connection: sqlite3.Connection) -> Iterator[Row]:
+    """The text index keeps no texts, so they are made again from the memories."""
+    for row in connection.execute("SELECT * FROM memories ORDER BY row"):
+        texts = search._texts(memories.from_row(row))
+        if texts is not None:
+            yield (row[0], *texts)
+
+
+# --- reading the log -------------------------------------------------------------------------------------------------
+
+
+def measure_read(paths: dict[int, Path]) -> list[Figure]:
+    """Ranges of the log in turns; who reads a range first changes each time."""
+    figures, decoders = [], {name: msgspec.json.Decoder(Envelope[kind]) for name, kind in TYPES.items()}  # type: ignore[valid-type]
+    for size, path in paths.items():
+        say(f"read: the log of {size:,} memories")
+        step, ours, limit = 500 if size < 10_000 else 4_000, list[float](), list[float]()
+        with reading(path) as connection:
+            (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+            for number, first in enumerate(range(1, min(last, 400_000) - step + 2, step)):
+                bounds = (first, first + step - 1)
+                for mine in (True, False) if number % 2 else (False, True):
+                    if mine:
+                        ours.append(timed(lambda bounds=bounds: decode_range(connection, *bounds)) / step)
+                    else:
+                        limit.append(timed(lambda bounds=bounds: bare_decode(connection, decoders, *bounds)) / step)
+        figures.append(compared("read + decode, each event", size, ours, limit, 0.60 if size == max(paths) else None))
+    return figures
+
+
+def bare_decode(connection: sqlite3.Connection, decoders: dict[str, Any], first: int, last: int) -> Iterator[Any]:
+    sql = "SELECT type, state FROM events WHERE position BETWEEN ? AND ? ORDER BY position"
+    return (decoders[name].decode(state) for name, state in connection.execute(sql, (first, last)))
+
+
+def timed(run: Callable[[], Iterator[Any]]) -> float:
+    started = now()
+    for _ in run():
+        pass
+    return now() - started
+
+
+# --- the run and its table -------------------------------------------------------------------------------------------
+
+
+def run(options: Options) -> list[Figure]:
+    figures: list[Figure] = []
+    if "import" in options.rows:
+        figures += measure_import(options)
+    if set(options.rows) - {"import"}:
+        paths = filled(options)
+        if {"remember", "growth"} & set(options.rows):
+            figures += measure_remember(paths, options)
+        if "reinforce" in options.rows:
+            size = max([size for size in paths if size <= 100_000] or [min(paths)])
+            figures += measure_reinforce(paths[size], size, options)
+        if "read" in options.rows:
+            figures += measure_read(paths)
+        if "rebuild" in options.rows:
+            figures += measure_rebuild(paths, options)
+    return figures
+
+
+def filled(options: Options) -> dict[int, Path]:
+    paths = {}
+    for size in sorted(options.sizes):
+        say(f"filling a ledger to {size:,} memories")
+        paths[size] = options.directory / f"{size}.db"
+        with Ledger.open(paths[size]) as ledger:
+            fill(ledger, size, Texts(size))
+    return paths
+
+
+def cells(figure: Figure) -> tuple[str, ...]:
+    met = "" if figure.met is None else "yes" if figure.met else "NO"
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f} ×"
+    ours, limit = (
+        "" if value is None else amount(value, figure.unit) + (f" (p95 {amount(worst, figure.unit)})" if worst else "")
+        for value, worst in ((figure.ours, figure.ours_p95), (figure.limit, figure.limit_p95))
+    )
+    return (figure.what, f"{figure.size:,}", ours, limit, ratio, figure.reach, met)
+
+
+def amount(value: float, unit: str) -> str:
+    if unit != "s":
+        return f"{value:,.0f} {unit}"
+    scale, name = next((s, n) for least, s, n in ((1, 1, "s"), (1e-3, 1e3, "ms"), (0, 1e6, "µs")) if value >= least)
+    return f"{value * scale:.3g} {name}"
+
+
+def table(figures: Sequence[Figure], *, markdown: bool) -> str:
+    head = ("what", "size", "ours", "limit", "ratio", "reach", "met?")
+    lines = [head, *map(cells, figures)]
+    if markdown:
+        rows = ["| " + " | ".join(line) + " |" for line in lines]
+        return "\n".join([rows[0], "|---|--:|--:|--:|--:|--:|---|", *rows[1:]])
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def environment() -> str:
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
+    return f"{versions} {platform.machine()}, {os.cpu_count()} cores; medians; durable commits (WAL, synchronous=FULL)"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measures the ledger against hand-written limits.")
+    parser.add_argument("--sizes", help="memories, comma-separated (default 1000,100000,1000000)")
+    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--quick", action="store_true", help="1,000 and 20,000 memories and fewer samples")
+    parser.add_argument("--dir", help="where the files lie meanwhile (default: the system's temporary directory)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--child-rebuild", help=argparse.SUPPRESS)
+    told = parser.parse_args(arguments)
+    if unknown := set(told.rows.split(",")) - set(ROWS):
+        parser.error(f"no row is called {', '.join(sorted(unknown))}; there are: {', '.join(ROWS)}")
+    return told
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 1 when something asked for was not reached."""
+    told = parse(arguments)
+    if told.child_rebuild:
+        child_rebuild(Path(told.child_rebuild))
+        return 0
+    default = QUICK_SIZES if told.quick else SIZES
+    sizes = tuple(int(size.replace("_", "")) for size in told.sizes.split(",")) if told.sizes else default
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=told.dir))
+    samples, turns, rounds = (300, 2_000, 3) if told.quick else (1_000, 5_000, 5)
+    started = now()
+    try:
+        figures = run(Options(sizes, tuple(told.rows.split(",")), directory, samples, turns, rounds))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    say(f"done in {now() - started:.0f} s")
+    if told.json:
+        print(json.dumps({"environment": environment(), "figures": msgspec.to_builtins(figures)}, indent=1))
+    else:
+        print(table(figures, markdown=told.markdown), "", environment(), sep="\n")
+    return int(any(figure.met is False for figure in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

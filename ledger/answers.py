@@ -258,6 +258,7 @@ class Reinforcement(Struct, frozen=True, kw_only=True):
     echoes: int
     left_over: int
     failed: str | None = None
+    replayed: bool = False
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
@@ -266,6 +267,7 @@ class ExtractionReport(Struct, frozen=True, kw_only=True):
     kept: tuple[Memory, ...]
     dropped: tuple[dict[str, Any], ...]
     preview: bool = False
+    replayed: bool = False
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from rich.style import Style
 from rich.text import Text
 
 ROWS = 9
+STEPS = (1, 2, 5, 10, 20)  # hundredths from one line to the next
 LABEL_CELLS = 7  # "0.86 ┤ "
-UNICODE, ASCII = "─│┌┐└┘┤┴", "-|.,`'|+"
+UNICODE, ASCII = ("─", "│", "┌", "┐", "└", "┘", "┤"), ("-", "|", ".", ",", "`", "'", "|")
 _LINE = Style(color="cyan")
 
 
@@ -28,11 +29,10 @@ class StepChart:
             return
         width = max(12, min(options.max_width, self._max_width) - LABEL_CELLS)
         marks = ASCII if options.ascii_only else UNICODE
-        low, high = _bounds([value for _, value in self._points])
-        levels = [round((value - low) / (high - low) * (self._rows - 1)) for value in self._columns(width)]
-        for row in reversed(range(self._rows)):
-            value = low + (high - low) * row / (self._rows - 1)
-            yield Segment(f"{value:.2f} {marks[6]} ")
+        low, step, rows = scale([value for _, value in self._points], self._rows)
+        levels = [round((value - low) / step) for value in self._columns(width)]
+        for row in reversed(range(rows)):
+            yield Segment(f"{low + step * row:.2f} {marks[6]} ")
             yield Segment(_drawn(levels, row, marks).rstrip(), _LINE)
             yield Segment.line()
         yield Text(" " * LABEL_CELLS + self._dates(width), style="dim")
@@ -65,22 +65,24 @@ class StepChart:
         return first + left + last
 
 
-def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """The range of the picture: what the values need, at least 0.16 of it, within 0 and 1."""
-    low, high = min(values), max(values)
-    room = max(0.0, 0.16 - (high - low)) / 2
-    low, high = max(0.0, low - room), min(1.0, high + room)
-    if high - low < 0.16:
-        low, high = (low, low + 0.16) if low == 0.0 else (high - 0.16, high)
-    return low, high
+def scale(values: Sequence[float], rows: int) -> tuple[float, float, int]:
+    """The lowest line of the picture, the distance between two, and how many there are: round numbers that fit."""
+    lowest, highest = (round(each(values) * 100) for each in (min, max))
+    for step in STEPS:
+        low, high = lowest // step * step, -(-highest // step) * step
+        if (high - low) // step < rows:
+            break
+    while (high - low) // step < 2:
+        low, high = (low - step, high) if high + step > 100 else (low, high + step)
+    return low / 100, step / 100, (high - low) // step + 1
 
 
-def _drawn(levels: Sequence[int], row: int, marks: str) -> str:
+def _drawn(levels: Sequence[int], row: int, marks: Sequence[str]) -> str:
     before = [levels[0], *levels]
     return "".join(_mark(left, right, row, marks) for left, right in zip(before, levels, strict=False))
 
 
-def _mark(left: int, right: int, row: int, marks: str) -> str:
+def _mark(left: int, right: int, row: int, marks: Sequence[str]) -> str:
     """What stands in one cell when the line goes from one level to another there."""
     flat, upright, rises_to, falls_from, falls_to, rises_from = marks[:6]
     if left == right:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import OK, FAILED, WRITES, command, console, failing_plainly, progress_bar
+from ledger.cli_frame import FAILED, OK, WRITES, command, console, failing_plainly, opened, progress_bar, say
 from ledger.cli_writes import PROJECTS, TAKE_IN
-from ledger.domain.errors import Rejected
 from ledger.terminal_text import as_json
 
 if TYPE_CHECKING:
@@ -56,6 +55,90 @@ def run_policies(
     return ledger.run_policies(as_of=as_of, progress=progress)
 
 
-def export(ledger: Ledger, progress: Progress | None, path: Annotated[str, typer.Argument(help="A file that is not there yet.")]) -> Any:
+def export(
+    ledger: Ledger,
+    progress: Progress | None,
+    path: Annotated[str, typer.Argument(help="A file that is not there yet.")],
+) -> Any:
     """Write the whole log as JSONL, row by row; it holds the ledger's secret."""
     return ledger.export_file(path, progress=progress)
+
+
+def import_(
+    told: dict[str, Any],
+    progress: Progress | None,
+    path: Annotated[str, typer.Argument(help="JSONL, a JSON list of conversations, or with --log an export.")],
+    project: Annotated[str | None, typer.Option("--project", "-p", help="For lines that name none.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="With a bad line nothing is written (exit code 4).")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Make the ledger of an export, at a new --db.")] = False,
+) -> Any:
+    """Capture the interactions of a file; bad lines are listed and skipped, and twice the same file adds nothing."""
+    if log:
+        return _import_log(path, told, progress, project=project, strict=strict)
+    actor = told["actor"] or "import"
+    own = {name: value for name, value in told.items() if name != "actor"}
+    with opened(own, readonly=False, creates=True) as ledger:
+        return ledger.import_file(
+            path, project=project, strict=strict, actor=actor, occurred_at=told["occurred_at"], progress=progress
+        )
+
+
+def _import_log(
+    path: str, told: dict[str, Any], progress: Progress | None, *, project: str | None, strict: bool
+) -> Any:
+    from ledger.api import Ledger
+
+    if strict or project is not None or told["actor"] or told["occurred_at"]:
+        raise typer.BadParameter(
+            "--log takes every row as it is, without --strict, --project, --actor or --occurred-at"
+        )
+    Ledger.import_log(path, told["db"], progress=progress)
+    with opened(told, readonly=True, creates=False) as ledger:
+        return ledger.stats()
+
+
+def policy_show(ledger: Ledger) -> Any:
+    """The policy in force."""
+    return ledger.policy()
+
+
+def policy_adopt(
+    ledger: Ledger,
+    by: By,
+    matcher: Annotated[str | None, typer.Option("--matcher", help="The matcher's name and version.")] = None,
+    gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation adds, like 0.02.")] = None,
+    echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory adds.")] = None,
+    matches_a_turn: Annotated[
+        int | None, typer.Option("--matches-a-turn", help="Memories one turn may confirm.")
+    ] = None,
+    extract: Annotated[bool | None, typer.Option(help="Extract by itself in run-policies.")] = None,
+    expire: Annotated[bool | None, typer.Option(help="Supersede what has faded in run-policies.")] = None,
+) -> Any:
+    """Change the policy from here on; what is not told stays."""
+    numbers = {"matcher": matcher, "gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
+    told = numbers | {"extract": extract, "expire": expire}
+    changes = {name: value for name, value in told.items() if value is not None}
+    if not changes:
+        raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")
+    return ledger.adopt_policy(by=by, **changes)
+
+
+def demo(
+    db: Annotated[str | None, typer.Option("--db", metavar="PATH", help="Keep the ledger at this new place.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the temporary ledger and say where it is.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The numbers as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages.")] = False,
+) -> None:
+    """Ten weeks of a conversation, what is believed after them and why, and all of it again from the log alone."""
+    with failing_plainly():
+        from ledger.demo.play import rehearse
+
+        with progress_bar("playing ten weeks", quiet=quiet) as progress:
+            numbers, pages = rehearse(db, keep=keep, progress=progress)
+        if json:
+            print(as_json(numbers))
+        else:
+            console().print(pages)
+        if "path" in numbers:
+            say(f"the ledger is kept at {numbers['path']}", quiet=quiet)
+        raise typer.Exit(OK if numbers["equal"] else FAILED)

@@ -1,4 +1,4 @@
-"""What every command of the command line shares: its options, opening the ledger, showing the answer, saying what failed."""
+"""What the commands of the command line share: options, opening the ledger, showing the answer, saying what failed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
 STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
 
-# The options are declared here once. A command gets those of its family; ``command`` below puts them into its signature.
+# The options are declared here once; ``command`` below puts those of its family into a command's signature.
 _OF_EVERY_COMMAND: dict[str, tuple[Any, Any]] = {
     "db": (
         Annotated[str, typer.Option("--db", envvar="MEMORY_LEDGER_DB", metavar="PATH", help="The ledger's file.")],
         "memory.db",
     ),
-    "json": (Annotated[bool, typer.Option("--json", help="The answer as JSON, with the names it has in Python.")], False),
+    "json": (Annotated[bool, typer.Option("--json", help="The answer as JSON, named as in Python.")], False),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Ids only where there are ids; no messages.")], False),
     "user": (Annotated[str, typer.Option("--user", help="Whose memory.")], ""),
 }
@@ -43,7 +43,8 @@ _OF_WRITES: dict[str, tuple[Any, Any]] = {
     "agent": (Annotated[str, typer.Option("--agent", help="The agent concerned.")], ""),
 }
 WRITES = tuple(_OF_WRITES)
-_GIVEN_BY_US = ("ledger", "by", "progress")
+_SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
+_GIVEN_BY_US = ("ledger", "by", "told", "progress")
 
 
 def command(
@@ -57,10 +58,11 @@ def command(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes a command of a function that asks a ledger and returns the answer.
 
-    A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``progress`` a
-    function that moves a bar; all others are the command's own. ``view`` names the function of ``ledger.showing`` for the
-    answer; ``options`` are of ``WRITES``: without any the ledger is opened for reading. ``creates`` begins a ledger where
-    there is none. An answer of None is a subject that does not exist.
+    A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
+    shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
+    all others are the command's own. ``view`` names the function of ``ledger.showing`` for the answer. ``options`` are
+    of ``WRITES``; without any, and without ``progress``, the ledger is opened for reading. ``creates`` begins a ledger
+    where there is none. An answer of None is a subject that does not exist.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +70,7 @@ def command(
         shared = _OF_EVERY_COMMAND | {each: _OF_WRITES[each] for each in options}
 
         def run(**given: Any) -> None:
-            told = {each: given.pop(each) for each in shared}
+            told = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
                 mine = {each: _from_stdin(value) if each in _TEXTS else value for each, value in given.items()}
                 answer = _ask(function, own, told, mine, writes=bool(options), creates=creates)
@@ -96,7 +98,7 @@ def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[An
     parameters = [each for each in own.parameters.values() if each.name not in _GIVEN_BY_US]
     for name, (annotation, default) in shared.items():
         kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+        parameters.append(inspect.Parameter(_SHARED + name, kind, default=default, annotation=annotation))
     run.__signature__ = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
 
@@ -123,10 +125,10 @@ def _ask(
     creates: bool,
 ) -> Any:
     reads_only = not writes and "progress" not in own.parameters
-    with progress_bar(function.__name__.strip("_"), quiet=told["quiet"]) as progress:
+    unseen = told["quiet"] or "progress" not in own.parameters
+    with progress_bar(function.__name__.strip("_"), quiet=unseen) as progress:
         if "ledger" not in own.parameters:
-            given |= {"db": told["db"]}
-            return function(**given, progress=progress)
+            return function(**given, told=told, progress=progress)
         with opened(told, readonly=reads_only, creates=creates) as ledger:
             ours = {"ledger": ledger, "by": by(told), "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
@@ -141,7 +143,7 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[L
     if "\0" in path:
         raise Rejected("a path holds no NUL character")
     if not creates and not os.path.lexists(path):
-        raise NotFound(f"there is no ledger at {path}; name one with --db or MEMORY_LEDGER_DB, or begin one with remember")
+        raise NotFound(f"there is no ledger at {path}; name one with --db or MEMORY_LEDGER_DB")
     words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
     with Ledger.open(path, readonly=readonly, create=creates, **words) as ledger:
         yield ledger
@@ -149,8 +151,7 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[L
 
 def by(told: dict[str, Any]) -> By:
     """What is said of a single command; the rest went into the ledger's defaults."""
-    found: Any = {name: told[name] for name in ("key", "occurred_at") if told.get(name) is not None}
-    return found
+    return cast("By", {name: told[name] for name in ("key", "occurred_at") if told.get(name) is not None})
 
 
 def _from_stdin(given: Any) -> Any:
@@ -162,7 +163,8 @@ def _from_stdin(given: Any) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(data) - 3 or len(data) < STDIN_BYTES:
-            raise Rejected(f"standard input is no UTF-8 text: the byte at {error.start} is 0x{data[error.start]:02x}") from None
+            at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
+            raise Rejected(f"standard input is no UTF-8 text: {at}") from None
         text = data[: error.start].decode("utf-8")
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -262,8 +264,6 @@ def _fail(message: str, code: int) -> None:
 
 def _leave_the_pipe() -> None:
     """Whoever read our output has gone: nothing is left to say, also not when Python flushes at its end."""
-    try:
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
     raise typer.Exit(PIPE_CLOSED)

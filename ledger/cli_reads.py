@@ -18,6 +18,7 @@ Project = Annotated[str | None, typer.Option("--project", "-p", help="A project'
 Session = Annotated[str | None, typer.Option("--session", "--session-id", help="Of one session.")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on, in ISO 8601.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")]
+STATUSES = ("candidate", "active", "superseded", "invalid", "retracted")
 Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 
 
@@ -31,9 +32,9 @@ def add_to(app: typer.Typer) -> None:
 
 def memories(
     ledger: Ledger,
-    status: Annotated[list[str], typer.Option("--status", help="active, candidate, …, or all; may be given again.")] = ["active"],  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help=f"{', '.join(STATUSES)} or all.")] = ["active"],  # noqa: B006
     kind: Annotated[list[str], typer.Option("--kind", help="May be given again.")] = [],  # noqa: B006
-    project: Annotated[str | None, typer.Option("--project", "-p", help='Its name or alias; "" for global ones.')] = None,
+    project: Annotated[str | None, typer.Option("--project", "-p", help='A name or alias; "" for global.')] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="With this tag.")] = None,
     min_confidence: Annotated[float, typer.Option("--min-confidence", help="From 0 to 1.")] = 0.0,
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many.")] = None,
@@ -64,7 +65,7 @@ def interactions(
 ) -> Any:
     """The captured turns, newest first."""
     where = {"project": project, "session_id": session, "client": client, "since": since, "until": until}
-    return ledger.interactions(limit=limit, **where)  # type: ignore[arg-type]
+    return ledger.interactions(limit=limit, **where)
 
 
 def interaction(ledger: Ledger, id: Id) -> Any:

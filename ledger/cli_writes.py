@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ledger.api import Ledger
     from ledger.memory_writes import By
 
+Command = Callable[..., Any]
 TAKE_IN, MEMORIES, PROJECTS, BACK = "Take in", "Review and change memories", "Projects and policy", "Take back"
 
 Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
@@ -19,14 +21,14 @@ InteractionId = Annotated[str, typer.Argument(help="An interaction's id (i_…),
 Content = Annotated[str, typer.Argument(help='The text, or "-" for standard input.')]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
 Kind = Annotated[str, typer.Option("--kind", help="knowledge, preference, project, fact, … or a word of your own.")]
-Project = Annotated[str | None, typer.Option("--project", "-p", help="A project's name or alias; a new one is registered.")]
+Project = Annotated[str | None, typer.Option("--project", "-p", help="A name or alias; a new one is registered.")]
 Session = Annotated[str | None, typer.Option("--session", "--session-id", help="The session that it belongs to.")]
 Confidence = Annotated[float, typer.Option("--confidence", "-c", help="From 0 to 1.")]
 Tags = Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")]
 Entities = Annotated[list[str], typer.Option("--entity", help="What it is about; may be given again.")]
 Sources = Annotated[list[str], typer.Option("--source", help="The id it comes from; may be given again.")]
 ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
-ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="True until then; a date means through it.")]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="True until then; a date: through it.")]
 Used = Annotated[list[str], typer.Option("--memory-used", help="A memory the model was shown; may be given again.")]
 Chunks = Annotated[list[str], typer.Option("--chunk-used", help="A chunk the model was shown; may be given again.")]
 Category = Annotated[str, typer.Argument(help="status, decision, requirement, contact, milestone, fact or config.")]
@@ -53,18 +55,20 @@ def _add_review(app: typer.Typer) -> None:
 
 
 def _add_changes(app: typer.Typer) -> None:
-    hides = (invalidate, retract, restore, quarantine, release)
-    for function in (revise, supersede, *hides, retag, set_validity, adjust):
+    hides: tuple[Command, ...] = (invalidate, retract, restore, quarantine, release)
+    changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
+    for function in changes:
         command(app, MEMORIES, view="changed", options=WRITES)(function)
     for function in (undo, redo):
         command(app, BACK, view="undo", options=WRITES)(function)
 
 
 def _add_projects(app: typer.Typer) -> None:
-    for function in (register_project, set_state):
-        command(app, PROJECTS, view="project", options=WRITES, creates=True)(function)
-    for function in (add_alias, invalidate_state):
-        command(app, PROJECTS, view="project", options=WRITES)(function)
+    without_key = tuple(each for each in WRITES if each != "key")  # the library's set_state has a ``key`` of its own
+    command(app, PROJECTS, view="project", options=WRITES, creates=True)(register_project)
+    command(app, PROJECTS, view="project", options=WRITES)(add_alias)
+    command(app, PROJECTS, view="project", options=without_key, creates=True)(set_state)
+    command(app, PROJECTS, view="project", options=without_key)(invalidate_state)
 
 
 # --- take in ---------------------------------------------------------------------------------------------------------
@@ -74,7 +78,7 @@ def capture(
     ledger: Ledger,
     by: By,
     prompt: Content,
-    response: Annotated[str, typer.Argument(help='The answer; may come later with attach-response; "-" for stdin.')] = "",
+    response: Annotated[str, typer.Argument(help='The answer, or "-"; may come later by attach-response.')] = "",
     summary: Annotated[str, typer.Option("--response-summary", help="The answer in short.")] = "",
     project: Project = None,
     session: Session = None,
@@ -175,8 +179,8 @@ def reinforce(
     ledger: Ledger,
     by: By,
     id: Annotated[str, typer.Argument(help="A memory's id; or an interaction's, to look again what it restates.")],
-    delta: Annotated[float | None, typer.Option("--delta", help="How much; 0.02 unless the policy says otherwise.")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="The interaction that confirms it; counts once.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="How much, if not what the policy says.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="The interaction behind it; counts once.")] = None,
 ) -> Any:
     """One more reason to believe a memory."""
     return ledger.reinforce(id, delta, source=source, **by)
@@ -315,9 +319,9 @@ def set_state(
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
     """Set a value of a project's trusted state, which only a person does."""
-    return ledger.set_state(project, category, key, value, source=source, **by)
+    return ledger.set_state(project, category, key, value, source=source, occurred_at=by.get("occurred_at"))
 
 
 def invalidate_state(ledger: Ledger, by: By, project: str, category: Category, key: str, reason: Reason = "") -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
-    return ledger.invalidate_state(project, category, key, reason, **by)
+    return ledger.invalidate_state(project, category, key, reason, occurred_at=by.get("occurred_at"))

@@ -13,8 +13,11 @@ from ledger.domain import interaction as domain
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
+    AnyEvent,
     CandidatesExtracted,
     InteractionCaptured,
+    MemoryCaptured,
+    MemoryReinforced,
     PolicyAdopted,
     ReinforcementEvaluated,
     ResponseAttached,
@@ -30,8 +33,8 @@ from ledger.event_store import EventStore
 from ledger.memory_writes import By, MemoryWrites, text_list, who
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
-from ledger.writing import Outcome, Who, Work
-from projections import control, interactions
+from ledger.writing import Outcome, Who, Work, read_event
+from projections import audit, confidence, control, interactions
 
 Progress = Callable[[int, int], None]
 
@@ -61,6 +64,8 @@ class InteractionWrites(MemoryWrites, Reads):
         put before the model, so that what it repeats of them counts as an echo and never as evidence.
         """
         check_text("prompt", prompt, max_bytes=TEXT_BYTES)
+        if not isinstance(reinforce, bool):
+            raise Rejected(f"reinforce must be true or false, not {reinforce!r:.40}")
         pack = _json("context_pack", {} if context_pack is None else context_pack)
         given = (prompt, response, response_summary, project, session_id, pack, reinforce)
         captured = InteractionCaptured(
@@ -76,6 +81,7 @@ class InteractionWrites(MemoryWrites, Reads):
         def body(work: Work) -> str:
             work.project = work.project_named(project)
             work.session = work.session_named(session_id)
+            work.need("interactions")
             _check_used(work, captured.memories_used)
             stream = work.new_id("i")
             work.emit(stream, self._with_bodies(work, captured))
@@ -132,7 +138,7 @@ class InteractionWrites(MemoryWrites, Reads):
     def _react(self, outcome: Outcome, told: Who) -> answers.Interaction:
         """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
         subject: Interaction = outcome.state
-        if subject.reinforcement == "pending" and not self._writer.batching:
+        if subject.reinforcement == "pending" and not outcome.replayed and not self._writer.batching:
             cause = outcome.events[-1].envelope.event_id if outcome.events else None
             self._try_reinforcement(subject, cause, told.correlation_id)
         answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
@@ -174,7 +180,6 @@ class InteractionWrites(MemoryWrites, Reads):
             policy = control.policy(connection, told.user)
             text = "\n".join(part for part in self._answer_texts(connection, subject).values() if part)
             found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
-        before: list[Memory] = []
         evaluated: list[ReinforcementEvaluated] = []
 
         def body(work: Work) -> str:
@@ -183,34 +188,50 @@ class InteractionWrites(MemoryWrites, Reads):
                 raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             self._writer.need("confidence")
-            reinforced, event = reinforcement.record(work, current, found, self._policy(told.user))
-            before.extend(reinforced)
-            evaluated.append(event)
+            evaluated.append(reinforcement.record(work, current, found, self._policy(told.user)))
             return current.id
 
-        self._writer.run("reinforce", told, body, subject.id)
-        with self._read("memories") as connection:
-            rows = [(state, self._load(connection, state.id, "m", told.user)) for state in before]
-        pairs = [
-            (old.id, rules.shown(old.confidence), rules.shown(new.confidence)) for old, new in rows if new is not None
-        ]
-        report = evaluated[0] if evaluated else ReinforcementEvaluated(found.matcher, found.pool_size)
+        outcome = self._writer.run("reinforce", told, body, subject.id)
+        with self._read("audit", "confidence") as connection:
+            events = list(outcome.events) or self._events_of_command(connection, outcome)
+            recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
+            blank = ReinforcementEvaluated(found.matcher, found.pool_size)
+            report = next(iter((*recorded, *evaluated)), blank)
+            steps = [
+                (event.stream, confidence.step(connection, event.first, event.position))
+                for event in events
+                if isinstance(event.data, MemoryReinforced)
+            ]
         return answers.Reinforcement(
             interaction=subject.id,
-            matcher=found.matcher,
-            pool_size=found.pool_size,
-            reinforced=tuple(pairs),
+            matcher=report.matcher,
+            pool_size=report.pool_size,
+            reinforced=tuple(
+                (memory, rules.shown(step.confidence - step.delta), rules.shown(step.confidence))
+                for memory, step in steps
+                if step is not None
+            ),
             echoes=report.echoes,
             left_over=report.left_over,
+            replayed=outcome.replayed,
         )
+
+    @staticmethod
+    def _events_of_command(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+        """What a repeated command appended the first time."""
+        entry = audit.at(connection, outcome.position) if outcome.replayed else None
+        entries = audit.of_command(connection, entry.command_id) if entry is not None else []
+        events = (read_event(connection, each.position) for each in entries)
+        return [event for event in events if event is not None]
 
     def _record_failure(self, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
         def body(work: Work) -> str:
-            current: Interaction = work.at_row(subject.row, "i")
-            work.project, work.session = current.project, current.session
-            for event in domain.decide(command, current):
-                work.emit(current.id, event, first=current.row)
-            return current.id
+            current: Interaction | None = work.at_row(subject.row, "i")
+            if current is not None and not work.beyond(current):
+                work.project, work.session = current.project, current.session
+                for event in domain.decide(command, current):
+                    work.emit(current.id, event, first=current.row)
+            return subject.id
 
         self._writer.run(command.work, told, body)
 
@@ -229,25 +250,25 @@ class InteractionWrites(MemoryWrites, Reads):
             found = extraction.search(self._answer_texts(connection, subject))
         if preview:
             return self._preview(subject, found)
-        if subject.extraction != "done":
-            self._extract(subject, told)
-        return self._extraction_report(subject, told.user)
+        replayed = False
+        if subject.extraction != "done" or told.key is not None:
+            replayed = self._extract(subject, told).replayed
+        return self._extraction_report(subject, told.user, replayed=replayed)
 
-    def _extract(self, subject: Interaction, told: Who) -> int:
+    def _extract(self, subject: Interaction, told: Who) -> Outcome:
         with self._read("interactions") as connection:
             found = extraction.search(self._answer_texts(connection, subject))
-        count = [0]
 
         def body(work: Work) -> str:
-            current: Interaction = work.at_row(subject.row, "i")
+            current: Interaction | None = work.at_row(subject.row, "i")
+            if current is None:
+                raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             if current.extraction != "done":
-                kept, _ = extraction.record(work, current, found)
-                count[0] = len(kept)
+                extraction.record(work, current, found)
             return current.id
 
-        self._writer.run("extract", told, body, subject.id)
-        return count[0]
+        return self._writer.run("extract", told, body, subject.id)
 
     def _preview(self, subject: Interaction, found: Any) -> answers.ExtractionReport:
         rows = tuple({"kind": each.kind, "content": each.content, "rule": each.rule, "field": each.field,
@@ -257,7 +278,7 @@ class InteractionWrites(MemoryWrites, Reads):
             interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True
         )
 
-    def _extraction_report(self, subject: Interaction, user: str) -> answers.ExtractionReport:
+    def _extraction_report(self, subject: Interaction, user: str, *, replayed: bool) -> answers.ExtractionReport:
         with self._read("memories", "interactions") as connection:
             events = [
                 event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
@@ -266,7 +287,9 @@ class InteractionWrites(MemoryWrites, Reads):
             states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
             kept = tuple(self._memories(connection, states))
         dropped = tuple(msgspec.to_builtins(each) for each in data.dropped)
-        return answers.ExtractionReport(interaction=subject.id, extractor=data.extractor, kept=kept, dropped=dropped)
+        return answers.ExtractionReport(
+            interaction=subject.id, extractor=data.extractor, kept=kept, dropped=dropped, replayed=replayed
+        )
 
     # --- policies ------------------------------------------------------------------------------------------------
 
@@ -293,6 +316,8 @@ class InteractionWrites(MemoryWrites, Reads):
         judged = self._writer.now() if as_of is None else moment("as_of", as_of)
         counts = dict.fromkeys(("interactions", "memories", "extracted", "candidates", "expired", "failures"), 0)
         for subject in self._pending("reinforcement", progress):
+            if subject.user is None:  # erased: nobody's
+                continue
             report = self._try_reinforcement(subject, None, None)
             counts["interactions"] += report is not None
             counts["memories"] += len(report.reinforced) if report is not None else 0
@@ -330,7 +355,8 @@ class InteractionWrites(MemoryWrites, Reads):
         if not wanted or subject.user is None:
             return
         try:
-            counts["candidates"] += self._extract(subject, told)
+            events = self._extract(subject, told).events
+            counts["candidates"] += sum(isinstance(event.data, MemoryCaptured) for event in events)
             counts["extracted"] += 1
         except Exception as error:
             counts["failures"] += 1

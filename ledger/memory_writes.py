@@ -134,7 +134,7 @@ class MemoryWrites:
         def body(work: Work) -> str:
             work.project = work.project_named(project)
             work.session = work.session_named(session_id)
-            return twins.capture(work, with_sources(work, attempt))
+            return twins.capture(work, with_sources(work, _in_time(work, attempt)))
 
         return self._memory(self._writer.run(verb, who(self._default, by), body, (attempt, project, session_id)))
 
@@ -142,7 +142,7 @@ class MemoryWrites:
 
     def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
         """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote)."""
-        _reason("note", note)
+        note = check_reason("note", note)
 
         def body(work: Work, memory: Memory) -> None:
             if content is not None:
@@ -161,6 +161,7 @@ class MemoryWrites:
 
     def revise(self, id: str, content: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
+        reason = check_reason("reason", reason)
 
         def body(work: Work, memory: Memory) -> None:
             self._revise(work, memory, content, reason)
@@ -170,7 +171,6 @@ class MemoryWrites:
     @staticmethod
     def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
         check_text("content", content, max_bytes=CONTENT_BYTES)
-        _reason("reason", why)
         command = domain.Revise(content, why)
         if content != memory.content and memory.status in ("candidate", "active"):
             twins.refuse_twin(work, memory, memory.status, "revise", content)
@@ -197,12 +197,12 @@ class MemoryWrites:
     ) -> answers.Memory:
         """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
         start, end = _validity(valid_from, valid_to)
-        command = domain.SetValidity(start, end, reason)
+        command = domain.SetValidity(start, end, check_reason("reason", reason))
         return self._change("set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
 
     def adjust(self, id: str, confidence: float, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """Sets the confidence by hand, with a reason."""
-        command = domain.Adjust(rules.millionths("confidence", confidence), reason)
+        command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
         return self._change("adjust", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
 
     def supersede(
@@ -226,9 +226,11 @@ class MemoryWrites:
         the successor and nothing is inserted.
         """
         check_text("content", content, max_bytes=CONTENT_BYTES)
-        _reason("reason", reason)
+        reason = check_reason("reason", reason)
         start, end = _validity(valid_from, valid_to)
-        given = (id, content, reason, kind, confidence, entities, tags, source, start, end)
+        about = None if entities is None else text_list("entities", entities)
+        labels, sources = None if tags is None else tag_list(tags), source_list(source)
+        given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
 
         def body(work: Work) -> str:
             old: Memory = work.load(id, "m")
@@ -238,14 +240,14 @@ class MemoryWrites:
                 kind=_kind(old.kind if kind is None else kind),
                 status="active",
                 confidence=rules.millionths("confidence", confidence),
-                entities=old.entities if entities is None else text_list("entities", entities),
-                tags=old.tags if tags is None else tag_list(tags),
-                sources=source_list(source),
+                entities=old.entities if about is None else about,
+                tags=old.tags if labels is None else labels,
+                sources=sources,
                 valid_from=start or work.recorded_at,
                 valid_to=end,
                 supersedes=old.id,
             )
-            attempt = with_sources(work, attempt)
+            attempt = with_sources(work, _in_time(work, attempt))
             if old.status != "active":
                 raise domain.refusal(domain.Supersede(None, ""), old)
             return _succeed(work, old, attempt, reason)
@@ -262,9 +264,9 @@ class MemoryWrites:
 
     def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """Back to the status before it was superseded, invalidated, rejected or retracted."""
+        reason = check_reason("reason", reason)
 
         def body(work: Work, memory: Memory) -> None:
-            _reason("reason", reason)
             if memory.status in domain.HIDDEN:
                 twins.refuse_twin(work, memory, memory.before or "active", "restore")
             _emit(work, memory, domain.Restore(reason))
@@ -285,7 +287,7 @@ class MemoryWrites:
 
         def body(work: Work, memory: Memory) -> None:
             work.need("confidence")
-            interaction = work.load(source, "i") if source is not None else None
+            interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
             if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
                 return
             policy = self._policy(work.who.user)
@@ -299,7 +301,7 @@ class MemoryWrites:
     # --- the common road -----------------------------------------------------------------------------------------
 
     def _simple(self, verb: str, id: str, command: Callable[[str], domain.Command], why: str, by: By) -> answers.Memory:
-        _reason("reason", why)
+        why = check_reason("reason", why)
         return self._change(verb, id, lambda work, memory: _emit(work, memory, command(why)), by, (id, why))
 
     def _change(
@@ -341,6 +343,13 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str) -> str:
     successor = twins.capture(work, attempt)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     return successor
+
+
+def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """A validity that begins now, for want of another beginning, must end later."""
+    if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
+        raise Rejected(f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began")
+    return attempt
 
 
 def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
@@ -400,7 +409,7 @@ def _kind(kind: str) -> str:
     return kind
 
 
-def _reason(name: str, text: str) -> str:
+def check_reason(name: str, text: str) -> str:
     return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
 
 
@@ -416,6 +425,8 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
     """Strings without repeats, in the order given."""
     if isinstance(given, str):
         given = (given,)
+    if not isinstance(given, Iterable):
+        raise Rejected(f"{name} must be a text or several, not {type(given).__name__}")
     found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
     if len(found) > items:
         raise Rejected(
@@ -427,7 +438,7 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
 def tag_list(given: Iterable[str]) -> tuple[str, ...]:
     lowered = [
         each.strip().lower() if isinstance(each, str) else each
-        for each in ((given,) if isinstance(given, str) else given)
+        for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
     ]
     return text_list("tags", lowered, items=TAGS)
 

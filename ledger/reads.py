@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain import memory as memory_domain
-from ledger.domain.errors import Rejected, UnknownEvent
+from ledger.domain.errors import LedgerError, Rejected, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, CommandRedone, CommandUndone, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -22,7 +22,7 @@ from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.memory_writes import Time
 from ledger.writing import Who, Writer, check_tables, find_row, first_position, read_event, read_stream
-from projections import audit, confidence, control, digests, interactions, memories, projects, search
+from projections import audit, confidence, control, digests, interactions, memories, projects, search, sqlite
 from projections.audit import Entry
 from projections.projector import FAMILIES
 
@@ -49,7 +49,10 @@ class Reads:
                     raise Rejected(
                         f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again"
                     )
-            yield connection
+            try:
+                yield connection
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 
     def _user(self, user: str | None) -> str:
         return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)
@@ -193,9 +196,10 @@ class Reads:
                 kinds=kinds,
                 projects=scope,
                 tag=tag,
+                min_confidence=least,
                 limit=_limit(limit, MEMORY_CAP),
             )
-            return self._memories(connection, [state for state in found if state.confidence >= least])
+            return self._memories(connection, found)
 
     @staticmethod
     def _memories(connection: Any, states: Sequence[Memory]) -> list[answers.Memory]:
@@ -260,6 +264,7 @@ class Reads:
         owner, count = self._user(user), _limit(k, LIST_CAP)
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
             raise Rejected(f"budget is a number of characters from 0, and {budget!r:.40} is not")
+        self._take_in_texts()
         with self._read("memories", "search", "projects") as connection:
             scope = None if project is None else [None, _named(connection, owner, "p", project)]
             named = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
@@ -276,6 +281,14 @@ class Reads:
             for rank, (each, (_, score)) in enumerate(zip(shown, valid, strict=True), 1)
         ]
         return _packed(hits, budget, searched)
+
+    def _take_in_texts(self) -> None:
+        """Lets the index take what waits for it; where that cannot be, the search looks at those few by themselves."""
+        with self._read("search") as connection:
+            late = sqlite.waiting(connection, search.SEARCH)
+        if late and not self._store.readonly:
+            with suppress(LedgerError):
+                self._writer.index_waiting()
 
     # --- why and history -----------------------------------------------------------------------------------------
 
@@ -528,7 +541,7 @@ _nowhere = "nowhere"  # a name that stands for nothing
 
 def _named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
     """The id that a filter's project or session name stands for; "" and None are no filter."""
-    if name is None or not name.strip():
+    if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
         return None
     found = projects.find(connection, owner, kind, name)
     if found is None and find_row(connection, name, kind, owner) is not None:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -44,11 +43,27 @@ def _whole(text: str | None) -> Text:
 def _with(main: Text, *details: object) -> Text:
     """A text, and under it in small print what is known about it."""
     told = " · ".join(one_line(str(each)) for each in details if each)
+    if not main.plain:
+        return Text(told, style="dim")
     return Text.assemble(main, ("\n" + told, "dim")) if told else main
 
 
+def _decimal(value: float, sign: str = "") -> str:
+    """Two digits after the point, or as many as the millionths need."""
+    text = f"{value:{sign}.6f}".rstrip("0")
+    return text if len(text.partition(".")[2]) > 2 else f"{value:{sign}.2f}"
+
+
 def _confidence(value: float) -> Text:
-    return Text(f"{value:.2f}" if value * 100 == round(value * 100) else f"{value:.4f}".rstrip("0"), style="bold")
+    return Text(_decimal(value), style="bold")
+
+
+def _change(delta: float) -> Text:
+    return Text(_decimal(delta, "+") if delta else "", style="green" if delta > 0 else "red")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _status(status: str | None) -> Text:
@@ -59,10 +74,8 @@ def _table(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Seque
     """A list; the last column takes what room is left, the others are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
-        last = column == columns[-1]
-        table.add_column(
-            column, no_wrap=not last, justify="right" if column in right else "left", overflow="fold", ratio=1 if last else None
-        )
+        last, side = column == columns[-1], "right" if column in right else "left"
+        table.add_column(column, no_wrap=not last, justify=side, overflow="fold", ratio=1 if last else None)
     for row in rows:
         table.add_row(*row)
     return table
@@ -89,8 +102,9 @@ def _part(title: str, body: RenderableType | None) -> list[RenderableType]:
 
 def compact(data: Any, chars: int = LISTED_CHARS) -> str:
     """What an event recorded, as short JSON without its blanks."""
-    told = {name: value for name, value in data.items() if value not in (None, "", [], {})} if isinstance(data, dict) else data
-    return shortened(json.dumps(told, ensure_ascii=False), chars)
+    if isinstance(data, dict):
+        data = {name: value for name, value in data.items() if value not in (None, "", [], {})}
+    return shortened(json.dumps(data, ensure_ascii=False), chars)
 
 
 def ids(answer: Any) -> list[str] | None:
@@ -131,12 +145,13 @@ def memory(found: answers.Memory) -> RenderableType:
 
 def _memory_fields(memory: answers.Memory) -> dict[str, object]:
     validity = f"from {moment(memory.valid_from)}" + (f" to {moment(memory.valid_to)}" if memory.valid_to else "")
+    seen = f"{memory.reference_count} ×, last {moment(memory.last_referenced_at)}" if memory.reference_count else ""
     return {
         "id": memory.id,
         "memory": _whole(memory.content),
         "status": _status(memory.status + (" (quarantined)" if memory.quarantined else "")),
         "confidence": _confidence(memory.confidence),
-        "confirmed": f"{memory.reference_count} ×, last {moment(memory.last_referenced_at)}" if memory.reference_count else "",
+        "confirmed": seen,
         "kind": memory.kind,
         "project": memory.project,
         "user": memory.user,
@@ -160,9 +175,15 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     twin = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
     by = f"{origin.rule} in {origin.interaction}" if origin is not None else ", ".join(found.sources)
     text = _with(_text(found.content), found.kind, found.project, by, twin)
-    if origin is not None and origin.quote and one_line(origin.quote) != one_line(found.content or ""):
+    if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
     return [Text(found.id), _confidence(found.confidence), text]
+
+
+def _says_more(quote: str, content: str) -> bool:
+    """Whether a quote is worth showing beside what was made of it: not when it only adds a heading like "Decision:"."""
+    quoted, made = one_line(quote).casefold(), one_line(content).casefold()
+    return made not in quoted or len(quoted) > len(made) + 24
 
 
 def pack(found: answers.Pack) -> RenderableType:
@@ -177,7 +198,8 @@ def pack(found: answers.Pack) -> RenderableType:
 
 def why(answer: answers.Why) -> RenderableType:
     parts: list[RenderableType] = [_why_head(answer)]
-    parts += _part("Confidence over time (UTC)", StepChart((step.recorded_at, step.confidence) for step in answer.steps))
+    chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
+    parts += _part("Confidence over time (UTC)", chart)
     parts += _part("Steps", steps(answer.steps))
     parts += _part("Sources", _quotes(answer.sources) if answer.sources else None)
     parts += _part("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
@@ -193,18 +215,19 @@ def _why_head(answer: answers.Why) -> RenderableType:
 
 
 def steps(found: Sequence[answers.Step]) -> RenderableType:
-    return _table("pos", "when", "conf", "change", "what", rows=[_step_row(each) for each in found], right=["pos", "change"])
+    rows = [_step_row(each) for each in found]
+    return _table("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"])
 
 
 def _step_row(step: answers.Step) -> list[RenderableType]:
     cited = step.data.get("interaction") if isinstance(step.data, dict) else None
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
     force = "" if step.in_force else "not in force"
-    delta = Text(f"{step.delta:+.2f}", style="green" if step.delta > 0 else "red") if step.delta else Text("")
     what = _with(Text(one_line(step.type)), by, cited, force)
     if step.because:
         what = Text.assemble(what, ("\n" + shortened(step.because, LISTED_CHARS), "italic"))
-    return [Text(str(step.position)), Text(moment(step.recorded_at)), _confidence(step.confidence), delta, what]
+    numbers = (_confidence(step.confidence), _change(step.delta))
+    return [Text(str(step.position)), Text(moment(step.recorded_at)), *numbers, what]
 
 
 def _quotes(sources: Sequence[answers.Interaction]) -> RenderableType:
@@ -233,7 +256,7 @@ def _point_row(point: answers.ConfidencePoint) -> list[RenderableType]:
     how = ("echo" if point.echo else "", point.matcher, point.interaction, "" if point.in_force else "not in force")
     what = _with(Text(one_line(point.type)), *how)
     return [Text(str(point.position)), Text(moment(point.recorded_at)), _confidence(point.confidence),
-            Text(f"{point.delta:+.2f}" if point.delta else ""), what]  # fmt: skip
+            _change(point.delta), what]  # fmt: skip
 
 
 def history(found: Sequence[answers.Step]) -> RenderableType:
@@ -263,7 +286,8 @@ def refusals(found: Sequence[answers.Refusal]) -> RenderableType:
 
 
 def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
-    numbers = [f"{name} {value:,}" for name in ("limit", "current", "requested") if (value := getattr(refusal, name)) is not None]
+    known = {name: getattr(refusal, name) for name in ("limit", "current", "requested")}
+    numbers = [f"{name} {value:,}" for name, value in known.items() if value is not None]
     told = [one_line(str(each)) for each in (refusal.subject, refusal.actor, *numbers) if each]
     start = (str(refusal.position), moment(refusal.recorded_at), refusal.command, refusal.rule)
     return [Text(one_line(each)) for each in (*start, " · ".join(told))]
@@ -290,7 +314,8 @@ def interaction(found: answers.Interaction) -> RenderableType:
     pack = compact(found.context_pack) if found.context_pack else ""
     names = ("project", "session_id", "client", "user", "agent", "reinforcement", "extraction", "position")
     head = {"id": found.id, "when": moment(found.occurred_at), "recorded": moment(found.recorded_at)}
-    used = {"memories used": ", ".join(found.memories_used), "chunks used": ", ".join(found.chunks_used), "context pack": pack}
+    lists = {"memories used": ", ".join(found.memories_used), "chunks used": ", ".join(found.chunks_used)}
+    used = lists | {"context pack": pack}
     fields = head | {name.replace("_id", ""): getattr(found, name) for name in names} | used
     said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.response_summary}
     texts = [part for name, text in said.items() if text != "" for part in _part(name, _whole(text))]
@@ -333,9 +358,11 @@ def report(found: Any) -> RenderableType:
 def _told(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_told(each)}" for name, each in value.items()) or "none"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(_told(each) for each in value) if value else ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def stats(found: answers.Stats) -> RenderableType:
@@ -352,7 +379,8 @@ def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableTy
     if isinstance(found, answers.Memory):
         return changed(found)
     rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in found.reinforced]
-    told = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}, {found.echoes} echoes, {found.left_over} left over"
+    told = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}"
+    told += f", {found.echoes} echoes, {found.left_over} left over"
     return Group(*([_table("id", "confidence", rows=rows)] if rows else []), Text(told, style="dim"))
 
 
@@ -360,14 +388,21 @@ def extraction(found: answers.ExtractionReport) -> RenderableType:
     told = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
     told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.preview else told
     kept = _part("Candidates", memories(found.kept) if found.kept else None)
-    rows = [[Text(one_line(each["rule"])), _with(_text(each.get("content") or ""), each.get("kind"), each.get("reason"))]
-            for each in found.dropped]  # fmt: skip
+    rows = [[Text(one_line(each["rule"])), _found(each)] for each in found.dropped]
     dropped = _part("Found" if found.preview else "Dropped", _table("rule", "what", rows=rows) if rows else None)
     return Group(Text(told), *kept, *dropped)
 
 
-def imported(found: answers.ImportReport) -> RenderableType:
-    told = f"{found.lines:,} lines: {found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
+def _found(told: Mapping[str, Any]) -> Text:
+    return _with(_text(told.get("content") or ""), told.get("kind"), told.get("reason"))
+
+
+def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
+    """What an import did; of a whole log, the ledger that it made."""
+    if isinstance(found, answers.Stats):
+        return stats(found)
+    counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
+    told = f"{_count(found.lines, 'line')}: {counts}"
     rows = [[Text(str(number)), _text(why)] for number, why in found.errors[:20]]
     more = [Text(f"and {len(found.errors) - 20:,} more bad lines", style="dim")] if len(found.errors) > 20 else []
     named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
@@ -375,16 +410,13 @@ def imported(found: answers.ImportReport) -> RenderableType:
 
 
 def undo(found: answers.UndoReport) -> RenderableType:
-    verb = "would be concerned" if found.dry_run else "are concerned"
-    told = f"{found.events} events of {len(found.commands)} commands on {len(found.subjects)} subjects {verb}"
+    what = f"{_count(found.events, 'event')} of {_count(len(found.commands), 'command')}"
+    told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {_count(len(found.subjects), 'subject')}"
     again = {"to go back": f"redo {found.command_id}"} if found.command_id else {}
-    return Group(Text(told), _card({"commands": "\n".join(found.commands), "subjects": ", ".join(found.subjects)} | again))
+    concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
+    return Group(Text(told), _card(concerned | again))
 
 
 def line(found: object) -> RenderableType:
     """A single value."""
     return Text(one_line(str(found)))
-
-
-def indented(body: RenderableType) -> RenderableType:
-    return Padding(body, (0, 0, 0, 2))

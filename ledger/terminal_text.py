@@ -1,4 +1,4 @@
-"""Stored texts made harmless for a terminal: what would move the cursor, colour or reorder it is shown as its escape."""
+"""Stored texts made harmless for a terminal: what would move, colour or reorder it is shown as its escape."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-# Control characters (C0, DEL, C1), what has no shape of its own, bidirectional marks, line separators, tags, surrogates.
+# Control characters (C0, DEL, C1), what has no shape, bidirectional marks, line separators, tags, surrogates.
 # Newline and tab are handled by whoever lays the text out; the joiners U+200C and U+200D stay, for scripts and emoji.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202f"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
+from msgspec.structs import replace
+
 from ledger import answers
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, CommandRedone, CommandUndone, Unknown
-from ledger.memory_writes import By, MemoryWrites, who
+from ledger.domain.text import check_text
+from ledger.event_store import EventStore
+from ledger.memory_writes import By, MemoryWrites, check_reason, who
 from ledger.writing import Who, Work, read_event
 from projections import audit, control
 from projections.projector import FAMILIES
@@ -21,6 +25,8 @@ _LASTING = ("LedgerCreated", "LedgerUpgraded", "CommandRedone", "ContentErased",
 class Undoing(MemoryWrites):
     """The way back of the library door."""
 
+    _store: EventStore
+
     def undo(
         self, target: str | int, reason: str = "", *, cascade: bool = False, dry_run: bool = False, **by: Unpack[By]
     ) -> answers.UndoReport:
@@ -30,11 +36,14 @@ class Undoing(MemoryWrites):
         lists. Undoing an undo is a redo. The keys of what is undone can be used again.
         """
         told = who(self._default, by)
+        if dry_run:
+            told = replace(told, key=None)  # nothing is done, so nothing is answered for
+        reason = check_reason("reason", reason)
 
         def body(work: Work) -> str:
             commands = self._commands(work, target)
             if any(entry.type == CommandUndone.__name__ for entry in commands):
-                return self._put_back(work, commands, reason, report)
+                return self._put_back(work, commands, reason, report, dry_run=dry_run)
             named = {entry.command_id for entry in commands}
             plan = _Plan(self._plan_reader(work), commands)
             if (built := sorted(plan.commands - named, key=plan.order)) and not (cascade or dry_run):
@@ -54,6 +63,7 @@ class Undoing(MemoryWrites):
     def redo(self, target: str | int, reason: str = "", **by: Unpack[By]) -> answers.UndoReport:
         """Puts back what an undo took out, named by the undo or by the command that it undid."""
         told = who(self._default, by)
+        reason = check_reason("reason", reason)
 
         def body(work: Work) -> str:
             return self._put_back(work, self._commands(work, target), reason, report)
@@ -65,11 +75,24 @@ class Undoing(MemoryWrites):
         self, verb: str, told: Who, body: Any, report: dict[str, Any], given: Any, dry_run: bool
     ) -> answers.UndoReport:
         outcome = self._writer.run(verb, told, body, given)
+        self._writer.forget_names()
+        if outcome.replayed:
+            self._remind(report, outcome.position)
         done: dict[str, Any] = {"commands": (), "events": 0, "subjects": ()} | report
         command_id = outcome.events[0].envelope.command_id if outcome.events else None
         return answers.UndoReport(
             position=outcome.position, dry_run=dry_run, command_id=command_id, replayed=outcome.replayed, **done
         )
+
+    def _remind(self, report: dict[str, Any], position: int) -> None:
+        """What an undo or redo reported the first time, read from its event."""
+        with self._store.snapshot() as connection:
+            event = read_event(connection, position)
+            if event is not None and isinstance(event.data, CommandUndone | CommandRedone):
+                positions = list(control.positions(event.data.ranges))
+                entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
+                streams = {entry.subject for entry in entries} - {LEDGER_STREAM}
+                _report(report, {entry.command_id for entry in entries}, positions, streams)
 
     # --- which commands ------------------------------------------------------------------------------------------
 
@@ -78,6 +101,7 @@ class Undoing(MemoryWrites):
         self._writer.need("audit", "force", "sources")
         self._writer.settle()
         connection = work.connection()
+        target = _target(target)
         first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
         if first is not None:
             entries = audit.of_command(connection, first.command_id)
@@ -89,6 +113,10 @@ class Undoing(MemoryWrites):
             )
         if lasting := [entry.type for entry in entries if entry.type in _LASTING]:
             raise Rejected(f"{lasting[0]} cannot be undone", rule="transition")
+        for entry in entries:
+            event = read_event(connection, entry.position)
+            if event is None or isinstance(event.data, Unknown):
+                raise UnknownEvent(f"the {entry.type} at position {entry.position} is of a newer version, so it cannot be undone")
         return entries
 
     def _plan_reader(self, work: Work) -> _Reader:
@@ -96,7 +124,9 @@ class Undoing(MemoryWrites):
 
     # --- redo ----------------------------------------------------------------------------------------------------
 
-    def _put_back(self, work: Work, commands: list[audit.Entry], reason: str, report: dict[str, Any]) -> str:
+    def _put_back(
+        self, work: Work, commands: list[audit.Entry], reason: str, report: dict[str, Any], *, dry_run: bool = False
+    ) -> str:
         connection = work.connection()
         undo_ids = [entry.command_id for entry in commands if entry.type == CommandUndone.__name__]
         if not undo_ids:
@@ -110,7 +140,7 @@ class Undoing(MemoryWrites):
         self._check_keys(reader, positions)
         named = {reader.event(position).envelope.command_id for position in positions}
         _report(report, named, positions, streams)
-        if positions:
+        if positions and not dry_run:
             work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], ranges(positions), reason))
         return LEDGER_STREAM
 
@@ -137,6 +167,9 @@ class _Reader:
     def in_force(self, stream: str, but: set[int], also: set[int] = frozenset()) -> list[AnyEvent]:  # type: ignore[assignment]
         """The events of a stream that would count without some of them, or with others put back."""
         events = self._writer.projector.stream(stream, self._writer.rows)
+        (last,) = self.connection.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()
+        if len(events) != last:
+            raise UnknownEvent(f"{stream} holds an event of a newer version, so nothing can be undone in it")
         return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
 
     def citing(self, stream: str) -> list[AnyEvent]:
@@ -189,10 +222,6 @@ class _Plan:
         found = {entry.command_id for entries in caused for entry in entries}
         for stream in self.streams:
             found |= self._built_on(stream)
-            if ids.kind_of(stream) in ("p", "s"):
-                found |= {
-                    entry.command_id for entry in self._reader.naming(stream) if entry.position not in self.positions
-                }
         return found
 
     def _built_on(self, stream: str) -> set[str]:
@@ -203,7 +232,12 @@ class _Plan:
                 state = family.evolve(state, event)
             else:
                 found.add(event.envelope.command_id)
-        return found if state is not None else found | self._unsupported(stream)
+        return found if state is not None else found | self._unsupported(stream) | self._within(stream)
+
+    def _within(self, gone: str) -> set[str]:
+        """The commands about a project that goes."""
+        entries = self._reader.naming(gone) if ids.kind_of(gone) == "p" else []
+        return {entry.command_id for entry in entries if entry.position not in self.positions}
 
     def _unsupported(self, gone: str) -> set[str]:
         """The commands behind memories that have no other source than subjects that go."""
@@ -229,6 +263,14 @@ def _check_legal(reader: _Reader, stream: str, again: set[int]) -> None:
 
 def _report(report: dict[str, Any], commands: Iterable[str], positions: Iterable[int], streams: Iterable[str]) -> None:
     report |= {"commands": tuple(sorted(commands)), "events": len(set(positions)), "subjects": tuple(sorted(streams))}
+
+
+def _target(given: str | int) -> str | int:
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        raise Rejected(f"an undo names a command's or event's id, or a position, and not a {type(given).__name__}")
+    if isinstance(given, int):
+        return given if 0 < given < 2**63 else 0
+    return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)
 
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -39,7 +39,8 @@ from ledger.domain.text import check_text
 from ledger.event_store import EventStore, Transaction
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, projections
-from projections.sqlite import SQLiteRows
+from projections.search import SEARCH
+from projections.sqlite import SQLiteRows, take_in
 
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
@@ -276,7 +277,7 @@ class Writer:
         state = self._state_at(known.subject, known.seen)
         if state is None and known.subject != LEDGER_STREAM:
             raise Conflict(f"this key was answered with {known.subject}, which was undone since; use another key")
-        return Outcome(known.subject, state, (), known.seen, replayed=True, names=self._names_of(state))
+        return Outcome(known.subject, state, (), known.position, replayed=True, names=self._names_of(state))
 
     def _refuse(self, transaction: Transaction, command: str, who: Who, refusal: Rejected, arguments: object) -> None:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
@@ -417,6 +418,11 @@ class Writer:
         if self._rows_of is not None:
             self.rows.discard()
 
+    def forget_names(self) -> None:
+        """An undo or a redo may have taken names away, or given them back."""
+        self._names.clear()
+        self._labels.clear()
+
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]
         self.need(OWNERS[kind])
@@ -482,7 +488,8 @@ class Writer:
             return state
         self.rows.flush()
         first = first_position(self.connection(), subject)
-        return memories.get_at(self.connection(), first, position) if first is not None else state
+        known = memories.get_at(self.connection(), first, position) if first is not None else None
+        return known or state
 
     def connection(self) -> Any:
         """The connection of the transaction under way, with every event of it written."""
@@ -537,6 +544,13 @@ class Writer:
             transaction.renew()
             self.projector.forget()
             self._batch_started, self._batch_events = time.monotonic(), 0
+
+    def index_waiting(self) -> None:
+        """Takes the texts that wait into the text index, for whoever is about to search it."""
+        with self.store.transact() as transaction:
+            self.begin(transaction)
+            self.rows.flush()
+            take_in(transaction.connection, SEARCH)
 
     # --- texts ---------------------------------------------------------------------------------------------------
 

@@ -105,6 +105,12 @@ def _from_row(row: Sequence[Any]) -> Step:
     return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
 
 
+def step(connection: sqlite3.Connection, memory: int, position: int) -> Step | None:
+    sql = "SELECT * FROM confidence_steps WHERE memory = ? AND position = ?"
+    row = connection.execute(sql, (memory, position)).fetchone()
+    return _from_row(row) if row else None
+
+
 def counted(rows: Rows, memory: int, interaction: str) -> bool:
     """Whether this interaction has reinforced this memory already, in force."""
     wanted = ("memory", "interaction", "undone_at")

@@ -24,7 +24,7 @@ def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...]
     """The hash over one projection's tables."""
     total, encode = hashlib.sha256(), msgspec.json.encode
     for table in tables:
-        if isinstance(table, Table):
+        if isinstance(table, Table) and not table.derived:
             total.update(table.name.encode())
             sql = f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}"
             for row in connection.execute(sql):

@@ -114,6 +114,7 @@ def listing(
     kinds: Sequence[str] = (),
     projects: Sequence[str | None] | None = None,
     tag: str | None = None,
+    min_confidence: int = 0,
     limit: int,
     before: int | None = None,
 ) -> list[Memory]:
@@ -127,6 +128,9 @@ def listing(
     if tag is not None:
         where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
         values.append(tag)
+    if min_confidence:
+        where.append("confidence >= ?")
+        values.append(min_confidence)  # type: ignore[arg-type]
     if before is not None:
         where.append("row < ?")
         values.append(before)  # type: ignore[arg-type]

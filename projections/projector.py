@@ -80,6 +80,7 @@ class Projector:
             changes = self._changes(event, rows)
         except Exception as error:
             self._poison_readers_of(event, error)
+            self.states.pop(event.stream, None)
             changes = []
         for projection in self._routes.get(event.type) or self._route(event):
             self._fold_into(projection, event, changes, rows)

@@ -15,6 +15,7 @@ class Table(Struct, frozen=True, eq=False):
     """One table: ``columns`` in SQL, the names of the ``key`` columns (they come first), indexes as (columns, condition).
 
     An ``appended`` table has no unique key of its own: rows are only ever added, and ``key`` is the order to read them in.
+    A ``derived`` one says nothing of its own, so digests leave it out.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Table(Struct, frozen=True, eq=False):
     indexes: tuple[tuple[str, str], ...] = ()
     rowid: bool = True
     appended: bool = False
+    derived: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -30,10 +32,16 @@ class Table(Struct, frozen=True, eq=False):
 
 
 class TextIndex(Struct, frozen=True, eq=False):
-    """A full-text index over texts that lie elsewhere."""
+    """A full-text index over texts that lie elsewhere.
+
+    A commit that writes one text into such an index costs as much as all the rest of it, so texts wait in a plain table,
+    ``waiting``, until there are ``together`` of them or somebody searches.
+    """
 
     name: str
     columns: tuple[str, ...]
+    waiting: Table
+    together: int = 64
 
 
 class Rows(Protocol):

@@ -10,17 +10,24 @@ from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
 from ledger.domain.text import fts_query
 from projections.memories import from_row, pool_condition
-from projections.rows import Rows, TextIndex, Values
+from projections.rows import Rows, Table, TextIndex, Values
+from projections.sqlite import create
 from projections.subjects import Change
 
 # content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
 # restates the memory must have (a prefix filter), so that matching needs no walk over the pool
-SEARCH = TextIndex("search", ("content", "words", "stems"))
+WAITING = Table(
+    "search_waiting",
+    ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL", "stems TEXT NOT NULL"),
+    ("row",),
+    derived=True,
+)
+SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING)
 
 
 class Search:
     name, version, follows = "search", 1, frozenset("m")
-    tables = (SEARCH,)
+    tables = (SEARCH, WAITING)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
@@ -63,12 +70,35 @@ def matching(
     if projects is not None:
         where.append("(" + " OR ".join(["m.project IS ?"] * len(projects)) + ")")
         values.extend(projects)  # type: ignore[arg-type]
+    condition, words = " AND ".join(where), f"{{content words}} : ({match})"
     sql = (
-        "SELECT m.*, bm25(search, 1.0, 0.5, 0.0) AS rank FROM search JOIN memories m ON m.row = search.rowid"
-        f" WHERE search MATCH ? AND {' AND '.join(where)} ORDER BY rank, m.row LIMIT ?"
+        f"SELECT m.*, {_RANK} AS score FROM search JOIN memories m ON m.row = search.rowid"
+        f" WHERE search MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
     )
-    rows = connection.execute(sql, (f"{{content words}} : ({match})", *values, limit))
-    return [(from_row(row), -row[-1]) for row in rows]
+    found = [(from_row(row), -row[-1]) for row in connection.execute(sql, (words, *values, limit))]
+    late = _waiting_hits(connection, words)
+    for row, score in late.items():
+        kept = connection.execute(f"SELECT m.* FROM memories m WHERE m.row = ? AND {condition}", (row, *values)).fetchone()
+        found += [(from_row(kept), score)] if kept is not None else []
+    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit] if late else found
+
+
+_RANK = "bm25(search, 1.0, 0.5, 0.0)"
+
+
+def _waiting_hits(connection: sqlite3.Connection, words: str) -> dict[int, float]:
+    """Scores of the texts that are not in the index yet, from a small index of their own."""
+    rows = [tuple(row) for row in connection.execute("SELECT row, content, words, stems FROM search_waiting")]
+    if not rows:
+        return {}
+    aside = sqlite3.connect(":memory:")
+    try:
+        create(aside, SEARCH)
+        aside.executemany("INSERT INTO search (rowid, content, words, stems) VALUES (?, ?, ?, ?)", rows)
+        found = aside.execute(f"SELECT rowid, {_RANK} FROM search WHERE search MATCH ?", (words,))
+        return {row: -score for row, score in found}
+    finally:
+        aside.close()
 
 
 def restatable(
@@ -78,6 +108,10 @@ def restatable(
     where, values = pool_condition(project)
     sql = f"SELECT m.* FROM search JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
     seen: set[int] = set()
+    late = f"SELECT m.* FROM search_waiting w JOIN memories m ON m.row = w.row WHERE {where}"
+    for row in connection.execute(late, (user, *values)):
+        seen.add(row[0])
+        yield from_row(row)
     wanted = sorted(stems)
     for start in range(0, len(wanted), 200):  # FTS5 limits how deep an expression may nest
         match = "stems : (" + " OR ".join(f'"{stem}"' for stem in wanted[start : start + 200]) + ")"

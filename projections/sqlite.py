@@ -64,11 +64,18 @@ class SQLiteRows:
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
         found = self._select(table, _find(table, columns, self.prefix), [key])
+        if not self._put.get(table):
+            return found
         places = [table.names.index(column) for column in columns]
-        return self._with_kept(table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True)))
+        return self._with_kept(
+            table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True))
+        )
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
-        sql, place = f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?", table.names.index(column)
+        sql, place = (
+            f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?",
+            table.names.index(column),
+        )
         found = self._select(table, sql, ranges)
         return self._with_kept(table, found, lambda row: any(first <= row[place] <= last for first, last in ranges))
 
@@ -110,11 +117,18 @@ class SQLiteRows:
             appended.clear()
 
     def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
+        connection, prefix = self.connection, self.prefix
         try:
-            gone = [("delete", row, *old) for row, (old, _) in texts.items() if old is not None]
-            _write(self.connection, _unindex(index, self.prefix), gone)
+            for row, (old, _) in texts.items():
+                if old is not None and not connection.execute(_delete(index.waiting, prefix), (row,)).rowcount:
+                    connection.execute(_unindex(index, prefix), ("delete", row, *old))
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
-            _write(self.connection, _index(index, self.prefix), added)
+            if len(added) >= index.together:
+                _write(connection, _index(index, prefix), added)
+            elif added:
+                _write(connection, _insert(index.waiting, prefix), added)
+                if waiting(connection, index, prefix) >= index.together:
+                    take_in(connection, index, prefix)
         except Exception as error:
             self._refuse(index, error)
 
@@ -178,6 +192,22 @@ def _index(index: TextIndex, prefix: str) -> str:
 def _unindex(index: TextIndex, prefix: str) -> str:
     name, marks = prefix + index.name, ", ".join("?" * len(index.columns))
     return f"INSERT INTO {name} ({name}, rowid, {', '.join(index.columns)}) VALUES (?, ?, {marks})"
+
+
+# --- texts that wait for their index ---------------------------------------------------------------------------------
+
+
+def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> int:
+    """How many texts are not in the index yet."""
+    (count,) = connection.execute(f"SELECT count(*) FROM {prefix}{index.waiting.name}").fetchone()
+    return int(count)
+
+
+def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
+    """Moves the waiting texts into the index, in one go."""
+    names, table = ", ".join(index.columns), prefix + index.waiting.name
+    connection.execute(f"INSERT INTO {prefix}{index.name} (rowid, {names}) SELECT row, {names} FROM {table} ORDER BY row")
+    connection.execute(f"DELETE FROM {table}")
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------

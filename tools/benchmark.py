@@ -48,7 +48,6 @@ WORDS, PROJECTS = 5_000, 20
 GROUP = 20  # operations of ours, then as many of the limit
 CHUNK = 10_000  # rows read and written at a time by the limits
 RAW_INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?)"
-REACH_RULES = {"remember": (0.35, 0.20), "import": 0.20, "rebuild": 0.50, "read": 0.60}
 
 now = time.perf_counter
 Row = tuple[Any, ...]
@@ -96,7 +95,9 @@ class Texts:
         while len(words) < WORDS:
             stem = "".join(maker.choices(syllables, k=maker.choice((2, 2, 3, 3, 4))))
             words[stem + maker.choice(("", "", "n", "r", "s", "ed", "ing", "er"))] = None
-        self._words = list(words)
+        named = list(words)[:10]
+        others = sorted(list(words)[10:], key=lambda word: len(word) + maker.random() * 4)
+        self._words = named + others  # the frequent ones are short
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
 
     def words(self, count: int) -> str:
@@ -135,8 +136,8 @@ def fill(ledger: Ledger, size: int, texts: Texts) -> None:
                 count += 1
             if commands % 50_000 == 0:
                 say(f"  {count:,} of {size:,} memories, {now() - started:.0f} s")
-    events = ledger.position
-    say(f"  filled: {count:,} memories, {events:,} events in {now() - started:.1f} s, {events / (now() - started):,.0f}/s")
+    events, seconds = ledger.position, now() - started
+    say(f"  filled: {count:,} memories, {events:,} events in {seconds:.1f} s, {events / seconds:,.0f}/s")
 
 
 def keep(known: list[str], new: str, draw: random.Random) -> None:
@@ -173,6 +174,13 @@ class Raw:
         execute("COMMIT")
         self._checkpoint()
         return now() - started
+
+    def settle(self) -> None:
+        """As after long use: the -wal has its full length and is written over, not extended, from here on."""
+        self.connection.execute("CREATE TABLE passing (data BLOB)")
+        self.write("INSERT INTO passing VALUES (zeroblob(?))", [(CHECKPOINT_BYTES + CHECKPOINT_STEP_BYTES,)])
+        self.connection.execute("DROP TABLE passing")
+        self._checkpoint()
 
     def _checkpoint(self) -> None:
         size = os.stat(self._wal).st_size
@@ -215,6 +223,7 @@ def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
             cursor = connection.execute("SELECT * FROM events ORDER BY position")
             while chunk := cursor.fetchmany(CHUNK):
                 raw.write(RAW_INSERT, chunk)
+            raw.settle()
     return raw
 
 
@@ -350,7 +359,10 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
         store = ledger._store
         held = Held(store)
         with patch.object(store, "transact", held):
+            stop = now() + 60
             for turn in range(-10, options.samples // 2):
+                if turn > 10 and now() > stop:
+                    break
                 project = texts.project()
                 prompt, response = texts.turn()
                 said = [each.content or "" for each in ledger.memories(project=project, limit=40)]
@@ -493,13 +505,13 @@ def restore(source: Path, path: Path) -> float:
         raw = Raw(path, (sql for table in tables for sql in schema(connection, table.name)))
         seconds = 0.0
         for table in tables:
+            marks = ", ".join("?" * len(table.columns))
             if isinstance(table, Table):
-                marks, ordered = ", ".join("?" * len(table.columns)), ", ".join(table.key)
-                sql, rows = f"INSERT INTO {table.name} VALUES ({marks})", f"SELECT * FROM {table.name} ORDER BY {ordered}"
-                seconds += written(raw, sql, connection.execute(rows))
+                sql = f"INSERT INTO {table.name} VALUES ({marks})"
+                rows = connection.execute(f"SELECT * FROM {table.name} ORDER BY {', '.join(table.key)}")
+                seconds += written(raw, sql, rows)
             else:
-                marks, names = ", ".join("?" * len(table.columns)), ", ".join(table.columns)
-                sql = f"INSERT INTO {table.name} (rowid, {names}) VALUES (?, {marks})"
+                sql = f"INSERT INTO {table.name} (rowid, {', '.join(table.columns)}) VALUES (?, {marks})"
                 seconds += written(raw, sql, indexed_texts(connection))
     raw.remove()
     return seconds
@@ -535,21 +547,23 @@ def measure_read(paths: dict[int, Path]) -> list[Figure]:
                 bounds = (first, first + step - 1)
                 for mine in (True, False) if number % 2 else (False, True):
                     if mine:
-                        ours.append(timed(lambda bounds=bounds: decode_range(connection, *bounds)) / step)
+                        ours.append(timed(decode_range(connection, *bounds)) / step)
                     else:
-                        limit.append(timed(lambda bounds=bounds: bare_decode(connection, decoders, *bounds)) / step)
+                        limit.append(timed(bare_decode(connection, decoders, *bounds)) / step)
         figures.append(compared("read + decode, each event", size, ours, limit, 0.60 if size == max(paths) else None))
     return figures
 
 
 def bare_decode(connection: sqlite3.Connection, decoders: dict[str, Any], first: int, last: int) -> Iterator[Any]:
     sql = "SELECT type, state FROM events WHERE position BETWEEN ? AND ? ORDER BY position"
-    return (decoders[name].decode(state) for name, state in connection.execute(sql, (first, last)))
+    for name, state in connection.execute(sql, (first, last)):
+        yield decoders[name].decode(state)
 
 
-def timed(run: Callable[[], Iterator[Any]]) -> float:
+def timed(values: Iterator[Any]) -> float:
+    """Seconds until the last of them; both begin with the first step, being generators."""
     started = now()
-    for _ in run():
+    for _ in values:
         pass
     return now() - started
 

@@ -18,10 +18,14 @@ RANDOM_BYTES = 10
 LENGTH = 2 + 16
 
 
+_PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
+
+
 def subject_id(kind: str, random: bytes) -> str:
-    """``m_…`` from 10 random bytes."""
-    number = int.from_bytes(random, "big")
-    return kind + "_" + "".join([ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)])
+    """``m_…`` from 10 random bytes, ten bits at a time."""
+    n, pairs = int.from_bytes(random, "big"), _PAIRS
+    high = pairs[n >> 70] + pairs[n >> 60 & 1023] + pairs[n >> 50 & 1023] + pairs[n >> 40 & 1023]
+    return f"{kind}_{high}{pairs[n >> 30 & 1023]}{pairs[n >> 20 & 1023]}{pairs[n >> 10 & 1023]}{pairs[n & 1023]}"
 
 
 def uuid7(milliseconds: int, random: bytes) -> str:

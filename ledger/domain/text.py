@@ -67,16 +67,12 @@ def normalise(text: str) -> str:
 def fingerprint(secret: bytes, *parts: str | None) -> int:
     """A keyed 64-bit digest of the parts, signed so that it fits an SQLite INTEGER.
 
-    The first 8 bytes of HMAC-SHA256 over the parts, each behind its length in bytes, so that ("ab", "c") differs from
+    The first 8 bytes of HMAC-SHA256 over the parts, each behind its length in characters, so that ("ab", "c") differs from
     ("a", "bc") and None from "". Total: a lone surrogate is digested too.
     """
-    joined = b"".join([b"-" if part is None else _netstring(part) for part in parts])
-    return int.from_bytes(hmac.digest(secret, joined, "sha256")[:8], "big", signed=True)
-
-
-def _netstring(part: str) -> bytes:
-    data = part.encode("utf-8", "surrogatepass")
-    return b"%d:%b" % (len(data), data)
+    joined = "".join(["-" if part is None else f"{len(part)}:{part}" for part in parts])
+    digest = hmac.digest(secret, joined.encode("utf-8", "surrogatepass"), "sha256")
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def keyed_digest(secret: bytes, data: bytes) -> bytes:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.memory import Memory
-from ledger.domain.times import fixed
+from ledger.domain.times import days_between, fixed
 from ledger.writing import Work
 from projections import memories
 
@@ -20,11 +20,20 @@ PAGE = 500
 
 def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
     """The memories of every user whose effective confidence at ``as_of`` is below 0.30."""
-    last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
+    try:
+        last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
+    except OverflowError:
+        return  # the first month of the year 1
     after = 0
     while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
-        yield from (memory for memory in page if effective(memory, as_of) < rules.EXPIRY_CONFIDENCE)
+        yield from (memory for memory in page if _has_faded(memory, as_of))
         after = page[-1].row
+
+
+def _has_faded(memory: Memory, as_of: str) -> bool:
+    idle = memory.status == "active" and not memory.reference_count
+    long_idle = idle and days_between(memory.active_at, as_of) >= rules.DECAY_IDLE_DAYS
+    return long_idle and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE
 
 
 def effective(memory: Memory, as_of: str) -> int:
@@ -40,7 +49,7 @@ def effective(memory: Memory, as_of: str) -> int:
 def record(work: Work, seen: Memory, as_of: str) -> str:
     """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is not None and memory.status == "active" and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE:
+    if memory is not None and _has_faded(memory, as_of) and not work.beyond(memory):
         reason = f"effective confidence {rules.shown(effective(memory, as_of)):.2f} at {as_of[:10]}, below 0.30"
         for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project

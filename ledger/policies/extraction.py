@@ -37,7 +37,7 @@ def record(work: Work, subject: Interaction, found: Extraction) -> tuple[list[st
             kept.append(work.new_id("m"))
             work.emit(kept[-1], attempt)
         else:
-            if reason == "duplicate" and known is not None:
+            if reason == "duplicate" and known is not None and not work.beyond(known):
                 absorb(work, known, attempt)
             dropped.append(Dropped(each.rule, each.field, each.start, each.end, reason, known.id if known else None))
     data = CandidatesExtracted(EXTRACTOR, tuple(kept), tuple(dropped))

@@ -51,8 +51,8 @@ def _candidates(
 
 def record(
     work: Work, subject: Interaction, found: Found, policy: Policy
-) -> tuple[list[Memory], ReinforcementEvaluated]:
-    """Under the lock: looks at the found ids again, and emits what is still so. The memories as they were before."""
+) -> ReinforcementEvaluated:
+    """Under the lock: looks at the found ids again, and emits what is still so."""
     fresh: list[tuple[Memory, Match]] = []
     for seen, _ in found.matches:
         memory = _eligible(work, seen, subject)
@@ -67,7 +67,7 @@ def record(
             work.emit(subject.id, event, first=subject.row)
         for (memory, _), each in zip(taken, matched, strict=True):
             _reinforce(work, memory, each, found.matcher, subject, policy)
-    return [memory for memory, _ in taken], evaluated
+    return evaluated
 
 
 def _eligible(work: Work, seen: Memory, subject: Interaction) -> Memory | None:

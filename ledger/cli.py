@@ -1,0 +1,60 @@
+"""The command line ``memory-ledger``: the library's verbs, spelled the same; it only translates.
+
+``cli_writes``, ``cli_reads`` and ``cli_care`` hold the commands, ``cli_frame`` what they share, ``showing`` how answers
+look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4
+conflict or rejected.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ledger import __version__, cli_care, cli_reads, cli_writes
+from ledger.cli_frame import INTERRUPTED, failing_plainly
+
+EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
+
+app = typer.Typer(
+    name="memory-ledger",
+    help="A memory for LLM agents that can account for itself: every change is an event in one file.",
+    epilog=f"The ledger is --db, or MEMORY_LEDGER_DB, or memory.db here. {EXIT_CODES}",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"memory-ledger {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _all(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
+) -> None:
+    pass
+
+
+cli_writes.add_to(app)
+cli_reads.add_to(app)
+cli_care.add_to(app)
+
+
+def main() -> None:
+    """The entry point; whatever happens, no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        with failing_plainly():
+            app()
+    except typer.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,1 @@
+"""The demo: ten weeks of an invented conversation, played into a ledger."""

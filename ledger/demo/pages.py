@@ -1,0 +1,124 @@
+"""What the demo shows of its ledger, page by page, in the words and tables of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from ledger import answers, showing
+from ledger.charts import StepChart
+from ledger.terminal_text import shortened
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.demo.play import Play
+
+TOP, TRAIL = 2, 6
+DAYS_LATER = (0, 30, 60, 90)
+
+
+def story(ledger: Ledger, play: Play) -> list[RenderableType]:
+    strongest = max(ledger.memories(), key=lambda each: (each.reference_count, each.confidence))
+    return [
+        *_went_in(ledger, play),
+        *_current(ledger),
+        *_changed(ledger),
+        *_queue(ledger),
+        *_picture(ledger, strongest),
+        *_trail(ledger, play.named["oven"]),
+        *_decay(ledger),
+    ]
+
+
+def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
+    stats, first, last = ledger.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
+    kept = ", ".join(f"{count} {status}" for status, count in stats.memories.items())
+    told = (
+        f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}, and {len(play.acts)} decisions "
+        f"of its owner, became {stats.position} events. Memories: {kept}. (The ledger's clock followed the dates of the "
+        "conversation.)"
+    )
+    return [showing.heading("What went in"), Text(told)]
+
+
+def _current(ledger: Ledger) -> list[RenderableType]:
+    pages: list[RenderableType] = [showing.heading("What is believed now: the strongest by project")]
+    projects = [each.name for each in ledger.projects()]
+    found = [each for name in ("", *projects) for each in _strongest(ledger.memories(project=name))]
+    return [*pages, showing.memories(found)]
+
+
+def _strongest(found: list[answers.Memory]) -> list[answers.Memory]:
+    return sorted(found, key=lambda each: (-each.confidence, -each.reference_count))[:TOP]
+
+
+def _changed(ledger: Ledger) -> list[RenderableType]:
+    pages: list[RenderableType] = [showing.heading("Facts that changed: nothing was overwritten")]
+    for old in reversed(ledger.memories(status="superseded")):
+        successor = ledger.memory(old.superseded_by) if old.superseded_by else None
+        reason = next((step.because for step in ledger.history(old.id) or () if step.type == "MemorySuperseded"), "")
+        pages.append(
+            Text.assemble(
+                (shortened(old.content or "", 76), "dim strike"),
+                ("\n  → ", "dim"),
+                shortened((successor.content if successor else None) or "", 76),
+                (f"\n    {shortened(reason, 76)}", "italic"),
+            )
+        )
+    return pages
+
+
+def _queue(ledger: Ledger) -> list[RenderableType]:
+    queue = ledger.review()
+    title = f"Waiting for review: {len(queue)} candidates that the rules found, the first 2"
+    return [showing.heading(title), showing.review(queue[:2])]
+
+
+def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
+    title = f"Why it is believed: {shortened(memory.content or '', 60)}"
+    points = ledger.confidence(memory.id)
+    told = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
+    return [
+        showing.heading(title),
+        StepChart(((each.recorded_at, each.confidence) for each in points), rows=7),
+        Text(f"{told} In full: memory-ledger why {memory.id}", style="dim"),
+    ]
+
+
+def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
+    entries = ledger.audit(subject=memory, limit=TRAIL)
+    return [showing.heading("The audit trail of one memory, newest first"), showing.audit(entries)]
+
+
+def _decay(ledger: Ledger) -> list[RenderableType]:
+    """The last memory that nobody ever restated, beside the one restated most often."""
+    last = datetime.fromisoformat(ledger.audit(limit=1)[0].recorded_at).astimezone(UTC)
+    found = ledger.memories()
+    idle = max((each for each in found if not each.reference_count), key=lambda each: each.active_at)
+    busy = max(found, key=lambda each: each.reference_count)
+    title = "What fades: 3 % a day after 30 idle days, unless it was ever confirmed"
+    pages: list[RenderableType] = [showing.heading(title)]
+    for memory in (idle, busy):
+        row = "  ".join(_later(memory, last, days) for days in DAYS_LATER)
+        pages.append(Text.assemble(row, (f"   {shortened(memory.content or '', 30)}", "dim")))
+    return pages
+
+
+def _later(memory: answers.Memory, last: datetime, days: int) -> str:
+    value = memory.effective_confidence(last + timedelta(days=days))
+    return f"{f'+{days} d' if days else 'now'} {value:.2f}"
+
+
+def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:
+    same = "the same" if numbers["equal"] else "DIFFERENT"
+    told = (
+        f"before  {numbers['digest']}\nafter   {numbers['digest_after']}\n"
+        f"{numbers['dropped_tables']} tables were dropped from the closed file, and came back from "
+        f"{numbers['events']} events in {numbers['rebuild_seconds']:.2f} s: {same}."
+    )
+    title = "Every projection lost, and back from the log"
+    return [showing.heading(title), Text(told, style="" if numbers["equal"] else "bold red")]

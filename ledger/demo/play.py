@@ -1,0 +1,166 @@
+"""Plays the demo: ten weeks of a conversation and what its owner decided meanwhile, then the loss of every projection.
+
+The clock follows the conversation, so that the ledger looks as if it had been lived with: what is recorded carries the
+time at which it was said or decided, and confidence can be seen to grow over ten weeks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from importlib.resources import files
+from typing import Any
+
+from ledger.api import Ledger
+from ledger.domain.errors import LedgerError, Rejected
+
+Progress = Callable[[int, int], None]
+THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's
+
+
+class Clock:
+    """The time in the story; it moves on by a millisecond whenever somebody looks."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def __call__(self) -> datetime:
+        self._now += timedelta(milliseconds=1)
+        return self._now
+
+    def move_to(self, moment: datetime) -> None:
+        self._now = max(self._now, moment)
+
+
+class Play:
+    """The conversation and the script, and the names under which the script speaks of memories."""
+
+    def __init__(self) -> None:
+        self.turns, self.acts = _lines("conversation.jsonl"), _lines("script.jsonl")
+        self.start = datetime.fromisoformat(self.turns[0]["occurred_at"]) - timedelta(hours=1)
+        self.clock = Clock(self.start)
+        self.named: dict[str, str] = {}
+        self._interactions: list[str] = []
+
+    def perform(self, ledger: Ledger, progress: Progress | None = None) -> None:
+        """Each turn is captured, reinforced and extracted; then comes what its owner did about it."""
+        self._act_all(ledger, 0)
+        for number, turn in enumerate(self.turns, 1):
+            self.clock.move_to(datetime.fromisoformat(turn["occurred_at"]))
+            captured = ledger.capture(**turn, actor="assistant")
+            self._interactions.append(captured.id)
+            ledger.extract(captured.id, actor="policy:extraction")
+            self._act_all(ledger, number)
+            if progress is not None:
+                progress(number, len(self.turns))
+
+    def _act_all(self, ledger: Ledger, number: int) -> None:
+        for act in self.acts:
+            if act["after"] == number:
+                self._act(ledger, {name: value for name, value in act.items() if name != "after"})
+
+    def _act(self, ledger: Ledger, told: dict[str, Any]) -> None:
+        verb, name, subject = told.pop("act"), told.pop("name", None), told.pop("memory", None)
+        if "source" in told:
+            told["source"] = self._interactions[told["source"] - 1]
+        if verb == "promote":
+            told["note"] = told.pop("reason")
+        given = () if subject is None else (self._memory(ledger, subject),)
+        done = getattr(ledger, verb)(*given, **told, actor="ines")
+        if name is not None:
+            self.named[name] = done.id
+
+    def _memory(self, ledger: Ledger, wanted: str | dict[str, str]) -> str:
+        if isinstance(wanted, str):
+            return self.named[wanted]
+        text = wanted["content_contains"].casefold()
+        found = [each for each in ledger.memories(status="all") if text in (each.content or "").casefold()]
+        if len(found) != 1:
+            raise LedgerError(f"the demo's script means one memory with {text!r}, and there are {len(found)}")
+        return found[0].id
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    text = (files("ledger.demo") / name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# --- the whole evening -----------------------------------------------------------------------------------------------
+
+
+def rehearse(db: str | None, *, keep: bool = False, progress: Progress | None = None) -> tuple[dict[str, Any], Any]:
+    """Plays, looks, loses every projection and gets it back: the numbers, and the pages that show it.
+
+    The ledger stays at ``db``; without one it is made in a temporary directory, which stays only with ``keep``.
+    """
+    from rich.console import Group
+
+    from ledger.demo.pages import loss, story
+
+    play = Play()
+    with _place(db, keep=keep) as path:
+        with Ledger.open(path, clock=play.clock, client="demo") as ledger:
+            started = time.monotonic()
+            play.perform(ledger, progress)
+            numbers = _counts(ledger, play) | {"play_seconds": time.monotonic() - started}
+            pages = story(ledger, play)
+        numbers |= lose_and_rebuild(path)
+        numbers["equal"] = all(numbers[name] == numbers[f"{name}_after"] for name in ("events", "digest"))
+        return numbers | ({"path": path} if keep or db is not None else {}), Group(*pages, *loss(numbers))
+
+
+@contextmanager
+def _place(db: str | None, *, keep: bool) -> Iterator[str]:
+    if db is not None:
+        if os.path.lexists(db):
+            raise Rejected(f"{db} is there already; the demo plays only at a path where nothing is")
+        yield os.path.abspath(db)
+    elif keep:
+        yield os.path.join(tempfile.mkdtemp(prefix="memory-ledger-"), "memory.db")
+    else:
+        with tempfile.TemporaryDirectory(prefix="memory-ledger-") as directory:
+            yield os.path.join(directory, "memory.db")
+
+
+def _counts(ledger: Ledger, play: Play) -> dict[str, Any]:
+    stats = ledger.stats()
+    superseded = ledger.memories(status="superseded")
+    reinforced = ledger.audit(type="MemoryReinforced", limit=500)
+    return {
+        "events": stats.position,
+        "interactions": stats.interactions,
+        "acts": len(play.acts),
+        "projects": stats.projects,
+        "memories": stats.memories,
+        "superseded_pairs": sum(each.superseded_by is not None for each in superseded),
+        "reinforcements": len(reinforced),
+        "review_queue": len(ledger.review()),
+        "digest": ledger.digest(),
+    }
+
+
+def lose_and_rebuild(path: str) -> dict[str, Any]:
+    """Drops every table that is no part of the log, behind the ledger's back, and opens it again."""
+    dropped = drop_projections(path)
+    started = time.monotonic()
+    with Ledger.open(path) as ledger:
+        seconds = time.monotonic() - started
+        after, position = ledger.digest(), ledger.position
+    return {"dropped_tables": dropped, "digest_after": after, "rebuild_seconds": seconds, "events_after": position}
+
+
+def drop_projections(path: str) -> int:
+    """How many tables of a closed ledger were dropped; the search index takes its own tables along."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        sql = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name"
+        tables = [name for (name,) in connection.execute(sql) if not name.startswith("sqlite_")]
+        doomed = [name for name in tables if name not in THE_LOG]
+        for name in doomed:
+            connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+    return len(doomed)

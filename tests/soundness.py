@@ -1,0 +1,46 @@
+"""What must hold of every ledger at every moment: a dense log, an unbroken chain, and rows that a rebuild gives again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ledger.integrity import check_chain
+
+_COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
+
+
+def problems(ledger) -> list[str]:
+    """What is wrong with the log itself; nothing when all is well."""
+    with ledger._store.snapshot() as connection:
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
+    found = list(check_chain(rows))
+    if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
+        found.append("the positions are not 1, 2, 3 …")
+    versions = defaultdict(list)
+    for row in rows:
+        versions[row[1]].append(row[2])
+    found += [stream for stream, each in versions.items() if each != list(range(1, len(each) + 1))]
+    return found
+
+
+def assert_sound(ledger) -> None:
+    assert problems(ledger) == []
+    folded = ledger.digest()
+    report = ledger.rebuild()
+    assert report.parked == ()
+    assert report.digest == folded, "the rows that commands folded differ from the rows that a rebuild folds"
+
+
+def tables(ledger) -> set[str]:
+    with ledger._store.snapshot() as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def types(ledger) -> list[str]:
+    """The types of all events, in order."""
+    with ledger._store.snapshot() as connection:
+        return [name for (name,) in connection.execute("SELECT type FROM events ORDER BY position")]
+
+
+def contents(ledger, **filters) -> set[str | None]:
+    return {memory.content for memory in ledger.memories(**filters)}

@@ -1,0 +1,353 @@
+"""A poisoned event parks one projection: its command commits, the others go on, and a rebuild after the fix resumes it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+
+import pytest
+from msgspec.structs import replace
+from soundness import assert_sound, contents, problems, types
+
+from ledger import Ledger, Rejected, StorageError
+from projections import audit, confidence, control, duplicates, interactions, memories, projects, search
+from projections.projector import FAMILIES
+
+CLASSES = {
+    "audit": audit.Audit,
+    "confidence": confidence.Confidence,
+    "duplicates": duplicates.Duplicates,
+    "force": control.Force,
+    "interactions": interactions.Interactions,
+    "keys": control.Keys,
+    "memories": memories.Memories,
+    "projects": projects.Projects,
+    "refusals": control.Refusals,
+    "search": search.Search,
+    "sources": control.Sources,
+}
+SECRET = "the patient's name is Zebulon"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        yield ledger
+
+
+def poison(monkeypatch, name, position, act=None):
+    """From here the fold of one projection fails on the event at this position."""
+    fold = CLASSES[name].fold
+
+    def failing(self, event, changes, rows):
+        fold(self, event, changes, rows)
+        if event.position == position:
+            if act is not None:
+                return act(event, rows)
+            raise ValueError(SECRET)
+
+    monkeypatch.setattr(CLASSES[name], "fold", failing)
+
+
+def heal(monkeypatch, name, original):
+    monkeypatch.setattr(CLASSES[name], "fold", original)
+
+
+def parked(ledger):
+    """(position, error) of what is parked; asked of the table, for whatever is parked may be what an answer needs."""
+    with ledger._store.snapshot() as connection:
+        rows = connection.execute("SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL")
+        return {name: (at, error) for name, at, error in rows}
+
+
+EVENTS = {  # a command whose first event concerns the projection
+    "audit": lambda ledger: ledger.remember("poison"),
+    "confidence": lambda ledger: ledger.remember("poison"),
+    "duplicates": lambda ledger: ledger.remember("poison"),
+    "memories": lambda ledger: ledger.remember("poison"),
+    "search": lambda ledger: ledger.remember("poison"),
+    "sources": lambda ledger: ledger.remember("poison"),
+    "projects": lambda ledger: ledger.register_project("poison"),
+    "keys": lambda ledger: ledger.remember("poison", key="k"),
+    "force": lambda ledger: _adopted(ledger),
+    "refusals": lambda ledger: _refused(ledger),
+}
+
+
+def _adopted(ledger):
+    with suppress(Rejected):  # recorded, but the policy in force cannot be shown
+        ledger.adopt_policy(gain=0.1)
+
+
+def _refused(ledger):
+    with pytest.raises(Rejected):
+        ledger.reject(ledger.memories()[0].id)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, monkeypatch, name):
+    ledger.remember("before")
+    at, original = ledger.position + 1, CLASSES[name].fold
+    poison(monkeypatch, name, at)
+    EVENTS[name](ledger)
+    assert types(ledger)[-1] == "ProjectionParked" and ledger.position == at + 1
+    assert parked(ledger) == {name: (at, "ValueError")}
+    standing = {each.name: each.position for each in ledger.stats().projections}
+    assert standing.pop(name) == at - 1
+    assert set(standing.values()) == {at + 1}
+    assert problems(ledger) == []
+
+    heal(monkeypatch, name, original)
+    report = ledger.rebuild()
+    assert (report.parked, parked(ledger)) == ((), {})
+    assert types(ledger)[-2:] == ["ProjectionParked", "ProjectionResumed"]
+    assert "before" in contents(ledger)
+    ledger.remember("after")
+    assert_sound(ledger)
+
+
+def test_the_event_that_parks_says_the_kind_of_error_and_never_the_text(ledger, monkeypatch):
+    poison(monkeypatch, "search", ledger.position + 1)
+    ledger.remember("fact")
+    row = ledger._store.row(ledger.position)
+    data = json.loads(row.state)["data"]
+    assert (row.type, data) == ("ProjectionParked", {"projection": "search", "at": row.position - 1, "error": "ValueError"})
+    with ledger._store.snapshot() as connection:
+        assert connection.execute("SELECT error FROM projections WHERE name = 'search'").fetchone() == ("ValueError",)
+    assert "Zebulon" not in row.state
+
+
+def nan(event, rows):
+    rows.put(confidence.STEPS, (1, 2), (1, 2, "t", "r", float("nan"), *(None,) * (len(confidence.STEPS.columns) - 5)))
+
+
+def oversized(event, rows):
+    rows.put(confidence.STEPS, (1, 2), (1, 2, "t", "r", 2**70, *(0,) * (len(confidence.STEPS.columns) - 5)))
+
+
+def wrong_arity(event, rows):
+    rows.put(confidence.STEPS, (1, 2), (1, 2))
+
+
+def bad_sql(event, rows):
+    rows.connection.execute("INSERT INTO confidence_steps VALUES (1, 2)")
+
+
+def unprintable(event, rows):
+    rows.put(confidence.STEPS, (1, 2), (1, 2, "\ud800", "r", 1, *(0,) * (len(confidence.STEPS.columns) - 5)))
+
+
+def too_deep(event, rows):
+    raise RecursionError(SECRET)
+
+
+ACTS = {nan: "IntegrityError", oversized: "OverflowError", wrong_arity: "ProgrammingError", bad_sql: "OperationalError",
+        unprintable: "UnicodeEncodeError", too_deep: "RecursionError"}  # fmt: skip
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_rows_that_the_database_does_not_take_park_too(ledger, monkeypatch, act):
+    ledger.remember("before")
+    at, original = ledger.position + 1, confidence.Confidence.fold
+    poison(monkeypatch, "confidence", at, act)
+    answer = ledger.remember("poison")
+    assert (answer.content, ledger.memory(answer.id)) == ("poison", answer)
+    assert parked(ledger) == {"confidence": (at, ACTS[act])}
+    assert ledger.remember("another").position == at + 2
+    heal(monkeypatch, "confidence", original)
+    ledger.rebuild()
+    assert types(ledger)[-1] == "ProjectionResumed"
+    assert_sound(ledger)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_rebuild_that_meets_the_poison_parks_too(ledger, monkeypatch, act):
+    for number in range(4):
+        ledger.remember(f"fact {number}")
+    original = confidence.Confidence.fold
+    poison(monkeypatch, "confidence", 3, act)
+    report = ledger.rebuild()
+    assert report.parked == ("confidence",)
+    (parked_at, error) = parked(ledger)["confidence"]
+    assert (error, parked_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
+    assert types(ledger)[-1] == "ProjectionParked"
+    ledger.rebuild()
+    assert types(ledger).count("ProjectionParked") == 1, "what is parked already is not parked again"
+    assert len(contents(ledger)) == 4
+    heal(monkeypatch, "confidence", original)
+    ledger.rebuild()
+    assert types(ledger)[-1] == "ProjectionResumed"
+    assert_sound(ledger)
+
+
+def test_poison_inside_a_batch_parks_and_the_batch_goes_on(ledger, monkeypatch):
+    for act in (None, nan):
+        with monkeypatch.context() as patch:
+            poison(patch, "confidence", ledger.position + 2, act)
+            with ledger.batch():
+                for number in range(4):
+                    ledger.remember(f"{act} {number}")
+        assert "confidence" in parked(ledger)
+        ledger.rebuild()
+    assert len(contents(ledger)) == 8
+    assert types(ledger).count("ProjectionParked") == types(ledger).count("ProjectionResumed") == 2
+    assert_sound(ledger)
+
+
+READS = {
+    "memories": lambda ledger, id: ledger.memories(),
+    "search": lambda ledger, id: ledger.recall("fact"),
+    "confidence": lambda ledger, id: ledger.why(id),
+    "audit": lambda ledger, id: ledger.audit(),
+    "projects": lambda ledger, id: ledger.projects(),
+    "refusals": lambda ledger, id: ledger.refusals(),
+    "duplicates": lambda ledger, id: ledger.review(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_that_needs_what_is_parked_is_refused_by_name(ledger, monkeypatch, name):
+    fact = ledger.remember("fact")
+    poison(monkeypatch, name, ledger.position + 1)
+    EVENTS[name](ledger)
+    with pytest.raises(Rejected, match=f"'{name}'"):
+        READS[name](ledger, fact.id)
+    if name != "memories":
+        assert ledger.stats().position == ledger.position
+
+
+WRITES = {
+    "duplicates": lambda ledger, fact: ledger.remember("fact"),
+    "projects": lambda ledger, fact: ledger.remember("other", project="p"),
+    "confidence": lambda ledger, fact: ledger.reinforce(fact.id),
+    "audit": lambda ledger, fact: ledger.undo(fact.position),
+    "sources": lambda ledger, fact: ledger.undo(fact.position),
+    "interactions": lambda ledger, fact: ledger.capture("prompt", "response"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_nothing(ledger, monkeypatch, name):
+    fact, _turn = ledger.remember("fact"), ledger.capture("before")
+    original = CLASSES[name].fold
+    poison(monkeypatch, name, ledger.position + 1)
+    if name == "interactions":
+        with pytest.raises(Rejected, match="interactions"):
+            ledger.capture("poison")
+    else:
+        EVENTS[name](ledger)
+    assert name in parked(ledger)
+    position = ledger.position
+    with pytest.raises(Rejected, match=f"'{name}'"):
+        WRITES[name](ledger, fact)
+    assert "MemoryCaptured" not in types(ledger)[position:] and "InteractionCaptured" not in types(ledger)[position:]
+    heal(monkeypatch, name, original)
+    ledger.rebuild()
+    WRITES[name](ledger, fact)
+    assert_sound(ledger)
+
+
+@pytest.mark.parametrize("name", ["memories", "keys", "force"])
+def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp_path, name):
+    ledger.remember("before")
+    original = CLASSES[name].fold
+    poison(monkeypatch, name, ledger.position + 1)
+    EVENTS[name](ledger)
+    position = ledger.position
+    for call in (
+        lambda: ledger.remember("x"),
+        lambda: ledger.register_project("x"),
+        lambda: ledger.capture("x"),
+        lambda: ledger.adopt_policy(gain=0.3),
+    ):
+        with pytest.raises(Rejected, match=f"'{name}' is parked"):
+            call()
+    with Ledger.open(ledger.path) as other, pytest.raises(Rejected, match=f"'{name}' is parked"):
+        other.remember("x")
+    assert ledger.position == position
+    assert ledger.interactions() == []
+    heal(monkeypatch, name, original)
+    ledger.rebuild()
+    assert ledger.remember("x").position == position + 2
+    assert_sound(ledger)
+
+
+def test_another_process_that_was_open_sees_what_is_parked_and_what_is_resumed(ledger, monkeypatch):
+    with Ledger.open(ledger.path) as other:
+        other.remember("before")
+        original = search.Search.fold
+        poison(monkeypatch, "search", ledger.position + 1)
+        ledger.remember("poison")
+        with pytest.raises(Rejected, match="search"):
+            other.recall("before")
+        other.remember("more words")  # its projector leaves the parked tables alone
+        assert types(ledger).count("ProjectionParked") == 1
+        heal(monkeypatch, "search", original)
+        ledger.rebuild()
+        assert [hit.memory.content for hit in other.recall("words").items] == ["more words"]
+        assert_sound(other)
+
+
+def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_stands(ledger, monkeypatch):
+    """The fold of the state itself fails, so that not even the command that met it can be answered."""
+    fact = ledger.remember("fact", confidence=0.5)
+    evolve = memories.FAMILY.evolve
+
+    def failing(state, event):
+        if event.type == "ConfidenceAdjusted":
+            raise ZeroDivisionError(SECRET)
+        return evolve(state, event)
+
+    monkeypatch.setitem(FAMILIES, "m", replace(memories.FAMILY, evolve=failing))
+    with pytest.raises(Rejected, match="recorded at position .* parked"):
+        ledger.adjust(fact.id, 0.9)
+    assert "ConfidenceAdjusted" in types(ledger)
+    assert {"memories", "confidence", "duplicates", "sources", "search"} == set(parked(ledger))
+    monkeypatch.setitem(FAMILIES, "m", memories.FAMILY)
+    ledger.rebuild()
+    assert ledger.memory(fact.id).confidence == 0.9
+    assert_sound(ledger)
+
+
+def test_an_undo_whose_refold_fails_parks_too(ledger, monkeypatch):
+    fact = ledger.remember("fact", confidence=0.5)
+    adjusted = ledger.adjust(fact.id, 0.9)
+    original = confidence.Confidence.fold
+    poison(monkeypatch, "confidence", ledger.position + 1)
+    ledger.undo(adjusted.position)
+    assert "confidence" in parked(ledger)
+    assert ledger.memory(fact.id).confidence == 0.5
+    heal(monkeypatch, "confidence", original)
+    ledger.rebuild()
+    assert [step.delta for step in ledger.why(fact.id).steps] == [0.5, 0.4, -0.4]
+    assert_sound(ledger)
+
+
+def test_a_failing_disk_parks_nothing(ledger, monkeypatch):
+    """What the database under a fold does wrong is not the fold's fault: the command fails, typed, and nothing stays."""
+
+    def failing(event, rows):
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_IOERR, "SQLITE_IOERR"
+        raise error
+
+    position = ledger.position
+    with monkeypatch.context() as patch:
+        poison(patch, "search", position + 1, failing)
+        with pytest.raises(StorageError):
+            ledger.remember("fact")
+    assert (ledger.position, parked(ledger)) == (position, {})
+    ledger.remember("fact")
+    assert_sound(ledger)
+
+
+def test_a_dropped_table_parks_its_projection_and_the_command_commits(ledger):
+    with ledger._store.transact() as transaction:
+        transaction.connection.execute("DROP TABLE dependents")
+    turn = ledger.capture("prompt")
+    fact = ledger.remember("fact", source=turn.id)
+    assert list(parked(ledger)) == ["sources"]
+    ledger.rebuild()
+    assert ledger.memory(fact.id).sources == (turn.id,)
+    assert_sound(ledger)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ledger.domain import confidence as rules
+from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 
@@ -125,6 +126,31 @@ class Interaction(Struct, frozen=True, kw_only=True):
     position: int
     replayed: bool = False
     absorbed: bool = False
+
+
+def interaction(
+    state: InteractionState, names: Mapping[str, str], prompt: str | None, answer: Mapping[str, str | None], pack: Any
+) -> Interaction:
+    """``answer`` has the response and its summary; ``pack`` is the context pack as it was given."""
+    return Interaction(
+        id=state.id,
+        prompt=prompt,
+        response=answer["response"],
+        response_summary=answer["response_summary"],
+        user=state.user,
+        agent=state.agent,
+        project=names.get(state.project, state.project) if state.project else None,
+        client=state.client,
+        session_id=names.get(state.session, state.session) if state.session else None,
+        memories_used=state.memories_used,
+        chunks_used=state.chunks_used,
+        context_pack=pack,
+        occurred_at=state.occurred_at or state.recorded_at,
+        recorded_at=state.recorded_at,
+        reinforcement=state.reinforcement,
+        extraction=state.extraction,
+        position=state.position,
+    )
 
 
 class StateEntry(Struct, frozen=True, kw_only=True):

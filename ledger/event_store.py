@@ -274,6 +274,11 @@ class EventStore:
         with self.snapshot() as connection:
             return [LogRow(*row) for row in connection.execute(f"SELECT {_COLUMNS} FROM events WHERE {where}", values)]
 
+    @staticmethod
+    def raise_typed(error: BaseException) -> Never:
+        """Raises an error again, as the typed one where it came from SQLite or the library."""
+        _raise_typed(error)
+
     # --- care --------------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -632,7 +637,7 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
         import ctypes  # slow to load, and few processes fork
 
         self.foreign = True
-        connections = [*self._in_use.values(), *self._pool]
+        connections = [] if self.closed else [*self._in_use.values(), *self._pool]
         for connection in connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
         return bool(connections)

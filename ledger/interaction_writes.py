@@ -89,6 +89,9 @@ class InteractionWrites(MemoryWrites, Reads):
 
         told = who(self._default, by)
         outcome = self._writer.run("capture", told, body, (given, captured.memories_used, captured.chunks_used))
+        if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
+            answer = {"response": response, "response_summary": response_summary}
+            return answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
         return self._react(outcome, told)
 
     def attach_response(

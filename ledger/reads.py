@@ -115,26 +115,8 @@ class Reads:
 
     def _with_texts(self, connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
         captured = self._data(connection, state.prompt_at)
-        answer = self._answer_texts(connection, state)
-        return answers.Interaction(
-            id=state.id,
-            prompt=self._text(connection, captured.prompt),
-            response=answer["response"],
-            response_summary=answer["response_summary"],
-            user=state.user,
-            agent=state.agent,
-            project=names.get(state.project, state.project) if state.project else None,
-            client=state.client,
-            session_id=names.get(state.session, state.session) if state.session else None,
-            memories_used=state.memories_used,
-            chunks_used=state.chunks_used,
-            context_pack=msgspec.json.decode(captured.context_pack),
-            occurred_at=state.occurred_at or state.recorded_at,
-            recorded_at=state.recorded_at,
-            reinforcement=state.reinforcement,
-            extraction=state.extraction,
-            position=state.position,
-        )
+        prompt, pack = self._text(connection, captured.prompt), msgspec.json.decode(captured.context_pack)
+        return answers.interaction(state, names, prompt, self._answer_texts(connection, state), pack)
 
     def _answer_texts(self, connection: Any, state: Interaction) -> dict[str, str | None]:
         """Response and summary of an interaction; blank until there are any."""
@@ -195,7 +177,7 @@ class Reads:
                 statuses=statuses,
                 kinds=kinds,
                 projects=scope,
-                tag=tag,
+                tag=tag.strip().lower() if isinstance(tag, str) else tag,
                 min_confidence=least,
                 limit=_limit(limit, MEMORY_CAP),
             )
@@ -240,7 +222,7 @@ class Reads:
 
         number = content_fingerprint(self._writer.secret, state.user, state.kind, state.project, state.content)
         sql = (
-            "SELECT m.id FROM duplicates d JOIN memories m ON m.row = d.memory"
+            "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
             " WHERE d.fingerprint = ? AND d.status = 'active' LIMIT 1"
         )
         row = connection.execute(sql, (number,)).fetchone()
@@ -435,7 +417,7 @@ class Reads:
             }
             stream = (
                 self._owned_stream(connection, subject, subject[0], owner)
-                if subject and subject[0] in FAMILIES
+                if isinstance(subject, str) and subject[:1] in FAMILIES
                 else subject
             )
             if _nowhere in scope.values() or (subject and stream is None):

@@ -7,9 +7,10 @@ neither escape sequences nor rich's own markup in it have any effect. Times are 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,10 +18,15 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.charts import StepChart
+from ledger.domain.text import stems
 from ledger.terminal_text import one_line, shortened, visible
 
 LISTED_CHARS = 150  # of a text in a list
 QUOTED_CHARS = 110
+SEARCHED_CHARS = 20_000  # of a source, for the sentence to quote
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+LEFT: Literal["left"] = "left"
+RIGHT: Literal["right"] = "right"
 _STATUS_STYLES = {"active": "green", "candidate": "yellow", "superseded": "dim", "invalid": "red", "retracted": "dim"}
 
 
@@ -74,7 +80,7 @@ def _table(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Seque
     """A list; the last column takes what room is left, the others are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
-        last, side = column == columns[-1], "right" if column in right else "left"
+        last, side = column == columns[-1], RIGHT if column in right else LEFT
         table.add_column(column, no_wrap=not last, justify=side, overflow="fold", ratio=1 if last else None)
     for row in rows:
         table.add_row(*row)
@@ -201,7 +207,7 @@ def why(answer: answers.Why) -> RenderableType:
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += _part("Confidence over time (UTC)", chart)
     parts += _part("Steps", steps(answer.steps))
-    parts += _part("Sources", _quotes(answer.sources) if answer.sources else None)
+    parts += _part("Sources", _quotes(answer) if answer.sources else None)
     parts += _part("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
     return Group(*parts)
 
@@ -230,9 +236,18 @@ def _step_row(step: answers.Step) -> list[RenderableType]:
     return [Text(str(step.position)), Text(moment(step.recorded_at)), *numbers, what]
 
 
-def _quotes(sources: Sequence[answers.Interaction]) -> RenderableType:
-    rows = [[Text(each.id), Text(moment(each.occurred_at)), _quote(each)] for each in sources]
+def _quotes(answer: answers.Why) -> RenderableType:
+    about = stems((answer.memory.content if answer.memory is not None else None) or "")
+    rows = [[Text(each.id), Text(moment(each.occurred_at)), _telling(each, about)] for each in answer.sources]
     return _table("id", "when", "said", rows=rows)
+
+
+def _telling(source: answers.Interaction, about: frozenset[str]) -> Text:
+    """The sentence of an interaction that has most in common with a memory, the response before the prompt."""
+    said = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
+    sentences = [each for each in _SENTENCE.split(said) if each.strip()]
+    best = max(sentences, key=lambda each: len(stems(each) & about), default=None)
+    return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else _text(source.prompt)
 
 
 def _quote(source: answers.Interaction) -> Text:

@@ -210,22 +210,33 @@ class Writer:
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
         """Runs a command's body under the lock; its events are one append, folded and committed with it."""
-        refused: Rejected | None = None
-        with self.store.transact() as transaction:
-            self._renew(transaction)
-            self.begin(transaction)
+        if self._batch_thread == threading.get_ident() and not self._batch_is_full:
             try:
-                outcome = self._decide(transaction, command, who, body, arguments)
-            except Rejected as refusal:
-                refused = refusal
-                self._refuse(transaction, command, who, refusal, arguments)
-            except BaseException:
-                if not self._batch_thread:  # in a batch the rows of the commands before this one are kept
-                    self.forget()
-                raise
-        if refused is not None:
-            raise refused
-        return outcome
+                answer = self._try(self._under_way(), command, who, body, arguments)
+            except Exception as error:
+                self.store.raise_typed(error)
+        else:
+            with self.store.transact() as transaction:
+                self._renew(transaction)
+                answer = self._try(transaction, command, who, body, arguments)
+        if isinstance(answer, Rejected):
+            raise answer
+        return answer
+
+    def _try(
+        self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object
+    ) -> Outcome | Rejected:
+        """The outcome, or the refusal, which leaves its own trace in the same transaction."""
+        self.begin(transaction)
+        try:
+            return self._decide(transaction, command, who, body, arguments)
+        except Rejected as refusal:
+            self._refuse(transaction, command, who, refusal, arguments)
+            return refusal
+        except BaseException:
+            if not self._batch_thread:  # in a batch the rows of the commands before this one are kept
+                self.forget()
+            raise
 
     def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
         key, digest = self._key(who, command, arguments)
@@ -249,11 +260,12 @@ class Writer:
         return Outcome(subject, state, events, position, absorbed=absorbed, names=self._names_of(state))
 
     def _names_of(self, state: Any) -> dict[str, str]:
-        project = getattr(state, "project", None)
-        if project is None or "projects" in self.projector.parked:
+        """What people call the project and session of a subject."""
+        given = [each for each in (getattr(state, "project", None), getattr(state, "session", None)) if each is not None]
+        if not given or "projects" in self.projector.parked:
             return {}
-        known = self.labels(project)
-        return {project: known[project]} if project in known else {}
+        known = self.labels(*given)
+        return {each: known[each] for each in given if each in known}
 
     def _key(self, who: Who, command: str, arguments: object) -> tuple[bytes | None, str | None]:
         if who.key is None:
@@ -382,7 +394,9 @@ class Writer:
         self.append(work, None, None, LEDGER_STREAM)
 
     def now(self) -> str:
-        return self.clock().astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+        moment = self.clock()
+        utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        return utc.isoformat(timespec="microseconds")[:26] + "Z"
 
     # --- the state under the lock --------------------------------------------------------------------------------
 
@@ -538,12 +552,19 @@ class Writer:
 
     def _renew(self, transaction: Transaction) -> None:
         """Commits a batch that has grown to its bounds, and goes on in a new transaction."""
-        full = self._batch_events >= BATCH_EVENTS or time.monotonic() - self._batch_started >= BATCH_SECONDS
-        if self._batch_thread and full:
+        if self._batch_thread and self._batch_is_full:
             self.settle()
             transaction.renew()
             self.projector.forget()
             self._batch_started, self._batch_events = time.monotonic(), 0
+
+    @property
+    def _batch_is_full(self) -> bool:
+        return self._batch_events >= BATCH_EVENTS or time.monotonic() - self._batch_started >= BATCH_SECONDS
+
+    def _under_way(self) -> Transaction:
+        assert self._transaction is not None
+        return self._transaction
 
     def index_waiting(self) -> None:
         """Takes the texts that wait into the text index, for whoever is about to search it."""
@@ -592,12 +613,12 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
     """The row of a subject of one user by id or unambiguous prefix; a blank, foreign or ambiguous one finds nothing."""
     if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
         return None
-    table = FAMILIES[kind].live.name
-    sql = (
-        f"SELECT t.row FROM events e JOIN {table} t ON t.row = e.position"
-        " WHERE e.stream >= ? AND e.stream < ? AND e.version = 1 AND t.user = ? LIMIT 2"
+    which, values = ("e.stream = ?", [given]) if len(given) == ids.LENGTH else ("e.stream >= ? AND e.stream < ?", [given, given + "~"])
+    sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
+        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
+        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT 2"
     )
-    matches = connection.execute(sql, (given, given + "~", user)).fetchall()
+    matches = connection.execute(sql, (*values, user)).fetchall()
     return matches[0][0] if len(matches) == 1 else None
 
 

@@ -16,6 +16,7 @@ DUPLICATES = Table(
     ("fingerprint INTEGER NOT NULL", "status TEXT NOT NULL", "memory INTEGER NOT NULL"),
     ("fingerprint", "status", "memory"),
     rowid=False,
+    grouped=2,
 )
 ATTEMPTS = Table(
     "absorbed_attempts",

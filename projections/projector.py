@@ -182,7 +182,7 @@ def _streams_within(rows: Rows, ranges: Sequence[tuple[int, int]]) -> list[tuple
     """(stream, first position) of every subject with an event in these ranges."""
     connection: sqlite3.Connection = rows.connection  # type: ignore[attr-defined]
     sql = (
-        "SELECT DISTINCT e.stream, f.position FROM events e JOIN events f ON f.stream = e.stream AND f.version = 1"
+        "SELECT DISTINCT e.stream, f.position FROM events e CROSS JOIN events f ON f.stream = e.stream AND f.version = 1"
         " WHERE e.position BETWEEN ? AND ?"
     )
     found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}

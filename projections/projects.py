@@ -169,7 +169,7 @@ def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str
     found: dict[str, str] = {}
     for each in {each for each in ids if each is not None}:
         table = "projects" if each[0] == "p" else "sessions"
-        sql = f"SELECT t.name FROM events e JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
+        sql = f"SELECT t.name FROM events e CROSS JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
         row = connection.execute(sql, (each,)).fetchone()
         if row is not None and row[0] is not None:
             found[each] = row[0]

@@ -23,6 +23,7 @@ TAIL = 1_000  # at most so many events are left for the transaction that switche
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
 LEASE_SECONDS = 60.0
 FRESH, OLD = "fresh_", "old_"
+_SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
 
@@ -181,8 +182,8 @@ def _prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bo
     """(name, whether it is virtual) of the tables with a prefix; the shadow tables of a text index go with it."""
     sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE ? || '%'"
     found = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
-    virtual = [name for name, is_virtual in found if is_virtual]
-    return [each for each in found if each[1] or not any(each[0].startswith(name + "_") for name in virtual)]
+    shadows = {f"{name}_{part}" for name, is_virtual in found if is_virtual for part in _SHADOWS}
+    return [each for each in found if each[0] not in shadows]
 
 
 def _alive(holder: str) -> bool:

@@ -25,6 +25,7 @@ class Table(Struct, frozen=True, eq=False):
     rowid: bool = True
     appended: bool = False
     derived: bool = False
+    grouped: int = 0  # find() by so many leading key columns sees rows that are kept, without writing them first
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def matching(
         values.extend(projects)  # type: ignore[arg-type]
     condition, words = " AND ".join(where), f"{{content words}} : ({match})"
     sql = (
-        f"SELECT m.*, {_RANK} AS score FROM search JOIN memories m ON m.row = search.rowid"
+        f"SELECT m.*, {_RANK} AS score FROM search CROSS JOIN memories m ON m.row = search.rowid"
         f" WHERE search MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
     )
     found = [(from_row(row), -row[-1]) for row in connection.execute(sql, (words, *values, limit))]
@@ -106,9 +106,9 @@ def restatable(
 ) -> Iterator[Memory]:
     """The memories of the pool that a text with these stems can restate: a superset of those it does."""
     where, values = pool_condition(project)
-    sql = f"SELECT m.* FROM search JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
+    sql = f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
     seen: set[int] = set()
-    late = f"SELECT m.* FROM search_waiting w JOIN memories m ON m.row = w.row WHERE {where}"
+    late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"
     for row in connection.execute(late, (user, *values)):
         seen.add(row[0])
         yield from_row(row)

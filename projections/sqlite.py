@@ -41,6 +41,7 @@ class SQLiteRows:
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
         self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
+        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # the keys kept of grouped tables, by their leading columns
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -50,10 +51,18 @@ class SQLiteRows:
         return found
 
     def put(self, table: Table, key: Key, values: Values) -> None:
-        self._put.setdefault(table, {})[key] = values
+        self._keep(table, key, values)
 
     def remove(self, table: Table, key: Key) -> None:
-        self._put.setdefault(table, {})[key] = None
+        self._keep(table, key, None)
+
+    def _keep(self, table: Table, key: Key, values: Values | None) -> None:
+        kept = self._put.get(table)
+        if kept is None:
+            kept = self._put[table] = {}
+        kept[key] = values
+        if table.grouped:
+            self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
 
     def append(self, table: Table, values: Values) -> None:
         self._appended.setdefault(table, []).append(values)
@@ -63,6 +72,8 @@ class SQLiteRows:
         texts[row] = (texts[row][0] if row in texts else old, new)
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
+        if table.grouped and len(columns) == table.grouped:
+            return self._group(table, columns, key)
         found = self._select(table, _find(table, columns, self.prefix), [key])
         if not self._put.get(table):
             return found
@@ -70,6 +81,17 @@ class SQLiteRows:
         return self._with_kept(
             table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True))
         )
+
+    def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
+        """The rows with these leading key columns, from the table and from what is kept."""
+        found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
+        keys = self._groups.get(table, {}).get(key)
+        if not keys:
+            return found
+        kept, width = self._put.get(table, {}), len(table.key)
+        standing = {row[:width]: row for row in found if row[:width] not in kept}
+        standing |= {each: row for each in keys if (row := kept.get(each)) is not None}
+        return [standing[each] for each in sorted(standing)]
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
         sql, place = (
@@ -113,6 +135,7 @@ class SQLiteRows:
             self._refuse(table, error)
         if puts:
             puts.clear()
+            self._groups.pop(table, None)
         if appended:
             appended.clear()
 
@@ -138,7 +161,7 @@ class SQLiteRows:
         self.refused(table, error)
 
     def discard(self) -> None:
-        self._put, self._appended, self._texts = {}, {}, {}
+        self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
 
     @property
     def size(self) -> int:

@@ -289,6 +289,8 @@ def _remember_figures(sites: Sequence[Site], options: Options) -> Iterator[Figur
     for site in sites if "remember" in options.rows else ():
         least = 0.35 if site.size <= 10_000 else 0.20 if site.size >= 1_000_000 else None
         yield compared("remember()", site.size, site.ours, site.limit, least)
+        mine, bare = statistics.fmean(site.ours), statistics.fmean(site.limit)
+        yield Figure(what="remember(): mean", size=site.size, ours=mine, limit=bare, ratio=bare / mine)
 
 
 def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]:
@@ -525,10 +527,11 @@ def written(raw: Raw, sql: str, rows: Iterator[Row]) -> float:
 
 
 def indexed_texts(connection: sqlite3.Connection) -> Iterator[Row]:
-    """The text index keeps no texts, so they are made again from the memories."""
+    """The text index keeps no texts, so they are made again from the memories; those that wait for it are left out."""
+    waiting = {row for (row,) in connection.execute(f"SELECT row FROM {search.SEARCH.waiting.name}")}
     for row in connection.execute("SELECT * FROM memories ORDER BY row"):
         texts = search._texts(memories.from_row(row))
-        if texts is not None:
+        if texts is not None and row[0] not in waiting:
             yield (row[0], *texts)
 
 

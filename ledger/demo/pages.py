@@ -30,19 +30,17 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
         *_queue(ledger),
         *_picture(ledger, strongest),
         *_trail(ledger, play.named["oven"]),
-        *_decay(ledger),
+        *_decay(ledger, strongest),
     ]
 
 
 def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
     stats, first, last = ledger.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
     kept = ", ".join(f"{count} {status}" for status, count in stats.memories.items())
-    told = (
-        f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}, and {len(play.acts)} decisions "
-        f"of its owner, became {stats.position} events. Memories: {kept}. (The ledger's clock followed the dates of the "
-        "conversation.)"
-    )
-    return [showing.heading("What went in"), Text(told)]
+    turns = f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}"
+    told = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
+    clock = "The ledger's clock followed the dates of the conversation."
+    return [showing.heading("What went in"), Text(told), Text(clock, style="dim")]
 
 
 def _current(ledger: Ledger) -> list[RenderableType]:
@@ -94,15 +92,13 @@ def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
     return [showing.heading("The audit trail of one memory, newest first"), showing.audit(entries)]
 
 
-def _decay(ledger: Ledger) -> list[RenderableType]:
+def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
     """The last memory that nobody ever restated, beside the one restated most often."""
     last = datetime.fromisoformat(ledger.audit(limit=1)[0].recorded_at).astimezone(UTC)
-    found = ledger.memories()
-    idle = max((each for each in found if not each.reference_count), key=lambda each: each.active_at)
-    busy = max(found, key=lambda each: each.reference_count)
+    idle = max((each for each in ledger.memories() if not each.reference_count), key=lambda each: each.active_at)
     title = "What fades: 3 % a day after 30 idle days, unless it was ever confirmed"
     pages: list[RenderableType] = [showing.heading(title)]
-    for memory in (idle, busy):
+    for memory in (idle, strongest):
         row = "  ".join(_later(memory, last, days) for days in DAYS_LATER)
         pages.append(Text.assemble(row, (f"   {shortened(memory.content or '', 30)}", "dim")))
     return pages

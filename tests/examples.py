@@ -1,0 +1,219 @@
+"""One canonical example of everything: each event, the envelope around it, and the states that fold out of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from ledger.domain import events as e
+from ledger.domain.interaction import Interaction
+from ledger.domain.memory import Memory
+from ledger.domain.project import Entry, Project, Session
+
+MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
+INTERACTION, PROJECT, SESSION = "i_0123456789abcdef", "p_0123456789abcdef", "s_0123456789abcdef"
+COMMAND = "019a9f00-0000-7000-8000-000000000001"
+EVENT = "019a9f00-0000-7000-8000-000000000002"
+EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
+
+ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40)
+BLOB = e.Blob(blob="b_00112233445566778899aabbccddeeff", size_bytes=300_000, digest="ab" * 32)
+
+_attempt: dict[str, Any] = {
+    "content": "The user prefers dark roast coffee.",
+    "kind": "preference",
+    "status": "active",
+    "confidence": 1_000_000,
+    "entities": ("coffee",),
+    "tags": ("drinks",),
+    "sources": (INTERACTION,),
+    "valid_from": EARLIER,
+    "valid_to": LATER,
+    "supersedes": OTHER_MEMORY,
+    "origin": ORIGIN,
+}
+
+EVENTS: dict[str, e.Event] = {
+    type(each).__name__: each
+    for each in (
+        e.LedgerCreated(ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32),
+        e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}),
+        e.CommandAnswered(subject=MEMORY, seen=7),
+        e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
+        e.CommandRedone(undone=COMMAND, ranges=((7, 9),), reason="right after all"),
+        e.WriteRefused(rule="size", digest="cd" * 16, subject=MEMORY, limit=10, current=9, requested=2),
+        e.ProjectionParked(projection="audit", at=7, error="ValueError"),
+        e.ProjectionResumed(projection="audit"),
+        e.ProjectRegistered(name="Übersee", description="the overseas project"),
+        e.ProjectAliasAdded(alias="overseas"),
+        e.ProjectStateSet(category="status", key="phase", value="two", previous=5, source="the board"),
+        e.ProjectStateInvalidated(category="status", key="phase", reason="over"),
+        e.SessionOpened(name="monday"),
+        e.InteractionCaptured(
+            prompt="Which coffee?",
+            response=BLOB,
+            response_summary="dark roast",
+            memories_used=(MEMORY,),
+            chunks_used=("c_0123456789abcdef",),
+            context_pack=Raw(b'{"budget":800}'),
+            reinforce=False,
+        ),
+        e.ResponseAttached(
+            response="Dark roast.",
+            response_summary="roast",
+            memories_used=(MEMORY,),
+            chunks_used=("c_0123456789abcdef",),
+        ),
+        e.ReinforcementEvaluated(
+            matcher="stems/3",
+            pool_size=3,
+            matches=(e.Matched(memory=MEMORY, overlap=3, total=4, fraction=750_000, echo=True),),
+            echoes=1,
+            left_over=2,
+        ),
+        e.ReinforcementFailed(error="ValueError", attempt=2),
+        e.CandidatesExtracted(
+            extractor="rules/1",
+            kept=(MEMORY,),
+            dropped=(e.Dropped("fact_heading", "response", 0, 9, "known", OTHER_MEMORY),),
+        ),
+        e.ExtractionFailed(extractor="rules/1", error="ValueError", attempt=1),
+        e.MemoryCaptured(**_attempt),
+        e.DuplicateAbsorbed(**_attempt, rule="verbatim/2"),
+        e.MemoryPromoted(note="confirmed"),
+        e.MemoryRejected(reason="not so"),
+        e.MemoryReinforced(
+            rule="linear/1",
+            delta=20_000,
+            confidence=720_000,
+            reference_count=2,
+            interaction=INTERACTION,
+            matcher="stems/3",
+            fraction=750_000,
+            echo=True,
+        ),
+        e.ConfidenceAdjusted(rule="set/1", confidence=250_000, reason="hearsay"),
+        e.MemoryRevised(content="The user prefers light roast coffee.", reason="misheard"),
+        e.MemoryRetagged(added=("roast",), removed=("drinks",)),
+        e.ValidityChanged(valid_from=EARLIER, valid_to=NOW, reason="until June"),
+        e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1"),
+        e.MemoryInvalidated(reason="was wrong"),
+        e.MemoryRetracted(reason="private"),
+        e.MemoryRestored(status="active", reason="was right"),
+        e.MemoryQuarantined(reason="odd"),
+        e.MemoryReleased(reason="fine"),
+    )
+}
+
+
+def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
+    """An envelope with every field filled in."""
+    fields: dict[str, Any] = {
+        "event_id": EVENT,
+        "schema": getattr(data, "schema", 1),
+        "recorded_at": NOW,
+        "occurred_at": "2026-05-31T20:00:00.000000-04:00",
+        "command_id": COMMAND,
+        "command": "remember",
+        "arguments": "ef" * 16,
+        "causation_id": EVENT,
+        "correlation_id": "run-1",
+        "actor": "ada",
+        "client": "cli",
+        "channel": "agent",
+        "user": "ada",
+        "agent": "helper",
+        "project": PROJECT,
+        "session": SESSION,
+        "salt": "0011223344556677",
+        "data": data,
+    }
+    return e.Envelope(**(fields | changed))
+
+
+def recorded(data: Any, *, stream: str = MEMORY, version: int = 2, position: int = 9, **changed: Any) -> e.Recorded[Any]:
+    """An event as a fold receives it."""
+    return e.Recorded(position, 7, stream, version, type(data).__name__, envelope(data, **changed))
+
+
+def memory(**changed: Any) -> Memory:
+    """A memory with every field filled in that its status allows."""
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": MEMORY,
+        "user": "ada",
+        "agent": "helper",
+        "project": PROJECT,
+        "kind": "preference",
+        "status": "active",
+        "content": "The user prefers dark roast coffee.",
+        "confidence": 700_000,
+        "reference_count": 1,
+        "last_referenced_at": EARLIER,
+        "entities": ("coffee",),
+        "tags": ("drinks", "morning"),
+        "sources": (INTERACTION,),
+        "valid_from": EARLIER,
+        "valid_to": LATER,
+        "supersedes": OTHER_MEMORY,
+        "superseded_by": None,
+        "quarantined": False,
+        "before": None,
+        "until_before": None,
+        "origin": ORIGIN,
+        "recorded_at": EARLIER,
+        "active_at": EARLIER,
+        "version": 1,
+        "position": 7,
+    }
+    return Memory(**(fields | changed))
+
+
+def interaction(**changed: Any) -> Interaction:
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": INTERACTION,
+        "user": "ada",
+        "agent": "helper",
+        "project": PROJECT,
+        "session": SESSION,
+        "client": "cli",
+        "occurred_at": "2026-05-31T20:00:00.000000-04:00",
+        "time": NOW,
+        "recorded_at": NOW,
+        "memories_used": (MEMORY,),
+        "chunks_used": ("c_0123456789abcdef",),
+        "prompt_at": 7,
+        "response_at": 7,
+        "reinforcement": "pending",
+        "extraction": "pending",
+        "reinforcement_attempts": 0,
+        "extraction_attempts": 0,
+        "version": 1,
+        "position": 7,
+    }
+    return Interaction(**(fields | changed))
+
+
+ENTRY = Entry("status", "phase", "two", "the board", "ada", NOW, 8)
+
+
+def project(**changed: Any) -> Project:
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": PROJECT,
+        "user": "ada",
+        "name": "Übersee",
+        "description": "the overseas project",
+        "aliases": ("overseas",),
+        "state": (ENTRY,),
+        "recorded_at": NOW,
+        "version": 3,
+        "position": 9,
+    }
+    return Project(**(fields | changed))
+
+
+def session() -> Session:
+    return Session(7, SESSION, "ada", "monday", PROJECT, NOW, 1, 7)

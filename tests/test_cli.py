@@ -1,0 +1,463 @@
+"""The command line: every command answers, fails with one line and the right code, and shows stored texts harmlessly."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ledger import Ledger, showing
+from ledger.cli import app
+from ledger.terminal_text import as_json, one_line, shortened, visible
+
+TOP = Path(__file__).resolve().parents[1]
+NOT_COMMANDS = {"open", "close", "batch", "import_log"}
+OTHERWISE_SPELLED = {
+    "import_file": ["import"],
+    "export_file": ["export"],
+    "policy": ["policy", "show"],
+    "adopt_policy": ["policy", "adopt"],
+}
+READERS = {
+    "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
+    "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
+    "project": ["shop"], "state": ["shop"], "stats": [], "digest": [], "policy show": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
+    """A ledger that no test changes, with one of everything, and the ids in it."""
+    db = str(tmp_path_factory.mktemp("filled") / "memory.db")
+    with Ledger.open(db) as ledger:
+        fact = ledger.remember("The user drinks coffee.", project="shop")
+        turn = ledger.capture("Coffee?", "Yes.", project="shop")
+        ledger.propose("The user runs.", source=turn.id)
+        ledger.set_state("shop", "decision", "db", "sqlite")
+        ledger.remember("The user never drinks milk in coffee.")
+    return db, {"m_": fact.id, "i_": turn.id}
+
+
+def run(*arguments: str, db: str | None = None, stdin: str | bytes | None = None) -> Result:
+    where = [] if db is None else ["--db", db]
+    result = CliRunner(env={"MEMORY_LEDGER_DB": None, "COLUMNS": "80"}).invoke(app, [*arguments, *where], input=stdin)
+    assert "Traceback" not in result.output
+    return result
+
+
+def answer(*arguments: str, db: str, stdin: str | bytes | None = None) -> object:
+    result = run(*arguments, "--json", db=db, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def process(*arguments: str, db: str | None = None, **more: object) -> subprocess.CompletedProcess[bytes]:
+    where = [] if db is None else ["--db", db]
+    environment = {**os.environ, "PYTHONPATH": str(TOP), "COLUMNS": "80"}
+    command = [sys.executable, "-m", "ledger", *arguments, *where]
+    return subprocess.run(command, capture_output=True, env=environment, timeout=60, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def verbs() -> list[list[str]]:
+    """How every public method of the library is spelled here."""
+    names = [name for name, _ in inspect.getmembers(Ledger, inspect.isfunction) if not name.startswith("_")]
+    return [OTHERWISE_SPELLED.get(name, [name.replace("_", "-")]) for name in names if name not in NOT_COMMANDS]
+
+
+# --- every command ---------------------------------------------------------------------------------------------------
+
+
+def test_every_verb_of_the_library_is_a_command_with_help() -> None:
+    listed = run("--help").stdout
+    for verb in [*verbs(), ["demo"]]:
+        result = run(*verb, "--help")
+        assert result.exit_code == 0, verb
+        assert "--json" in result.stdout
+        assert verb[0] in listed
+
+
+def test_version_and_no_arguments() -> None:
+    assert re.fullmatch(r"memory-ledger \d+\.\d+\.\d+\n", run("--version").stdout)
+    assert run().exit_code == 2
+
+
+def test_a_life_of_a_memory_in_json(db: str) -> None:
+    turn = answer("capture", "Which coffee?", "Dark roast, as always.", "--project", "shop", "--session", "s1", db=db)
+    assert (turn["project"], turn["session_id"], turn["client"]) == ("shop", "s1", "cli")
+    fact = answer(
+        "remember", "The user drinks dark roast coffee.", "--kind", "preference", "-c", "0.7", "--tag", "food", db=db
+    )
+    idea = answer("propose", "The user runs.", "--source", turn["id"], "--actor", "ann", db=db)
+    assert [each["memory"]["id"] for each in answer("review", db=db)] == [idea["id"]]
+    assert answer("promote", idea["id"], "--reason", "said so", db=db)["status"] == "active"
+    assert answer("reinforce", fact["id"][:9], db=db)["confidence"] == pytest.approx(0.72)
+    assert answer("revise", idea["id"], "The user runs daily.", db=db)["content"] == "The user runs daily."
+    assert answer("retag", fact["id"], "--add", "drink", "--remove", "food", db=db)["tags"] == ["drink"]
+    tea = answer("supersede", fact["id"], "The user drinks green tea.", "--reason", "changed", db=db)
+    assert tea["supersedes"] == fact["id"] and tea["kind"] == "preference"
+    assert answer("memory", fact["id"], db=db)["status"] == "superseded"
+    assert [hit["memory"]["id"] for hit in answer("recall", "tea", db=db)["items"]] == [tea["id"]]
+    assert answer("why", fact["id"], db=db)["superseded_by"][0]["id"] == tea["id"]
+    assert [step["type"] for step in answer("history", tea["id"], db=db)] == ["MemoryCaptured"]
+    assert len(answer("confidence", fact["id"], db=db)) == 2
+    assert {entry["actor"] for entry in answer("audit", "--actor", "ann", db=db)} == {"ann"}
+
+
+def test_hiding_and_bringing_back(db: str) -> None:
+    id = answer("remember", "The shop opens at seven.", db=db)["id"]
+    for verb, status in (
+        ("retract", "retracted"),
+        ("restore", "active"),
+        ("invalidate", "invalid"),
+        ("restore", "active"),
+    ):
+        assert answer(verb, id, "--reason", "a reason", db=db)["status"] == status
+    assert answer("quarantine", id, db=db)["quarantined"] is True
+    assert answer("release", id, db=db)["quarantined"] is False
+    assert answer("adjust", id, "0.25", db=db)["confidence"] == 0.25
+    assert (
+        answer("set-validity", id, "--valid-to", "2030-01-01", "--valid-from", "2020-01-01", db=db)["valid_to"]
+        is not None
+    )
+    assert run("promote", answer("propose", "Maybe.", db=db)["id"], db=db).exit_code == 0
+    assert run("reject", id, db=db).exit_code == 4
+    assert [(each["command"], each["rule"]) for each in answer("refusals", db=db)] == [("reject", "transition")]
+    candidate = answer("propose", "Maybe so.", db=db)["id"]
+    assert answer("reject", candidate, db=db)["status"] == "invalid"
+
+
+def test_projects_and_trusted_state(db: str) -> None:
+    answer("register-project", "shop", "a bakery", db=db)
+    assert answer("add-alias", "shop", "store", db=db)["aliases"] == ["store"]
+    answer("set-state", "store", "decision", "db", "sqlite", db=db)
+    answer("set-state", "store", "decision", "db", "-", db=db, stdin="postgres\n")
+    assert [entry["value"] for entry in answer("state", "shop", db=db)] == ["postgres"]
+    assert [entry["value"] for entry in answer("state", "shop", "--history", db=db)] == ["sqlite", "postgres"]
+    answer("invalidate-state", "shop", "decision", "db", "--reason", "gone", db=db)
+    assert answer("project", "store", db=db)["state"] == []
+    assert [each["name"] for each in answer("projects", db=db)] == ["shop"]
+    assert run("set-state", "shop", "decision", "db", "x", "--channel", "tool", db=db).exit_code == 4
+
+
+def test_attaching_extracting_and_running_policies(db: str) -> None:
+    turn = answer("capture", "When do we open?", db=db)["id"]
+    assert answer("attach-response", turn, "Decision: the shop opens at seven every morning", db=db)["response"]
+    assert answer("extract", turn, "--preview", db=db)["preview"] is True
+    assert len(answer("extract", turn, db=db)["kept"]) == 1
+    assert answer("run-policies", db=db)["failures"] == 0
+    assert answer("policy", "adopt", "--gain", "0.05", "--no-expire", db=db)["gain"] == 0.05
+    assert answer("policy", "show", db=db)["expire"] is False
+
+
+def test_undo_and_redo(db: str) -> None:
+    fact = answer("remember", "The sea is salty.", db=db)
+    assert answer("undo", str(fact["position"]), "--dry-run", db=db)["dry_run"] is True
+    undone = answer("undo", str(fact["position"]), "--reason", "a slip", db=db)
+    assert run("memory", fact["id"], db=db).exit_code == 3
+    answer("redo", undone["command_id"], db=db)
+    assert answer("memory", fact["id"], db=db)["content"] == "The sea is salty."
+
+
+def test_import_and_export(db: str, tmp_path: Path) -> None:
+    lines = tmp_path / "turns.jsonl"
+    lines.write_text('{"prompt": "hello"}\n{"promt": "oops"}\n', encoding="utf-8")
+    assert run("import", str(lines), "--strict", db=db).exit_code == 4
+    report = answer("import", str(lines), "--project", "shop", db=db)
+    assert (report["captured"], [number for number, _ in report["errors"]]) == (1, [2])
+    assert answer("import", str(lines), "--project", "shop", db=db)["known"] == 1
+    log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
+    answer("export", log, db=db)
+    assert answer("import", log, "--log", db=copy)["position"] == answer("stats", db=db)["position"]
+    assert answer("digest", db=copy) == answer("digest", db=db)
+    assert answer("rebuild", db=copy)["digest"] == answer("digest", db=db)
+    assert run("import", log, "--log", db=copy).exit_code == 4
+    assert run("import", str(tmp_path / "none.jsonl"), db=db).exit_code == 3
+
+
+def test_a_key_answers_twice_and_is_said_to(db: str) -> None:
+    first, again = (run("remember", "Once.", "--key", "k", db=db) for _ in range(2))
+    assert first.stdout == again.stdout
+    assert "key" in again.stderr and not first.stderr
+    assert run("remember", "Other.", "--key", "k", db=db).exit_code == 4
+
+
+def test_users_do_not_see_each_other(db: str) -> None:
+    id = answer("remember", "Ann's secret.", "--user", "ann", db=db)["id"]
+    assert answer("memories", db=db) == []
+    assert run("memory", id, "--user", "bob", db=db).exit_code == 3
+
+
+def test_occurred_at_and_entities_reach_the_ledger(db: str) -> None:
+    turn = answer("capture", "Hello", "--occurred-at", "2026-03-02T18:42:10+01:00", "--channel", "web", db=db)
+    assert turn["occurred_at"].startswith("2026-03-02T18:42:10")
+    fact = answer("remember", "Ines bakes.", "--entity", "Ines", "--entity", "bakery", "--agent", "helper", db=db)
+    assert (fact["entities"], fact["agent"]) == (["Ines", "bakery"], "helper")
+
+
+# --- where the ledger is ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_makes_no_ledger(reader: str, tmp_path: Path) -> None:
+    result = run(*reader.split(), *READERS[reader], db=str(tmp_path / "none.db"))
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert re.fullmatch(r"memory-ledger: there is no ledger at .*\n", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_commands_on_a_subject_make_no_ledger_either(tmp_path: Path) -> None:
+    for arguments in (
+        ["promote", "m_1"],
+        ["undo", "1"],
+        ["rebuild"],
+        ["run-policies"],
+        ["export", str(tmp_path / "e")],
+    ):
+        assert run(*arguments, db=str(tmp_path / "none.db")).exit_code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_answers_people_and_programs_and_writes_nothing(
+    reader: str, filled: tuple[str, dict[str, str]]
+) -> None:
+    db, ids = filled
+    before = Path(db).read_bytes()
+    given = [ids.get(each, each) for each in READERS[reader]]
+    assert answer(*reader.split(), *given, db=db) is not None
+    result = run(*reader.split(), *given, db=db)
+    assert result.exit_code == 0, result.output
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "\x1b" not in result.output
+    assert Path(db).read_bytes() == before
+
+
+def test_the_place_comes_from_the_environment_or_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("remember", "Here.").exit_code == 0
+    assert (tmp_path / "memory.db").exists()
+    result = CliRunner(env={"MEMORY_LEDGER_DB": str(tmp_path / "there.db")}).invoke(app, ["remember", "There."])
+    assert result.exit_code == 0 and (tmp_path / "there.db").exists()
+
+
+def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("these are notes, and no database " * 100, encoding="utf-8")
+    for place in (tmp_path, foreign):
+        for arguments in (["memories"], ["remember", "x"]):
+            result = run(*arguments, db=str(place))
+            assert result.exit_code == 4
+            assert result.stderr.count("\n") == 1 and result.stdout == ""
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["nonsense"], 2),
+        (["remember"], 2),
+        (["remember", "x", "--nonsense"], 2),
+        (["remember", "x", "--confidence", "much"], 2),
+        (["policy", "adopt"], 2),
+        (["remember", "x", "--confidence", "nan"], 4),
+        (["remember", "x", "--confidence", "1.5"], 4),
+        (["remember", "   "], 4),
+        (["remember", "x", "--occurred-at", "yesterday"], 4),
+        (["remember", "x", "--channel", "dream"], 4),
+        (["memories", "--status", "odd"], 4),
+        (["memory", "m_0000000000000000"], 3),
+        (["memory", ""], 3),
+        (["memory", "m_"], 3),
+        (["promote", "m_"], 3),
+        (["promote", "%"], 3),
+        (["why", "i_0000000000000000"], 3),
+        (["state", "nowhere"], 3),
+        (["extract", "i_0000000000000000"], 3),
+        (["undo", "999999"], 3),
+        (["undo", "99999999999999999999999"], 3),
+        (["attach-response", "i_0000000000000000", "x"], 3),
+    ],
+)
+def test_bad_input_gets_its_code_and_no_data(
+    arguments: list[str], code: int, filled: tuple[str, dict[str, str]]
+) -> None:
+    before = len(answer("audit", db=filled[0]))
+    result = run(*arguments, db=filled[0])
+    assert len(answer("audit", db=filled[0])) == before
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("memory-ledger: ") == (code != 2)
+
+
+def test_text_from_standard_input(db: str) -> None:
+    assert answer("remember", "-", db=db, stdin="two\nlines\n")["content"] == "two\nlines"
+    assert answer("remember", "-", db=db, stdin=b"a\0b")["content"] == "a\0b"
+    for data, why in ((b"a" * (1024 * 1024 + 1), "at most"), (b"\xff\xfe", "UTF-8"), (b"", "blank")):
+        result = run("remember", "-", db=db, stdin=data)
+        assert result.exit_code == 4 and why in result.stderr
+
+
+def test_a_mistake_of_ours_is_one_line_too(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("odd\x1b[2J")
+
+    run("remember", "x", db=db)
+    monkeypatch.setattr(Ledger, "stats", broken)
+    result = run("stats", db=db)
+    assert result.exit_code == 70 and result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
+
+
+def test_an_interrupt_leaves_with_130(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    run("remember", "x", db=db)
+    monkeypatch.setattr(Ledger, "stats", interrupted)
+    assert run("stats", db=db).exit_code == 130
+
+
+# --- what reaches the terminal ---------------------------------------------------------------------------------------
+
+EVIL = "a [bold red]b[/] :smile: \x1b[31mred\x1b]0;title\x07 \u202ertl \x9b2J \u2066 \r\x08 end"
+RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
+    given = ("--project", EVIL, "--tag", EVIL, "--actor", EVIL, "--kind", "odd")
+    id = answer("remember", EVIL, *given, "--entity", EVIL, db=db)["id"]
+    turn = answer("capture", EVIL, EVIL, "--project", EVIL, "--session", EVIL, "--client", EVIL, db=db)["id"]
+    answer("reinforce", id, "--source", turn, db=db)
+    answer("set-state", EVIL, "decision", EVIL, EVIL, "--source", EVIL, db=db)
+    answer("propose", EVIL + "?", "--source", turn, db=db)
+    answer("retract", id, "--reason", EVIL, db=db)
+    answer("restore", id, "--reason", EVIL, db=db)
+    subjects = {"m_": id, "i_": turn, "shop": EVIL, "coffee": "bold red end"}
+    for reader, arguments in READERS.items():
+        result = run(*reader.split(), *[subjects[each] for each in arguments], db=db)
+        assert result.exit_code == 0, result.output
+        assert RAW.search(result.output) is None, reader
+    shown = run("memory", id, db=db).stdout
+    assert "[bold red]b[/] :smile: \\x1b[31mred" in shown and "\\u202e" in shown
+
+
+def test_json_holds_the_very_text_and_is_harmless_too(db: str) -> None:
+    result = run("remember", EVIL, "--json", db=db)
+    assert json.loads(result.stdout)["content"] == EVIL
+    assert RAW.search(result.stdout) is None
+
+
+def test_an_error_shows_what_was_given_harmlessly(db: str) -> None:
+    run("remember", "x", db=db)
+    result = run("promote", "\x1b[31mred\nm_", db=db)
+    assert result.exit_code == 3 and result.stderr.count("\n") == 1 and RAW.search(result.stderr) is None
+
+
+def test_quiet_prints_ids_only(db: str) -> None:
+    id = run("remember", "A short fact.", "--quiet", db=db).stdout
+    assert re.fullmatch(r"m_[0-9a-z]{16}\n", id)
+    assert run("memories", "-q", db=db).stdout == id
+    assert run("recall", "short", "-q", db=db).stdout == id
+    empty = run("review", "-q", db=db)
+    assert (empty.stdout, empty.stderr) == ("", "")
+
+
+def test_messages_go_to_stderr(db: str) -> None:
+    run("remember", "Twice.", db=db)
+    again = run("remember", "Twice.", "--actor", "other", db=db)
+    assert "Twice." in again.stdout and again.stderr.startswith("memory-ledger: known already")
+    assert run("review", db=db).stderr == "memory-ledger: nothing found\n"
+
+
+def test_why_draws_the_confidence(db: str) -> None:
+    id = answer("remember", "The user drinks dark roast coffee.", "--confidence", "0.7", db=db)["id"]
+    turn = answer(
+        "capture", "Well?", "As I noted: the user drinks dark roast coffee, and nothing else before noon.", db=db
+    )["id"]
+    shown = run("why", id, db=db).stdout
+    assert "0.70 ┤" in shown and "┌" in shown and "+0.02" in shown and turn in shown
+
+
+def test_a_chart_fits_any_width_and_plain_ascii() -> None:
+    from rich.console import Console
+
+    from ledger.charts import StepChart, scale
+
+    points = [(f"2026-03-{day:02d}T00:00:00.000000Z", value) for day, value in ((1, 0.5), (9, 0.9), (20, 0.0))]
+    for width in (24, 40, 80, 300):
+        console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+        console.print(StepChart(points))
+        console.file.close()
+        assert max(map(len, console.export_text().splitlines())) <= width
+    assert scale([0.7, 0.76], 9) == (0.7, 0.01, 7)
+    assert scale([1.0], 9) == (0.98, 0.01, 3)
+    assert scale([0.0, 1.0], 9) == (0.0, 0.2, 6)
+
+
+def test_texts_are_shortened_and_made_visible() -> None:
+    assert shortened("word " * 100, 12) == "word word w…"
+    assert one_line(" a\r\n\tb\x00 ") == "a b\\x00"
+    assert visible("a\nb\u2028") == "a\nb\\u2028"
+    assert json.loads(as_json({"a": "\x7f\u202e\U000e0041é"}, ascii_only=True)) == {"a": "\x7f\u202e\U000e0041é"}
+    assert visible("👩\u200d🍳 ünï") == "👩\u200d🍳 ünï"
+
+
+def test_every_view_that_a_command_names_exists() -> None:
+    sources = "".join(
+        (TOP / "ledger" / f"cli_{name}.py").read_text(encoding="utf-8") for name in ("writes", "reads", "care")
+    )
+    named = set(re.findall(r'view="(\w+)"', sources))
+    assert named and all(callable(getattr(showing, name)) for name in named)
+
+
+# --- as a real process -----------------------------------------------------------------------------------------------
+
+
+def test_as_a_process(db: str) -> None:
+    made = process("remember", "Ein Käse für 3 €.", "--json", db=db)
+    assert (made.returncode, made.stderr) == (0, b"")
+    assert json.loads(made.stdout)["content"] == "Ein Käse für 3 €."
+    surrogate = process("remember", os.fsdecode(b"\xff"), db=db)
+    assert (surrogate.returncode, surrogate.stdout) == (4, b"")
+    assert surrogate.stderr.count(b"\n") == 1 and b"surrogate" in surrogate.stderr
+
+
+def test_a_terminal_without_utf8_gets_what_it_can_show(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    made = process("remember", "Käse 😀", "--json", db=db)
+    assert json.loads(made.stdout.decode("ascii"))["content"] == "Käse 😀"
+    shown = process("why", json.loads(made.stdout)["id"], db=db)
+    assert (shown.returncode, shown.stderr) == (0, b"") and b"1.00 | ---" in shown.stdout
+
+
+def test_a_closed_pipe_is_left_quietly(db: str) -> None:
+    with Ledger.open(db) as ledger, ledger.batch():
+        for number in range(400):
+            ledger.remember(f"fact number {number} of many")
+    environment = {**os.environ, "PYTHONPATH": str(TOP)}
+    command = [sys.executable, "-m", "ledger", "memories", "--json", "--db", db]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as reader:
+        assert reader.stdout is not None and reader.stderr is not None
+        reader.stdout.read(10)
+        reader.stdout.close()
+        assert reader.stderr.read() == b""
+        assert reader.wait(timeout=30) == 141
+
+
+def test_help_loads_neither_the_ledger_nor_its_foundation() -> None:
+    code = "import sys, ledger.cli; print(sorted({'eventsourcing', 'pydantic', 'sqlite3', 'ledger.api'} & set(sys.modules)))"
+    environment = {**os.environ, "PYTHONPATH": str(TOP)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
+    assert done.stdout.strip() == "[]"

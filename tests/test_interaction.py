@@ -1,0 +1,342 @@
+"""Interactions: the decider as a table, and captures as they come back from a ledger (SEEDS §1c, list A)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from conftest import Clock
+from examples import BLOB, EVENTS, MEMORY, NOW, OTHER_MEMORY, interaction, recorded
+from msgspec.structs import replace
+
+from ledger import Ledger, NotFound, Rejected
+from ledger.domain import events as e
+from ledger.domain.interaction import (
+    Attach,
+    Interaction,
+    RecordExtraction,
+    RecordFailure,
+    RecordReinforcement,
+    admits,
+    decide,
+    evolve,
+    size_bytes,
+)
+from projections import interactions
+
+ATTACHED = EVENTS["ResponseAttached"]
+EVALUATED = EVENTS["ReinforcementEvaluated"]
+EXTRACTED = EVENTS["CandidatesExtracted"]
+
+
+def waiting() -> Interaction:
+    return interaction(response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=())
+
+
+def test_each_command_becomes_its_event() -> None:
+    given = interaction(reinforcement_attempts=1, extraction_attempts=2)
+    assert decide(Attach(ATTACHED), waiting()) == [ATTACHED]  # type: ignore[arg-type]
+    assert decide(RecordReinforcement(EVALUATED), given) == [EVALUATED]  # type: ignore[arg-type]
+    assert decide(RecordExtraction(EXTRACTED), given) == [EXTRACTED]  # type: ignore[arg-type]
+    assert decide(RecordFailure("reinforcement", "OSError"), given) == [e.ReinforcementFailed("OSError", 2)]
+    assert decide(RecordFailure("extraction", "OSError", "rules/1"), given) == [e.ExtractionFailed("rules/1", "OSError", 3)]
+
+
+def test_a_response_stays() -> None:
+    with pytest.raises(Rejected, match="has one already") as refusal:
+        decide(Attach(ATTACHED), interaction())  # type: ignore[arg-type]
+    assert refusal.value.rule == "transition"
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "changed"),
+    [
+        (
+            waiting(),
+            ATTACHED,
+            {
+                "response_at": 9,
+                "memories_used": (MEMORY,),
+                "chunks_used": ("c_0123456789abcdef",),
+                "reinforcement": "pending",
+                "extraction": "pending",
+            },
+        ),
+        (
+            replace(waiting(), reinforcement="off", memories_used=(OTHER_MEMORY, MEMORY)),
+            e.ResponseAttached("Yes.", memories_used=(MEMORY,)),
+            {"response_at": 9, "extraction": "pending"},
+        ),
+        (interaction(reinforcement_attempts=2), EVALUATED, {"reinforcement": "done", "reinforcement_attempts": 0}),
+        (interaction(extraction_attempts=2), EXTRACTED, {"extraction": "done", "extraction_attempts": 0}),
+        (interaction(), e.ReinforcementFailed("OSError", 2), {"reinforcement_attempts": 2}),
+        (interaction(), e.ReinforcementFailed("OSError", 3), {"reinforcement": "failed", "reinforcement_attempts": 3}),
+        (interaction(), e.ExtractionFailed("rules/1", "OSError", 2), {"extraction_attempts": 2}),
+        (interaction(), e.ExtractionFailed("rules/1", "OSError", 3), {"extraction": "failed", "extraction_attempts": 3}),
+        (interaction(), EVENTS["InteractionCaptured"], {}),
+    ],
+)
+def test_each_event_assigns_what_it_says_and_no_more(before: Interaction, data: Any, changed: dict[str, Any]) -> None:
+    assert evolve(before, recorded(data)) == replace(before, version=2, position=9, **changed)
+
+
+@pytest.mark.parametrize(
+    ("data", "response_at", "reinforcement", "extraction"),
+    [
+        (e.InteractionCaptured("Why?"), None, "waiting", "waiting"),
+        (e.InteractionCaptured("Why?", "Because."), 7, "pending", "pending"),
+        (e.InteractionCaptured("Why?", response_summary="because"), 7, "pending", "pending"),
+        (e.InteractionCaptured("Why?", BLOB), 7, "pending", "pending"),
+        (e.InteractionCaptured("Why?", "Because.", reinforce=False), 7, "off", "pending"),
+    ],
+)
+def test_a_capture_begins_an_interaction(data: Any, response_at: int | None, reinforcement: str, extraction: str) -> None:
+    begun = evolve(None, recorded(data, version=1, position=7, stream=interaction().id))
+    assert begun == interaction(
+        response_at=response_at, reinforcement=reinforcement, extraction=extraction, memories_used=(), chunks_used=()
+    )
+
+
+def test_without_a_capture_there_is_nothing_to_change() -> None:
+    for data in (ATTACHED, EVALUATED, EXTRACTED, e.ReinforcementFailed("OSError", 1)):
+        assert evolve(None, recorded(data)) is None
+        assert not admits(None, data)
+    assert admits(None, EVENTS["InteractionCaptured"])
+
+
+def test_an_interaction_without_a_time_of_its_own_happened_when_it_was_recorded() -> None:
+    begun = evolve(None, recorded(e.InteractionCaptured("Why?"), occurred_at=None))
+    assert begun is not None and (begun.occurred_at, begun.time) == (None, NOW)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        interaction(),
+        waiting(),
+        interaction(user=None, agent=None, project=None, session=None, client=None, occurred_at=None),
+        interaction(reinforcement="failed", extraction="off", reinforcement_attempts=3, extraction_attempts=1),
+    ],
+)
+def test_a_state_survives_its_row(state: Interaction) -> None:
+    assert interactions.from_row(interactions.to_row(state)) == state
+
+
+def test_a_row_has_a_column_for_every_field() -> None:
+    names = [column.split()[0] for column in interactions.INTERACTIONS.columns]
+    assert names == [*Interaction.__struct_fields__[:-1], "from_position"]
+
+
+def test_a_size_counts_bytes() -> None:
+    assert (size_bytes("ä"), size_bytes(BLOB)) == (2, 300_000)
+
+
+# --- captures --------------------------------------------------------------------------------------------------------
+
+
+def test_every_field_comes_back(ledger: Ledger) -> None:
+    fact = ledger.remember("The user prefers dark roast coffee.")
+    told = ledger.capture(
+        "Which coffee should I buy?",
+        "The French roast.",
+        response_summary="French roast",
+        project="assistant",
+        session_id="s1",
+        memories_used=[fact.id, fact.id],
+        chunks_used=["c_0123456789abcdef", "any name"],
+        context_pack={"budget": 800, "items": [1, 2.5, None, "ä"], "deep": {"x": True}},
+        client="cli",
+        agent="helper",
+        actor="ada",
+        occurred_at="2025-12-31T23:30:00-05:00",
+    )
+    found = ledger.interaction(told.id)
+    assert found == told
+    assert {name: getattr(found, name) for name in found.__struct_fields__ if name not in ("id", "position")} == {
+        "prompt": "Which coffee should I buy?",
+        "response": "The French roast.",
+        "response_summary": "French roast",
+        "user": "",
+        "agent": "helper",
+        "project": "assistant",
+        "client": "cli",
+        "session_id": "s1",
+        "memories_used": (fact.id,),
+        "chunks_used": ("c_0123456789abcdef", "any name"),
+        "context_pack": {"budget": 800, "items": [1, 2.5, None, "ä"], "deep": {"x": True}},
+        "occurred_at": "2025-12-31T23:30:00.000000-05:00",
+        "recorded_at": "2026-01-01T12:00:00.000000Z",
+        "reinforcement": "done",
+        "extraction": "pending",
+        "replayed": False,
+        "absorbed": False,
+    }
+
+
+def test_a_prompt_alone_is_enough(ledger: Ledger) -> None:
+    turn = ledger.capture("Which coffee should I buy?")
+    assert (turn.prompt, turn.response, turn.response_summary, turn.project, turn.session_id) == (
+        "Which coffee should I buy?", "", "", None, None,
+    )  # fmt: skip
+    assert (turn.context_pack, turn.reinforcement, turn.extraction) == ({}, "waiting", "waiting")
+    assert [each.type for each in ledger.audit(limit=1)] == ["InteractionCaptured"]
+
+
+@pytest.mark.parametrize("prompt", ["", " ", "\n\t\u2003"])
+def test_a_blank_prompt_is_refused(ledger: Ledger, prompt: str) -> None:
+    with pytest.raises(Rejected, match="prompt is blank"):
+        ledger.capture(prompt)
+    assert ledger.interactions() == []
+
+
+def test_an_id_that_is_missing_finds_nothing(ledger: Ledger) -> None:
+    ledger.capture("Hello?")
+    for id in ("", " ", "i", "i_", "i_0000000000000000", "%", "i_%", "i__", "m_", "nothing"):
+        assert ledger.interaction(id) is None
+        with pytest.raises(NotFound):
+            ledger.attach_response(id, "Yes.")
+
+
+def test_an_unambiguous_prefix_finds_it(ledger: Ledger) -> None:
+    turn = ledger.capture("Hello?")
+    found = ledger.interaction(turn.id[:8])
+    assert found is not None and found.id == turn.id
+    assert ledger.interaction(turn.id[:-1] + "!") is None
+
+
+def test_an_answer_may_come_later(ledger: Ledger) -> None:
+    turn = ledger.capture("Which coffee?", project="assistant", session_id="s1", memories_used=[])
+    fact = ledger.remember("The user prefers dark roast coffee.", project="assistant")
+    answered = ledger.attach_response(
+        turn.id, "You prefer dark roast coffee.", response_summary="dark", memories_used=[fact.id], chunks_used=["c1"]
+    )
+    assert answered.id == turn.id
+    assert (answered.prompt, answered.response, answered.response_summary) == (
+        "Which coffee?", "You prefer dark roast coffee.", "dark",
+    )  # fmt: skip
+    assert (answered.memories_used, answered.chunks_used, answered.reinforcement) == ((fact.id,), ("c1",), "done")
+    with pytest.raises(Rejected, match="has one already"):
+        ledger.attach_response(turn.id, "Another.")
+    with pytest.raises(Rejected, match="both are blank"):
+        ledger.attach_response(turn.id)
+
+
+def test_a_capture_is_one_append_with_the_names_it_needs(ledger: Ledger) -> None:
+    ledger.capture("Hello?", project="assistant", session_id="s1")
+    trail = list(reversed(ledger.audit(limit=3)))
+    assert [each.type for each in trail] == ["ProjectRegistered", "SessionOpened", "InteractionCaptured"]
+    assert len({each.command_id for each in trail}) == 1
+    ledger.capture("Hello again?", project="  ASSISTANT ", session_id="s1")
+    assert [each.type for each in ledger.audit(limit=2)] == ["InteractionCaptured", "InteractionCaptured"]
+
+
+# --- listing ---------------------------------------------------------------------------------------------------------
+
+
+def prompts(found: list[Any]) -> list[str]:
+    return [each.prompt for each in found]
+
+
+def test_filters(ledger: Ledger) -> None:
+    ledger.capture("one", project="a", session_id="s1", client="cli")
+    ledger.capture("two", project="a", session_id="s2", client="web")
+    ledger.capture("three", project="b", session_id="s1", client="cli")
+    ledger.capture("four")
+    ledger.capture("five", project="a", user="bob")
+    assert prompts(ledger.interactions()) == ["four", "three", "two", "one"]
+    assert prompts(ledger.interactions(project="a")) == ["two", "one"]
+    assert prompts(ledger.interactions(project=" A ")) == ["two", "one"]
+    assert prompts(ledger.interactions(session_id="s1")) == ["three", "one"]
+    assert prompts(ledger.interactions(client="cli")) == ["three", "one"]
+    assert prompts(ledger.interactions(project="a", session_id="s1", client="cli")) == ["one"]
+    assert prompts(ledger.interactions(user="bob")) == ["five"]
+    assert prompts(ledger.interactions(project="", session_id="", client="", since="", until="")) == [
+        "four", "three", "two", "one",
+    ]  # fmt: skip
+    for unknown in ({"project": "c"}, {"session_id": "S1"}, {"client": "CLI"}, {"user": "eve"}, {"session_id": "%"}):
+        assert ledger.interactions(**unknown) == []
+
+
+def test_an_alias_added_later_finds_the_old_rows(ledger: Ledger) -> None:
+    ledger.capture("one", project="assistant")
+    fact = ledger.remember("Tea is in the tin.", project="assistant")
+    assert ledger.interactions(project="helper") == []
+    ledger.add_alias("assistant", "helper")
+    assert prompts(ledger.interactions(project="helper")) == ["one"]
+    assert [each.id for each in ledger.memories(project="Helper")] == [fact.id]
+    assert [each.subject for each in ledger.audit(project="helper", type="MemoryCaptured")] == [fact.id]
+    ledger.capture("two", project="helper")
+    assert prompts(ledger.interactions(project="assistant")) == ["two", "one"]
+
+
+def test_newest_first_whatever_the_clock_says(ledger: Ledger, clock: Clock) -> None:
+    for number in range(5):
+        ledger.capture(f"turn {number}")
+        clock.advance(seconds=-10 * (number % 2))
+    assert prompts(ledger.interactions()) == [f"turn {number}" for number in (4, 3, 2, 1, 0)]
+    assert prompts(ledger.interactions(limit=2)) == ["turn 4", "turn 3"]
+
+
+@pytest.mark.parametrize(("limit", "count"), [(0, 0), (-5, 0), (1, 1), (50, 50), (500, 500), (10_000, 500), (2**70, 500)])
+def test_a_limit_is_kept_to_and_never_over_five_hundred(many: Ledger, limit: int, count: int) -> None:
+    assert len(many.interactions(limit=limit)) == count
+
+
+def test_fifty_unless_told_otherwise(many: Ledger) -> None:
+    assert len(many.interactions()) == 50
+    assert many.interactions()[0].prompt == "turn 504"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with Ledger.open(tmp_path_factory.mktemp("many") / "memory.db") as opened:
+        with opened.batch():
+            for number in range(505):
+                opened.capture(f"turn {number}")
+        yield opened
+
+
+SINCE: list[Any] = [
+    "2026-03-01T10:00:00Z",
+    "2026-03-01T10:00:00+00:00",
+    "2026-03-01T10:00:00",
+    "2026-03-01 10:00:00",
+    "2026-03-01 10:00",
+    "2026-03-01T11:00:00+01:00",
+    "2026-03-01T05:00:00-0500",
+    "20260301T100000Z",
+    " 2026-03-01T10:00:00.000000Z ",
+    datetime(2026, 3, 1, 10, tzinfo=UTC),
+    datetime(2026, 3, 1, 10),
+]
+
+
+@pytest.mark.parametrize("since", SINCE)
+def test_since_is_inclusive_and_until_is_not_in_every_form_of_a_time(ledger: Ledger, clock: Clock, since: Any) -> None:
+    clock.time = datetime(2026, 3, 1, 9, 59, 59, 999_999, tzinfo=UTC)
+    ledger.capture("before")
+    clock.time = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    ledger.capture("at")
+    clock.advance(microseconds=1)
+    ledger.capture("after")
+    assert prompts(ledger.interactions(since=since)) == ["after", "at"]
+    assert prompts(ledger.interactions(until=since)) == ["before"]
+    assert [each.command for each in ledger.audit(since=since)] == ["capture", "capture"]
+
+
+@pytest.mark.parametrize("day", ["2026-03-01", date(2026, 3, 1)])
+def test_a_date_begins_at_midnight_utc(ledger: Ledger, clock: Clock, day: Any) -> None:
+    clock.time = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
+    ledger.capture("before")
+    clock.time = datetime(2026, 3, 1, tzinfo=UTC)
+    ledger.capture("at")
+    assert prompts(ledger.interactions(since=day)) == ["at"]
+    assert prompts(ledger.interactions(until=day)) == ["before"]
+
+
+def test_times_are_those_of_the_world_where_they_were_told(ledger: Ledger) -> None:
+    ledger.capture("old", occurred_at="2020-05-05 10:00:00+02:00")
+    ledger.capture("new")
+    assert prompts(ledger.interactions(until="2020-05-05T08:00:01Z")) == ["old"]
+    assert prompts(ledger.interactions(since="2020-05-05T08:00:00Z", until="2021-01-01")) == ["old"]

@@ -1,0 +1,287 @@
+"""The life of a memory as tables: what each command comes to in each status, and what each event assigns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, ORIGIN, OTHER_MEMORY, memory, recorded
+from msgspec.structs import asdict, replace
+
+from ledger import Rejected
+from ledger.domain import events as e
+from ledger.domain.memory import (
+    HIDDEN,
+    STATUSES,
+    Adjust,
+    Invalidate,
+    Memory,
+    Promote,
+    Quarantine,
+    Reinforce,
+    Reject,
+    Release,
+    Restore,
+    Retag,
+    Retract,
+    Revise,
+    SetValidity,
+    Supersede,
+    absorbed,
+    admits,
+    decide,
+    evolve,
+)
+from projections import memories
+
+REINFORCED = e.MemoryReinforced("linear/1", 20_000, 720_000, 2, INTERACTION, "stems/3", 750_000, True)
+COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
+    "promote": (Promote("yes"), [e.MemoryPromoted("yes")]),
+    "reject": (Reject("no"), [e.MemoryRejected("no")]),
+    "reinforce": (Reinforce(20_000, INTERACTION, "stems/3", 750_000, True), [REINFORCED]),
+    "adjust": (Adjust(250_000, "hearsay"), [e.ConfidenceAdjusted("set/1", 250_000, "hearsay")]),
+    "revise": (Revise("The user prefers tea.", "typo"), [e.MemoryRevised("The user prefers tea.", "typo")]),
+    "retag": (Retag(("roast", "drinks"), ("morning", "unknown")), [e.MemoryRetagged(("roast",), ("morning",))]),
+    "set validity": (SetValidity(NOW, None, "since June"), [e.ValidityChanged(NOW, None, "since June")]),
+    "supersede": (Supersede(OTHER_MEMORY, NOW, "tea now"), [e.MemorySuperseded(OTHER_MEMORY, NOW, "tea now")]),
+    "invalidate": (Invalidate("wrong"), [e.MemoryInvalidated("wrong")]),
+    "retract": (Retract("private"), [e.MemoryRetracted("private")]),
+    "restore": (Restore("right"), [e.MemoryRestored("active", "right")]),
+    "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
+    "release": (Release("fine"), []),
+}
+# "do": the events above · "so": it is so already, nothing · "no": Rejected
+TABLE = {
+    #               candidate active superseded invalid retracted
+    "promote":      ("do", "so", "no", "no", "no"),
+    "reject":       ("do", "no", "no", "so", "no"),
+    "reinforce":    ("no", "do", "no", "no", "no"),
+    "adjust":       ("do", "do", "no", "no", "no"),
+    "revise":       ("do", "do", "no", "no", "no"),
+    "retag":        ("do", "do", "no", "no", "no"),
+    "set validity": ("do", "do", "no", "no", "no"),
+    "supersede":    ("no", "do", "no", "no", "no"),
+    "invalidate":   ("no", "do", "no", "so", "no"),
+    "retract":      ("do", "do", "no", "no", "so"),
+    "restore":      ("so", "so", "do", "do", "do"),
+    "quarantine":   ("do", "do", "no", "no", "no"),
+    "release":      ("so", "so", "no", "no", "no"),
+}  # fmt: skip
+PAIRS = [(name, status, TABLE[name][column]) for name in TABLE for column, status in enumerate(STATUSES)]
+
+
+@pytest.mark.parametrize(("name", "status", "outcome"), PAIRS)
+def test_each_command_in_each_status(name: str, status: str, outcome: str) -> None:
+    command, events = COMMANDS[name]
+    given = memory(status=status, before="active" if status in HIDDEN else None)
+    if outcome == "no":
+        with pytest.raises(Rejected) as refusal:
+            decide(command, given)
+        assert f"cannot {name} {MEMORY}: it is {status}, which allows: " in str(refusal.value)
+        assert refusal.value.rule == "transition"
+    else:
+        assert decide(command, given) == (events if outcome == "do" else [])
+
+
+def test_what_a_refusal_says_is_allowed_is_allowed() -> None:
+    for column, status in enumerate(STATUSES):
+        refused = next(name for name in TABLE if TABLE[name][column] == "no")
+        with pytest.raises(Rejected) as refusal:
+            decide(COMMANDS[refused][0], memory(status=status, before="active"))
+        named = str(refusal.value).split("which allows: ")[1].split(", ")
+        # promote an active one, or restore it: already so, and nothing worth advising
+        worth = {name for name in TABLE if TABLE[name][column] == "do"} | ({"release"} if column < 2 else set())
+        assert set(named) == worth
+
+
+@pytest.mark.parametrize("status", ["candidate", "active"])
+def test_asking_for_what_is_already_so_comes_to_nothing(status: str) -> None:
+    given = memory(status=status, quarantined=True)
+    for command in (
+        Adjust(given.confidence),
+        Revise("The user prefers dark roast coffee."),
+        Retag(("drinks",), ("unknown",)),
+        Retag(),
+        SetValidity(None, LATER),
+        SetValidity(EARLIER, LATER),
+        Quarantine(),
+    ):
+        assert decide(command, given) == []
+    assert decide(Release("fine"), given) == [e.MemoryReleased("fine")]
+
+
+def test_a_tag_both_added_and_removed_stays() -> None:
+    assert decide(Retag(("new", "drinks"), ("new", "drinks")), memory()) == [e.MemoryRetagged(("new",), ())]
+
+
+def test_a_reinforcement_never_takes_away() -> None:
+    with pytest.raises(Rejected, match="adds at least 0"):
+        decide(Reinforce(-1), memory())
+    (event,) = decide(Reinforce(0), memory())
+    assert isinstance(event, e.MemoryReinforced) and (event.confidence, event.reference_count) == (700_000, 2)
+
+
+def test_a_reinforcement_stops_at_one() -> None:
+    for before, delta, after in [(990_000, 20_000, 1_000_000), (1_000_000, 20_000, 1_000_000), (0, 1_000_000, 1_000_000)]:
+        (event,) = decide(Reinforce(delta), memory(confidence=before))
+        assert isinstance(event, e.MemoryReinforced) and event.confidence == after
+
+
+def test_a_rule_nobody_knows_is_refused() -> None:
+    with pytest.raises(Rejected, match="linear/1"):
+        decide(Reinforce(rule="cubic/1"), memory())
+
+
+def test_a_validity_must_end_after_it_begins() -> None:
+    for start, end in [(NOW, NOW), (NOW, EARLIER), (None, EARLIER)]:
+        with pytest.raises(Rejected, match="must end after it begins"):
+            decide(SetValidity(start, end), memory())
+
+
+def test_a_supersession_before_the_memory_began_ends_it_where_it_began() -> None:
+    given = memory(valid_from=NOW)
+    assert decide(Supersede(OTHER_MEMORY, EARLIER), given) == [e.MemorySuperseded(OTHER_MEMORY, NOW)]
+
+
+def test_a_rejected_candidate_is_restored_as_a_candidate() -> None:
+    given = memory(status="invalid", before="candidate")
+    assert decide(Restore(), given) == [e.MemoryRestored("candidate")]
+
+
+# --- evolve assigns --------------------------------------------------------------------------------------------------
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "MemoryPromoted": {"status": "active", "active_at": NOW},
+    "MemoryRejected": {"status": "invalid", "before": "active"},
+    "MemoryReinforced": {"confidence": 720_000, "reference_count": 2, "last_referenced_at": NOW},
+    "ConfidenceAdjusted": {"confidence": 250_000, "active_at": NOW},
+    "MemoryRevised": {"content": "The user prefers light roast coffee.", "active_at": NOW},
+    "MemoryRetagged": {"tags": ("morning", "roast")},
+    "ValidityChanged": {"valid_from": EARLIER, "valid_to": NOW},
+    "MemorySuperseded": {
+        "status": "superseded",
+        "before": "active",
+        "superseded_by": OTHER_MEMORY,
+        "valid_to": NOW,
+        "until_before": LATER,
+    },
+    "MemoryInvalidated": {"status": "invalid", "before": "active"},
+    "MemoryRetracted": {"status": "retracted", "before": "active"},
+    "MemoryQuarantined": {"quarantined": True},
+    "MemoryReleased": {},
+    "DuplicateAbsorbed": {},
+    "MemoryCaptured": {},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_event_assigns_what_it_says_and_no_more(name: str) -> None:
+    given = memory()
+    assert evolve(given, recorded(EVENTS[name])) == replace(given, version=2, position=9, **CHANGES[name])
+
+
+def test_release_ends_the_quarantine() -> None:
+    after = evolve(memory(quarantined=True), recorded(e.MemoryReleased()))
+    assert after is not None and not after.quarantined
+
+
+@pytest.mark.parametrize("data", [EVENTS["MemoryCaptured"], EVENTS["DuplicateAbsorbed"]])
+def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_in(data: e.Event) -> None:
+    assert evolve(None, recorded(data, position=9, version=1)) == memory(
+        confidence=1_000_000,
+        reference_count=0,
+        last_referenced_at=None,
+        tags=("drinks",),
+        recorded_at=NOW,
+        active_at=NOW,
+        position=9,
+    )
+
+
+def test_a_memory_without_a_beginning_is_valid_from_when_it_was_recorded() -> None:
+    begun = evolve(None, recorded(e.MemoryCaptured("Tea.", "fact", "active", 1)))
+    assert begun is not None and (begun.valid_from, begun.valid_to) == (NOW, None)
+
+
+def test_without_a_capture_there_is_nothing_to_change() -> None:
+    for name in set(CHANGES) - {"MemoryCaptured", "DuplicateAbsorbed"}:
+        assert evolve(None, recorded(EVENTS[name])) is None
+
+
+@pytest.mark.parametrize("valid_to", [None, LATER, "2026-02-01T00:00:00.000000Z"])
+def test_superseding_keeps_the_end_of_validity_and_restoring_gives_it_back(valid_to: str | None) -> None:
+    given = memory(valid_to=valid_to)
+    superseded = evolve(given, recorded(e.MemorySuperseded(OTHER_MEMORY, NOW)))
+    assert superseded is not None
+    assert superseded.valid_to == min(NOW, valid_to or NOW) and superseded.until_before == valid_to
+    restored = evolve(superseded, recorded(e.MemoryRestored("active"), version=3, position=12))
+    assert restored == replace(given, active_at=NOW, version=3, position=12)
+
+
+@pytest.mark.parametrize("name", ["MemoryRejected", "MemoryInvalidated", "MemoryRetracted"])
+@pytest.mark.parametrize("status", ["candidate", "active"])
+def test_restoring_goes_back_to_the_status_before(name: str, status: str) -> None:
+    given = memory(status=status)
+    hidden = evolve(given, recorded(EVENTS[name]))
+    assert hidden is not None and hidden.before == status and hidden.valid_to == LATER
+    (event,) = decide(Restore(), hidden)
+    restored = evolve(hidden, recorded(event))
+    assert restored == replace(given, active_at=NOW, version=2, position=9)
+
+
+def test_what_decide_says_evolve_can_fold() -> None:
+    for name, status, outcome in PAIRS:
+        if outcome == "do":
+            state: Memory | None = memory(status=status, before="active" if status in HIDDEN else None)
+            assert state is not None
+            for event in decide(COMMANDS[name][0], state):
+                assert admits(state, event)
+                state = evolve(state, recorded(event))
+            assert state is not None
+
+
+def test_an_absorbed_attempt_is_the_whole_attempt() -> None:
+    attempt = EVENTS["MemoryCaptured"]
+    assert isinstance(attempt, e.MemoryCaptured)
+    assert asdict(absorbed(attempt)) == asdict(attempt) | {"rule": "verbatim/1"}
+
+
+def test_only_a_capture_makes_sense_on_nothing() -> None:
+    fits = {name for name in (*CHANGES, "MemoryRestored") if admits(None, EVENTS[name])}
+    assert fits == {"MemoryCaptured", "DuplicateAbsorbed"}
+
+
+def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
+    wrong = {
+        "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated", "MemoryRestored"},
+        "active": {"MemoryPromoted", "MemoryRejected", "MemoryRestored"},
+    }
+    for status, names in wrong.items():
+        assert {name for name in (*CHANGES, "MemoryRestored") if not admits(memory(status=status), EVENTS[name])} == names
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        memory(),
+        memory(user=None, agent=None, project=None, content=None, entities=(), tags=(), sources=(), origin=None),
+        memory(status="superseded", superseded_by=OTHER_MEMORY, before="active", until_before=LATER, quarantined=True),
+        memory(content="NUL \0, bidi \u202e, emoji \U0001f600", tags=('quote " and \\',), valid_to=None, supersedes=None),
+        *(memory(status=status) for status in STATUSES),
+    ],
+)
+def test_a_state_survives_its_row(state: Memory) -> None:
+    row = memories.to_row(state)
+    assert memories.from_row(row) == state
+    assert memories.from_row((*row, "what stands beside it")) == state
+    assert all(value is None or type(value) in (int, str, bool) for value in row)
+
+
+def test_a_row_has_a_column_for_every_field() -> None:
+    names = [column.split()[0] for column in memories.MEMORIES.columns]
+    assert names == [*Memory.__struct_fields__[:-1], "from_position"]
+    assert memories.from_row(memories.to_row(memory())).origin == ORIGIN

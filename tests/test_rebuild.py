@@ -1,0 +1,439 @@
+"""A rebuild gives the same rows as the commands did, beside the live tables, whatever happens to it or meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from soundness import assert_sound, contents, problems, tables, types
+
+from ledger import Conflict, Ledger
+from projections import memories, rebuild
+from projections.projector import projections
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memory.db"
+
+
+def life(ledger):
+    """A bit of everything, with an undo, a redo, a refusal and keys."""
+    ledger.register_project("Kitchen", key="k1")
+    ledger.add_alias("kitchen", "galley")
+    for value in ("open", "closed", "open"):
+        ledger.set_state("galley", "status", "door", value)
+    coffee = ledger.remember("The user prefers dark roast coffee.", kind="preference", confidence=0.5, tags=["coffee"])
+    turn = ledger.capture("Coffee?", "The user prefers dark roast coffee, I know.", project="galley", session_id="s")
+    ledger.extract(turn.id)
+    idea = ledger.propose("The user trains for a marathon.", source=turn.id, project="kitchen")
+    ledger.remember("The user prefers dark roast coffee.", kind="preference", actor="somebody else")
+    ledger.promote(idea.id, content="The user trains for a half marathon.")
+    tea = ledger.supersede(coffee.id, "The user prefers tea.", reason="said so")
+    ledger.quarantine(tea.id)
+    ledger.release(tea.id)
+    ledger.retag(tea.id, ["hot"], key="k2")
+    ledger.set_validity(tea.id, "2026-01-01", "2030-01-01")
+    ledger.undo(ledger.position)
+    ledger.undo(tea.position - 1, cascade=True)
+    ledger.redo(ledger.position)
+    with pytest.raises(Exception, match="allows"):
+        ledger.reject(idea.id)
+    ledger.retract(idea.id)
+    ledger.restore(idea.id)
+    ledger.adopt_policy(gain=0.1)
+    ledger.remember("Their fact.", user="another", key="k1")
+
+
+def open_and_digest(path):
+    with Ledger.open(path) as ledger:
+        return ledger.digest()
+
+
+@contextmanager
+def raw(path):
+    """The file as another tool would open it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def in_a_child(work):
+    """Runs work in a forked process, which opens the ledger itself; its exit code."""
+    child = os.fork()
+    if not child:
+        code = 99
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(step, path):
+    """A rebuild that dies on entering its n-th transaction or snapshot; whether it got that far."""
+
+    def work():
+        ledger, left = Ledger.open(path), [step]
+
+        def counting(enter):
+            def call():
+                left[0] -= 1
+                if not left[0]:
+                    os._exit(9)
+                return enter()
+
+            return call
+
+        ledger._store.transact, ledger._store.snapshot = counting(ledger._store.transact), counting(ledger._store.snapshot)
+        ledger.rebuild()
+
+    code = in_a_child(work)
+    assert code in (0, 9), f"the child ended with {code}"
+    return code == 9
+
+
+# --- the same rows ---------------------------------------------------------------------------------------------------
+
+
+def test_a_rebuild_gives_the_rows_that_the_commands_gave_however_often(path):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest = ledger.digest()
+        assert {ledger.rebuild().digest for _ in range(3)} == {digest}
+        assert_sound(ledger)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7, 1_000])
+@pytest.mark.parametrize("tail", [0, 3, 1_000])
+def test_the_size_of_its_steps_changes_nothing(path, monkeypatch, batch, tail):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        folded, found = ledger.digest(), [hit.memory.id for hit in ledger.recall("coffee tea marathon").items]
+        monkeypatch.setattr(rebuild, "BATCH", batch)
+        monkeypatch.setattr(rebuild, "TAIL", tail)
+        monkeypatch.setattr(rebuild, "EMPTYING", 2)
+        assert ledger.rebuild().digest == folded
+        assert [hit.memory.id for hit in ledger.recall("coffee tea marathon").items] == found
+
+
+def test_progress_is_told_and_ends_with_everything(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 5)
+    monkeypatch.setattr(rebuild, "TAIL", 2)
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        told = []
+        report = ledger.rebuild(progress=lambda done, of: told.append((done, of)))
+        assert told[-1] == (ledger.position, ledger.position) == (report.events, report.events)
+        assert len(told) > 3 and told == sorted(told)
+        assert report.seconds > 0
+
+
+def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 5)
+    monkeypatch.setattr(rebuild, "TAIL", 2)
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest = ledger.digest()
+
+        def interrupt(done, of):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            ledger.rebuild(progress=interrupt)
+        assert ledger.digest() == digest
+        assert ledger.rebuild().digest == digest, "the lease was given back"
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+TABLES = [table.name for each in projections(bytes(32)) for table in each.tables]
+
+
+@pytest.mark.parametrize("name", [*TABLES, "projections", "checkpoint"])
+def test_a_dropped_table_comes_back_on_open(path, name):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest, found = ledger.digest(), contents(ledger)
+    with raw(path) as connection:
+        connection.execute(f"DROP TABLE {name}")
+    with Ledger.open(path) as ledger:
+        assert (ledger.digest(), contents(ledger)) == (digest, found)
+        assert ledger.recall("marathon").items
+        assert_sound(ledger)
+
+
+def test_every_table_dropped_comes_back_on_open(path):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest = ledger.digest()
+    with raw(path) as connection:
+        for name in (*TABLES, "projections", "checkpoint"):
+            connection.execute(f"DROP TABLE {name}")
+    assert open_and_digest(path) == digest
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM memories",
+        "UPDATE memories SET content = 'forged', confidence = 1",
+        "DELETE FROM keys",
+        "UPDATE confidence_steps SET delta = delta + 1",
+        "INSERT INTO out_of_force VALUES (2, 3, 'x')",
+        "INSERT INTO search (search) VALUES ('delete-all')",
+        "DELETE FROM leases",
+    ],
+)
+def test_damaged_rows_come_back_by_a_rebuild(path, damage):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest, found = ledger.digest(), [hit.memory.id for hit in ledger.recall("marathon").items]
+        assert found
+    with raw(path) as connection:
+        connection.execute(damage)
+    with Ledger.open(path) as ledger:
+        assert ledger.rebuild().digest == digest
+        assert [hit.memory.id for hit in ledger.recall("marathon").items] == found
+        assert problems(ledger) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE checkpoint SET position = position - 1",
+        "UPDATE checkpoint SET position = position + 1",
+        "UPDATE checkpoint SET position = 'here'",
+        "UPDATE checkpoint SET head = zeroblob(32)",
+        "UPDATE checkpoint SET ledger = 'another'",
+        "DELETE FROM checkpoint",
+        "DELETE FROM projections",
+        "DELETE FROM projections WHERE name = 'memories'",
+        "UPDATE projections SET version = 99 WHERE name = 'audit'",
+        "UPDATE projections SET name = 'nobody' WHERE name = 'audit'",
+        "INSERT INTO projections (name, version) VALUES ('more', 1)",
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_the_log_means_a_rebuild_on_open(path, damage):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest = ledger.digest()
+    with raw(path) as connection:
+        connection.execute("DELETE FROM memories")
+        connection.execute(damage)
+    with Ledger.open(path) as ledger:
+        assert ledger.digest() == digest
+        ledger.remember("and on")
+        assert_sound(ledger)
+
+
+def test_a_checkpoint_that_fits_means_no_rebuild_on_open(path, monkeypatch):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+    monkeypatch.setattr(Ledger, "rebuild", None)
+    with Ledger.open(path) as ledger:
+        assert contents(ledger)
+
+
+# --- one at a time ---------------------------------------------------------------------------------------------------
+
+
+def test_a_second_rebuild_at_the_same_time_is_a_conflict(path):
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        life(ledger)
+        seen = []
+
+        def meanwhile(done, of):
+            for each in (ledger, other):
+                with pytest.raises(Conflict, match="another rebuild"):
+                    each.rebuild()
+                seen.append(each)
+
+        ledger.rebuild(progress=meanwhile)
+        assert seen
+        assert other.rebuild().digest == ledger.digest()
+
+
+def test_the_lease_of_a_dead_process_is_taken_over(path):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest = ledger.digest()
+    assert killed_at(6, path)
+    with raw(path) as connection:
+        assert connection.execute("SELECT count(*) FROM leases").fetchone() == (1,)
+    with Ledger.open(path) as ledger:
+        assert ledger.rebuild().digest == digest
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 5)
+    monkeypatch.setattr(rebuild, "TAIL", 2)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        life(ledger)
+        digest = ledger.digest()
+        rebuilt = []
+
+        def stall(done, of):
+            if not rebuilt:
+                with ledger._store.transact() as transaction:
+                    transaction.connection.execute("UPDATE leases SET until = 0")
+                rebuilt.append(other.rebuild().digest)
+
+        with pytest.raises(Conflict, match="took over"):
+            ledger.rebuild(progress=stall)
+        assert rebuilt == [digest] == [ledger.digest()]
+        assert_sound(ledger)
+
+
+# --- killed ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_one_cleans_up(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 9)
+    monkeypatch.setattr(rebuild, "TAIL", 5)
+    monkeypatch.setattr(rebuild, "EMPTYING", 4)
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        digest, expected = ledger.digest(), tables(ledger)
+    step, left_something = 1, 0
+    while killed_at(step, path):
+        with Ledger.open(path) as ledger:
+            assert ledger.digest() == digest, f"killed at step {step}"
+            left_something += tables(ledger) != expected
+        step += 1 if step < 12 else 7
+    assert step > 60 and left_something > 10, "the kills did not reach into the rebuild"
+    with Ledger.open(path) as ledger:
+        assert ledger.rebuild().digest == digest
+        assert tables(ledger) == expected
+        ledger.remember("and on")
+        assert_sound(ledger)
+
+
+# --- meanwhile -------------------------------------------------------------------------------------------------------
+
+
+def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 5)
+    monkeypatch.setattr(rebuild, "TAIL", 2)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        life(ledger)
+        count = []
+
+        def meanwhile(done, of):
+            if len(count) < 10:
+                count.append(ledger.remember(f"meanwhile {len(count)}").id)
+                other.set_state("galley", "status", "door", str(len(count)))
+                other.adjust(count[0], len(count) / 10)
+                if len(count) == 5:
+                    other.undo(other.position)
+
+        report = ledger.rebuild(progress=meanwhile)
+        assert len(count) > 5
+        assert report.events >= ledger.position - 3, "the last call comes after the switch"
+        assert {f"meanwhile {number}" for number in range(len(count))} <= contents(other)
+        assert ledger.digest() == other.digest()
+        assert_sound(ledger)
+
+
+def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 50)
+    monkeypatch.setattr(rebuild, "TAIL", 10)
+    stop, written = threading.Event(), []
+    with Ledger.open(path) as ledger:
+
+        def write():
+            while not stop.is_set():
+                written.append(ledger.remember(f"fact {len(written)}").id)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            for _ in range(3):
+                before = len(written)
+                while len(written) < before + 20:
+                    time.sleep(0.001)
+                ledger.rebuild()
+        finally:
+            stop.set()
+            thread.join(30)
+        assert [memory.id for memory in ledger.memories()] == written[::-1]
+        assert_sound(ledger)
+
+
+# --- versions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_version_rebuilds_by_itself_on_open(path, monkeypatch):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        before, rows = ledger.digest(), contents(ledger, status="all")
+    with raw(path) as connection:
+        connection.execute("DELETE FROM memories")
+    monkeypatch.setattr(memories.Memories, "version", 2)
+    with Ledger.open(path) as ledger:
+        assert contents(ledger, status="all") == rows
+        assert ledger.digest() != before, "the digest names the version"
+        assert {each.version for each in ledger.stats().projections if each.name == "memories"} == {2}
+        assert_sound(ledger)
+
+
+def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
+    with Ledger.open(path) as old:
+        fact = old.remember("fact")
+        with monkeypatch.context() as patch:
+            patch.setattr(memories.Memories, "version", 2)
+            with Ledger.open(path) as new:
+                new.remember("of the new version")
+        position = old.position
+        for call in (
+            lambda: old.remember("more"),
+            lambda: old.capture("prompt"),
+            lambda: old.memory(fact.id),
+            lambda: old.recall("fact"),
+            lambda: old.audit(),
+            lambda: old.digest(),
+        ):
+            with pytest.raises(Conflict, match="reopen"):
+                call()
+        assert old.position == position
+    with Ledger.open(path) as again:
+        assert contents(again) == {"fact", "of the new version"}
+        assert_sound(again)
+
+
+def test_processes_that_open_with_a_changed_version_at_once_all_succeed(path, monkeypatch):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+    monkeypatch.setattr(memories.Memories, "version", 3)
+    monkeypatch.setattr(rebuild, "BATCH", 3)
+    monkeypatch.setattr(rebuild, "TAIL", 1)
+    children = []
+    for number in range(3):
+        if not (child := os.fork()):
+            code = 99
+            try:
+                with Ledger.open(path) as each:
+                    each.remember(f"of {number}")
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    with Ledger.open(path) as ledger:
+        assert {f"of {number}" for number in range(3)} <= contents(ledger)
+        assert_sound(ledger)
+
+
+def test_rebuilding_appends_nothing(path):
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        before = types(ledger)
+        ledger.rebuild()
+        assert types(ledger) == before

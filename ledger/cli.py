@@ -7,6 +7,7 @@ conflict or rejected.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -48,9 +49,7 @@ cli_care.add_to(app)
 
 def main() -> None:
     """The entry point; whatever happens, no traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         with failing_plainly():
             app()
@@ -58,3 +57,12 @@ def main() -> None:
         sys.exit(leaving.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _prepare_streams() -> None:
+    """What a stream's encoding lacks is written as an escape; what is said to a closed stream is lost."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (for as long as we run)
+        else:
+            getattr(sys, name).reconfigure(errors="backslashreplace")

@@ -21,8 +21,9 @@ CARE = "Care"
 def add_to(app: typer.Typer) -> None:
     command(app, CARE, view="stats")(stats)
     command(app, CARE)(digest)
-    for function in (rebuild, run_policies, export):
-        command(app, CARE, view="report")(function)
+    for function in (rebuild, run_policies):
+        command(app, CARE, view="report", writes=True)(function)
+    command(app, CARE, view="report")(export)
     command(app, TAKE_IN, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
     app.command("demo", rich_help_panel=CARE)(demo)
     policy = typer.Typer(no_args_is_help=True)

@@ -41,6 +41,10 @@ _OF_WRITES: dict[str, tuple[Any, Any]] = {
     "client": (Annotated[str, typer.Option("--client", help="Through which program.")], "cli"),
     "channel": (Annotated[str, typer.Option("--channel", help="user, tool, web, agent or file.")], "user"),
     "agent": (Annotated[str, typer.Option("--agent", help="The agent concerned.")], ""),
+    "correlation_id": (
+        Annotated[str | None, typer.Option("--correlation-id", help="The run that it belongs to.")],
+        None,
+    ),
 }
 WRITES = tuple(_OF_WRITES)
 _SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
@@ -53,6 +57,7 @@ def command(
     *,
     view: str = "line",
     options: tuple[str, ...] = (),
+    writes: bool = False,
     creates: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -61,7 +66,7 @@ def command(
     A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
     all others are the command's own. ``view`` names the function of ``ledger.showing`` for the answer. ``options`` are
-    of ``WRITES``; without any, and without ``progress``, the ledger is opened for reading. ``creates`` begins a ledger
+    of ``WRITES``; without any, and without ``writes``, the ledger is opened for reading. ``creates`` begins a ledger
     where there is none. An answer of None is a subject that does not exist.
     """
 
@@ -72,10 +77,11 @@ def command(
         def run(**given: Any) -> None:
             told = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
-                mine = {each: _from_stdin(value) if each in _TEXTS else value for each, value in given.items()}
-                answer = _ask(function, own, told, mine, writes=bool(options), creates=creates)
+                mine = _with_stdin(given)
+                answer = _ask(function, own, told, mine, readonly=not (options or writes), creates=creates)
                 if answer is None:
-                    raise NotFound(f"there is no such {panel_subject(function)} of this user: {_named(mine)}")
+                    subject = _SUBJECTS.get(function.__name__, "memory")
+                    raise NotFound(f"there is no such {subject} of this user: {_named(mine)}")
                 show(answer, view, json=told["json"], quiet=told["quiet"])
 
         run.__doc__, run.__name__ = function.__doc__, function.__name__
@@ -86,7 +92,8 @@ def command(
     return decorate
 
 
-_TEXTS = ("content", "prompt", "response", "value")  # an argument of these names may be "-" for stdin
+_TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
+_SUBJECTS = {"interaction": "interaction", "project": "project", "state": "project", "history": "subject"}
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -103,11 +110,6 @@ def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[An
     run.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
-def panel_subject(function: Callable[..., Any]) -> str:
-    """What a command that answered None was asked for."""
-    return function.__name__ if function.__name__ in ("interaction", "project", "state") else "memory"
-
-
 def _named(given: dict[str, Any]) -> str:
     return repr(next((value for value in given.values() if isinstance(value, str)), ""))[:60]
 
@@ -121,15 +123,14 @@ def _ask(
     told: dict[str, Any],
     given: dict[str, Any],
     *,
-    writes: bool,
+    readonly: bool,
     creates: bool,
 ) -> Any:
-    reads_only = not writes and "progress" not in own.parameters
     unseen = told["quiet"] or "progress" not in own.parameters
     with progress_bar(function.__name__.strip("_"), quiet=unseen) as progress:
         if "ledger" not in own.parameters:
             return function(**given, told=told, progress=progress)
-        with opened(told, readonly=reads_only, creates=creates) as ledger:
+        with opened(told, readonly=readonly, creates=creates) as ledger:
             ours = {"ledger": ledger, "by": by(told), "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
@@ -151,13 +152,20 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[L
 
 def by(told: dict[str, Any]) -> By:
     """What is said of a single command; the rest went into the ledger's defaults."""
-    return cast("By", {name: told[name] for name in ("key", "occurred_at") if told.get(name) is not None})
+    names = ("key", "occurred_at", "correlation_id")
+    return cast("By", {name: told[name] for name in names if told.get(name) is not None})
 
 
-def _from_stdin(given: Any) -> Any:
-    """The text of standard input where the argument is "-", without one final newline."""
-    if given != "-":
-        return given
+def _with_stdin(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, and standard input in the place of the one that is "-"."""
+    places = [name for name in _TEXTS if given.get(name) == "-"]
+    if len(places) > 1:
+        raise typer.BadParameter(f"only one text can come from standard input, and {' and '.join(places)} are both -")
+    return given | {name: _stdin() for name in places}
+
+
+def _stdin() -> str:
+    """The text of standard input without one final newline."""
     data = sys.stdin.buffer.read(STDIN_BYTES)
     try:
         text = data.decode("utf-8")

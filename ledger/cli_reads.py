@@ -1,4 +1,4 @@
-"""The commands that only ask; they open the ledger for reading and never change or create a file of it."""
+"""The commands that only ask; they open the ledger for reading, and neither make nor change one."""
 
 from __future__ import annotations
 

@@ -319,9 +319,13 @@ def set_state(
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
     """Set a value of a project's trusted state, which only a person does."""
-    return ledger.set_state(project, category, key, value, source=source, occurred_at=by.get("occurred_at"))
+    return ledger.set_state(project, category, key, value, source=source, **_but_key(by))
 
 
 def invalidate_state(ledger: Ledger, by: By, project: str, category: Category, key: str, reason: Reason = "") -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
-    return ledger.invalidate_state(project, category, key, reason, occurred_at=by.get("occurred_at"))
+    return ledger.invalidate_state(project, category, key, reason, **_but_key(by))
+
+
+def _but_key(by: By) -> Any:
+    return {name: value for name, value in by.items() if name != "key"}

@@ -327,8 +327,18 @@ class EventStore:
                     with suppress(LedgerError):
                         self._truncate()
             finally:
-                self._closed, self._cursor = True, None
-                self._pool.close()
+                self._closed = True
+                self._close_pool()
+
+    def _close_pool(self) -> None:
+        """The connections that the store keeps are closed with it, and those of readers under way as they end."""
+        own, self._cursor = [self._cursor.connection] if self._cursor else [], None
+        quiet = self._private_lock.acquire(timeout=self._file.busy_timeout_seconds)
+        try:
+            self._pool.close(unused=[*own, self._private] if quiet and self._private else own)
+        finally:
+            if quiet:
+                self._private_lock.release()
 
 
 class _TransactionScope:
@@ -534,7 +544,9 @@ def _typed(error: BaseException) -> LedgerError | None:
         return typed(error)
     if isinstance(error, persistence.DataError):
         return Rejected(str(error), rule="encoding")
-    if isinstance(error, (persistence.PersistenceError, persistence.ConnectionPoolClosedError)):
+    if isinstance(error, persistence.ConnectionPoolClosedError):
+        return Rejected("this ledger is closed; open it again", rule="closed")
+    if isinstance(error, persistence.PersistenceError):
         return StorageError("no connection to the ledger could be had within the timeout")
     return None
 
@@ -596,7 +608,11 @@ class _LibraryTransaction(sqlite.SQLiteTransaction):
 
 
 class ConnectionPool(sqlite.SQLiteConnectionPool):
-    """The library's pool on one ledger file. A forked child neither uses nor closes what it inherits."""
+    """The library's pool on one ledger file. A forked child neither uses nor closes what it inherits.
+
+    The library closes connections that other threads are using, and CPython's sqlite3 then reads freed memory. Here a
+    connection in use is closed by the thread that uses it, when it gives it back.
+    """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
         self.file, self.named_columns, self.foreign = file, named_columns, False
@@ -610,6 +626,8 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
         return False
 
     def _create_connection(self) -> Connection:
+        if self.closed:
+            raise persistence.ConnectionPoolClosedError
         try:
             return Connection(self.file, named_columns=self.named_columns)
         except sqlite3.Error as error:
@@ -623,21 +641,44 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
         return connection
 
     def put_connection(self, conn: sqlite.SQLiteConnection) -> None:
-        if not self.foreign:
+        if self.foreign:
+            return
+        is_writer = conn.is_writer
+        try:
             super().put_connection(conn)
+        except persistence.ConnectionPoolClosedError:
+            with self._put_condition:
+                known = self._in_use.pop(id(conn), None)
+            if known is not None:
+                conn.close()
+                if is_writer:
+                    self._writer_lock.release()
 
-    def close(self) -> None:
+    def close(self, *, unused: Sequence[sqlite3.Connection] = ()) -> None:
+        """Closes what nobody uses: what is in the pool, and what is ``unused`` though it was taken out."""
         if self.foreign or self.closed:
             return
         with self.file.hold():
-            super().close()
+            with self._put_condition:
+                self._closed = True
+                ended = [c for c in self._in_use.values() if any(c._sqlite_conn is raw for raw in unused)]
+                ended += self._pool
+                self._pool.clear()
+                for connection in ended:
+                    self._in_use.pop(id(connection), None)
+            for connection in ended:
+                connection.close()
+
+    def __del__(self) -> None:
+        if not self.foreign:
+            self.close(unused=[connection._sqlite_conn for connection in self._in_use.values()])
 
     def leave_to_parent(self) -> bool:
         """In a forked child: one reference more to each connection, so that nothing closes it. True if there are."""
         import ctypes  # slow to load, and few processes fork
 
         self.foreign = True
-        connections = [] if self.closed else [*self._in_use.values(), *self._pool]
+        connections = [*self._in_use.values(), *self._pool]
         for connection in connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
         return bool(connections)
@@ -797,8 +838,11 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
 
     def _data_version(self) -> int:
         """Changes whenever another connection commits; asked before the events are, so that none is missed."""
+        pool = self._recorder.datastore.pool
+        if pool.closed:
+            raise persistence.ConnectionPoolClosedError
         if self._connection is None:
-            self._connection = self._recorder.datastore.pool.get_connection(is_writer=False)
+            self._connection = pool.get_connection(is_writer=False)
         try:
             version: int = self._connection.raw.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as error:

@@ -146,7 +146,7 @@ def changed(memory: answers.Memory) -> RenderableType:
 
 
 def memory(found: answers.Memory) -> RenderableType:
-    return Group(_card(_memory_fields(found)))
+    return _card(_memory_fields(found))
 
 
 def _memory_fields(memory: answers.Memory) -> dict[str, object]:

@@ -51,7 +51,7 @@ class Undoing(MemoryWrites):
                     f"{len(built)} later commands built on this one: {', '.join(built[:5])}{' …' if len(built) > 5 else ''}; "
                     "undo them first, or use cascade to undo them together"
                 )
-            _report(report, plan.commands, plan.positions, plan.streams)
+            _report(report, plan.commands if plan.positions else (), plan.positions, plan.streams)
             if plan.positions and not dry_run:
                 order = tuple(sorted(plan.commands, key=plan.order))
                 work.emit(LEDGER_STREAM, CommandUndone(order, ranges(plan.positions), reason))

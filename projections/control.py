@@ -174,7 +174,7 @@ class Sources:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.old is None or change.refold:
+            if (change.old is None and change.new is not None and change.new.sources) or change.refold:
                 before = set(change.old.sources) if change.old is not None else set()
                 after = set(change.new.sources) if change.new is not None else set()
                 for source in before - after:

@@ -11,6 +11,9 @@ from projections.projector import projections
 from projections.rows import Table
 
 
+CHUNK = 500  # rows encoded at a time; part of what the digest is
+
+
 def digest(connection: sqlite3.Connection, secret: bytes, prefix: str = "") -> str:
     """SHA-256 (hex) over the rows of every projection in the order of their keys; text indexes are derived and outside it."""
     total = hashlib.sha256()
@@ -27,6 +30,7 @@ def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...]
         if isinstance(table, Table) and not table.derived:
             total.update(table.name.encode())
             sql = f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}"
-            for row in connection.execute(sql):
-                total.update(encode(tuple(row)))
+            rows = connection.execute(sql)
+            while chunk := rows.fetchmany(CHUNK):
+                total.update(encode(list(map(tuple, chunk))))
     return total.hexdigest()

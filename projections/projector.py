@@ -83,7 +83,11 @@ class Projector:
             self.states.pop(event.stream, None)
             changes = []
         for projection in self._routes.get(event.type) or self._route(event):
-            self._fold_into(projection, event, changes, rows)
+            if projection.name not in self.parked:
+                try:  # as in _fold_into, without the call
+                    projection.fold(event, changes, rows)
+                except Exception as error:
+                    self._poison(projection.name, event.position, error)
         if isinstance(event.data, CommandUndone | CommandRedone):
             self._refold(event, rows)
 

@@ -287,5 +287,8 @@ def delete_some(connection: sqlite3.Connection, name: str, limit: int) -> int:
     keys = [column for _, column, _, _, _, place in connection.execute(f"PRAGMA table_info({name})") if place]
     (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     key = ", ".join(keys) if "WITHOUT ROWID" in sql else "rowid"
-    chosen = f"({key}) IN (SELECT {key} FROM {name} LIMIT {limit})"
-    return connection.execute(f"DELETE FROM {name} WHERE {chosen}").rowcount
+    last = connection.execute(f"SELECT {key} FROM {name} ORDER BY {key} LIMIT 1 OFFSET {limit - 1}").fetchone()
+    if last is None:
+        return connection.execute(f"DELETE FROM {name}").rowcount
+    marks = ", ".join("?" * len(last))
+    return connection.execute(f"DELETE FROM {name} WHERE ({key}) <= ({marks})", tuple(last)).rowcount

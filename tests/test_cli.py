@@ -310,6 +310,17 @@ def test_text_from_standard_input(db: str) -> None:
         assert result.exit_code == 4 and why in result.stderr
 
 
+def test_only_one_text_comes_from_standard_input(db: str) -> None:
+    assert run("capture", "-", "-", db=db, stdin="x").exit_code == 2
+
+
+def test_the_statuses_in_the_help_are_those_of_the_ledger() -> None:
+    from ledger import cli_reads
+    from ledger.domain import memory
+
+    assert cli_reads.STATUSES == memory.STATUSES
+
+
 def test_a_mistake_of_ours_is_one_line_too(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise KeyError("odd\x1b[2J")
@@ -382,7 +393,7 @@ def test_messages_go_to_stderr(db: str) -> None:
 
 
 def test_why_draws_the_confidence(db: str) -> None:
-    id = answer("remember", "The user drinks dark roast coffee.", "--confidence", "0.7", db=db)["id"]
+    id = answer("remember", "The user drinks dark roast coffee.", "--kind", "preference", "-c", "0.7", db=db)["id"]
     turn = answer(
         "capture", "Well?", "As I noted: the user drinks dark roast coffee, and nothing else before noon.", db=db
     )["id"]

@@ -894,6 +894,71 @@ def test_a_close_waits_for_the_file_lock(store, tmp_path):
     assert sound(store)
 
 
+CLOSED_WHILE_READ = """
+    import sys, threading
+    from eventsourcing.persistence import StoredEvent
+    from ledger.event_store import ApplicationRecorder, Datastore, EventStore
+    from ledger.sqlite_files import LedgerFile
+
+    SLOW = "SELECT count(*) FROM events, events AS other"
+    ended = []
+
+    def read(moment):
+        try:
+            while True:
+                with moment() as connection:
+                    connection.execute(SLOW)
+                    reading.set()
+        except Exception as error:
+            ended.append(type(error).__name__)
+
+    for number in range(20):
+        path, reading = f"{sys.argv[1]}/{number}.db", threading.Event()
+        store = EventStore.open(path)
+        with store.transact() as transaction:
+            transaction.append([StoredEvent("m_1", version, "T", b"{}") for version in range(1, 200)])
+        datastore = Datastore(LedgerFile(path))
+        moments = [store.snapshot, lambda: datastore.transaction(commit=False)] * 2
+        threads = [threading.Thread(target=read, args=(moment,)) for moment in moments]
+        for thread in threads:
+            thread.start()
+        reading.wait()
+        store.close()
+        datastore.close()
+        for thread in threads:
+            thread.join()
+    print(*sorted(set(ended)), len(ended))
+"""
+
+
+def test_a_store_may_be_closed_while_other_threads_read(tmp_path):
+    assert answers(python(CLOSED_WHILE_READ, tmp_path)) == ["ConnectionPoolClosedError", "Rejected", "80"]
+    assert {name.rsplit(".db")[1] for name in os.listdir(tmp_path)} == {"", ".lock"}
+
+
+def test_a_reader_under_way_outlives_the_close_and_ends_with_its_connection(tmp_path):
+    store = EventStore.open(tmp_path / "memory.db")
+    append(store, happened())
+    with store.snapshot() as connection:
+        store.close()
+        assert count(connection) == 1
+        assert (tmp_path / "memory.db-wal").exists()
+    assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
+    with pytest.raises(Rejected, match="closed"):
+        store.head()
+
+
+def test_a_private_connection_is_closed_with_the_store(store, tmp_path):
+    append(store, happened())
+    reader = EventStore.open(store.path, readonly=True)
+    with reader.private() as private:
+        private.execute("CREATE TEMP TABLE mine (x)")
+    assert reader.head()[0] == 1
+    reader.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        private.execute("SELECT 1")
+
+
 def test_the_file_lock_excludes_other_processes(store):
     code = """
         import sys

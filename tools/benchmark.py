@@ -362,7 +362,7 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
         held = Held(store)
         with patch.object(store, "transact", held):
             stop = now() + 60
-            for turn in range(-10, options.samples // 2):
+            for turn in range(-10, min(options.samples, 200)):
                 if turn > 10 and now() > stop:
                     break
                 project = texts.project()
@@ -658,7 +658,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     default = QUICK_SIZES if told.quick else SIZES
     sizes = tuple(int(size.replace("_", "")) for size in told.sizes.split(",")) if told.sizes else default
     directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=told.dir))
-    samples, turns, rounds = (300, 2_000, 3) if told.quick else (1_000, 5_000, 5)
+    samples, turns, rounds = (300, 2_000, 3) if told.quick else (500, 5_000, 5)
     started = now()
     try:
         figures = run(Options(sizes, tuple(told.rows.split(",")), directory, samples, turns, rounds))

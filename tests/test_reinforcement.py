@@ -1,0 +1,331 @@
+"""What a response restates is reinforced: once for each turn, best first, and never at the cost of the capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock
+
+from ledger import Ledger, NotFound, Rejected
+from ledger.policies import reinforcement
+
+ROAST = "The user prefers dark roast coffee."
+SAID = "You prefer dark roast coffee."
+
+
+def counts(ledger: Ledger, *memories: Any) -> list[int]:
+    found = [ledger.memory(each.id, user=each.user) for each in memories]
+    return [each.reference_count for each in found if each is not None]
+
+
+def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, clock: Clock) -> None:
+    fact = ledger.remember(ROAST, "preference", confidence=0.5)
+    clock.advance(days=3)
+    turn = ledger.capture("What do I drink?", SAID, correlation_id="run-1")
+    assert turn.reinforcement == "done"
+    now = ledger.memory(fact.id)
+    assert now is not None
+    assert (now.confidence, now.reference_count, now.last_referenced_at) == (0.52, 1, "2026-01-04T12:00:00.000000Z")
+    reinforced, evaluated, captured = ledger.audit(limit=3)
+    assert [each.type for each in (captured, evaluated, reinforced)] == [
+        "InteractionCaptured", "ReinforcementEvaluated", "MemoryReinforced",
+    ]  # fmt: skip
+    assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 4, "total": 5, "fraction": 800_000}]
+    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/3", 1)
+    assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == ("policy:reinforcement", captured.event_id, "run-1")
+    assert reinforced.data == {
+        "rule": "linear/1", "delta": 20_000, "confidence": 520_000, "reference_count": 1, "interaction": turn.id,
+        "matcher": "stems/3", "fraction": 800_000,
+    }  # fmt: skip
+
+
+def test_confidence_stops_at_one_and_the_count_goes_on(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference", confidence=0.97)
+    for number in range(4):
+        ledger.capture(f"turn {number}", SAID)
+    now = ledger.memory(fact.id)
+    assert now is not None and (now.confidence, now.reference_count) == (1.0, 4)
+
+
+def test_the_pool_is_the_project_and_global_identity_and_preference_of_that_user(ledger: Ledger) -> None:
+    inside = [
+        ledger.remember(ROAST, "knowledge", project="assistant"),
+        ledger.remember(ROAST, "identity"),
+        ledger.remember(ROAST, "preference"),
+    ]
+    outside = [
+        ledger.remember(ROAST, "knowledge"),
+        ledger.remember(ROAST, "knowledge", project="other"),
+        ledger.remember(ROAST, "preference", project="other"),
+        ledger.remember(ROAST, "preference", user="bob"),
+        ledger.propose(ROAST, "knowledge", project="assistant"),
+    ]
+    for hide in (ledger.retract, ledger.invalidate, ledger.quarantine):
+        fact = ledger.remember(f"{ROAST} {hide.__name__}", "preference")
+        hide(fact.id)
+        outside.append(fact)
+    replaced = ledger.remember(f"{ROAST} Before.", "preference")
+    outside += [replaced, ledger.supersede(replaced.id, "The user never drinks anything hot.")]
+    turn = ledger.capture("What do I drink?", f"{SAID} retract invalidate quarantine before", project="assistant")
+    assert counts(ledger, *inside) == [1, 1, 1]
+    assert counts(ledger, *outside) == [0] * len(outside)
+    assert ledger.audit(type="ReinforcementEvaluated")[0].data["pool_size"] == 4
+    report = ledger.reinforce(turn.id)
+    assert report.reinforced == ()  # type: ignore[union-attr]
+
+
+def test_without_a_project_only_the_global_ones_are_in_the_pool(ledger: Ledger) -> None:
+    mine, of_project = ledger.remember(ROAST, "identity"), ledger.remember(ROAST, "identity", project="assistant")
+    ledger.capture("What do I drink?", SAID)
+    assert counts(ledger, mine, of_project) == [1, 0]
+
+
+def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -> None:
+    weak = [ledger.remember(f"The user likes dark roast coffee with word{number:02}.", "preference") for number in range(22)]
+    strong = ledger.remember("The user likes dark roast coffee.", "preference")
+    turn = ledger.capture("What do I drink?", "The user likes dark roast coffee.")
+    assert counts(ledger, strong, *weak) == [1] + [1] * 19 + [0] * 3
+    evaluated = ledger.audit(type="ReinforcementEvaluated")[0].data
+    assert (len(evaluated["matches"]), evaluated["left_over"], evaluated["pool_size"]) == (20, 3, 23)
+    assert evaluated["matches"][0]["memory"] == strong.id
+    rest = ledger.reinforce(turn.id)
+    assert [each[0] for each in rest.reinforced] == [each.id for each in weak[19:]]  # type: ignore[union-attr]
+    assert counts(ledger, strong, *weak) == [1] * 23
+
+
+def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
+    facts = [ledger.remember(f"{ROAST} word{number}", "preference") for number in range(3)]
+    ledger.adopt_policy(matches_a_turn=1, gain=0.1)
+    ledger.capture("What do I drink?", SAID)
+    assert counts(ledger, *facts) == [1, 0, 0]
+    ledger.adopt_policy(matches_a_turn=0)
+    ledger.capture("And?", SAID)
+    assert counts(ledger, *facts) == [1, 0, 0]
+    assert ledger.audit(type="ReinforcementEvaluated")[0].data["left_over"] == 3
+
+
+def test_the_same_turn_never_counts_twice(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference", confidence=0.5)
+    turn = ledger.capture("What do I drink?", SAID)
+    position = ledger.position
+    assert ledger.reinforce(turn.id).reinforced == ()  # type: ignore[union-attr]
+    assert ledger.reinforce(fact.id, source=turn.id).reference_count == 1  # type: ignore[union-attr]
+    assert ledger.reinforce(fact.id, 0.5, source=turn.id[:9]).confidence == 0.52  # type: ignore[union-attr]
+    ledger.run_policies()
+    assert [each.type for each in ledger.audit(limit=500) if each.position > position] == ["CandidatesExtracted"]
+
+
+def test_a_turn_that_counted_by_hand_does_not_count_again_when_its_answer_comes(ledger: Ledger) -> None:
+    fact, other = ledger.remember(ROAST, "preference"), ledger.remember("The user drinks dark roast coffee.", "preference")
+    turn = ledger.capture("What do I drink?")
+    ledger.reinforce(fact.id, source=turn.id)
+    ledger.attach_response(turn.id, SAID)
+    assert counts(ledger, fact, other) == [1, 1]
+
+
+def test_a_memory_is_counted_once_even_when_response_and_summary_restate_it(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "identity")
+    ledger.capture("What do I drink?", SAID, response_summary=SAID)
+    assert counts(ledger, fact) == [1]
+    ledger.capture("What do I drink?", response_summary=SAID)
+    assert counts(ledger, fact) == [2]
+
+
+def test_nothing_said_reinforces_nothing(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    turn = ledger.capture(SAID)  # only the response counts, not the prompt
+    position = ledger.position
+    assert ledger.reinforce(turn.id).reinforced == ()  # type: ignore[union-attr]
+    assert ledger.run_policies().reinforced_interactions == 0
+    assert (ledger.position, counts(ledger, fact)) == (position, [0])
+    ledger.attach_response(turn.id, SAID)
+    assert counts(ledger, fact) == [1]
+
+
+def test_reinforcement_can_be_left_out(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    turn = ledger.capture("What do I drink?", SAID, reinforce=False)
+    ledger.run_policies()
+    assert (turn.reinforcement, counts(ledger, fact)) == ("off", [0])
+    late = ledger.capture("What do I drink?", reinforce=False)
+    assert ledger.attach_response(late.id, SAID).reinforcement == "off"
+    assert ledger.reinforce(turn.id).reinforced == ((fact.id, 1.0, 1.0),)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("matcher", "content", "response", "matches"),
+    [
+        ("substring/1", "likes  TEA a lot", "the user Likes tea\n a LOT.", True),
+        ("substring/1", "likes tea a", "likes tea a lot", False),  # 11 characters
+        ("substring/1", "likes tea ab", "likes tea ab", True),  # 12
+        ("substring/1", "a" * 80 + "b", "a" * 80, True),
+        ("substring/1", ROAST, SAID, False),
+        ("stems/2", ROAST, SAID, True),
+        ("stems/3", ROAST, "COFFEE  roasted dark:\n users prefer", True),
+    ],
+)
+def test_the_matcher_is_a_matter_of_policy(ledger: Ledger, matcher: str, content: str, response: str, matches: bool) -> None:
+    ledger.adopt_policy(matcher=matcher)
+    fact = ledger.remember(content, "preference")
+    ledger.capture("?", response)
+    assert counts(ledger, fact) == [int(matches)]
+    assert ledger.audit(type="ReinforcementEvaluated")[0].data["matcher"] == matcher
+
+
+# --- echoes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("echo_gain", "confidence"), [(None, 0.52), (0.005, 0.505), (0.0, 0.5)])
+def test_an_echo_is_recorded_as_one_and_gains_what_the_policy_says(
+    ledger: Ledger, echo_gain: float | None, confidence: float
+) -> None:
+    if echo_gain is not None:
+        ledger.adopt_policy(echo_gain=echo_gain)
+    injected = ledger.remember(ROAST, "preference", confidence=0.5)
+    own = ledger.remember("Dark roast coffee is what the user prefers.", "preference", confidence=0.5)
+    turn = ledger.capture("What do I drink?", SAID, memories_used=[injected.id])
+    assert ledger.audit(type="ReinforcementEvaluated")[0].data["echoes"] == 1
+    steps = {each.id: each for each in (ledger.memory(injected.id), ledger.memory(own.id)) if each}
+    assert (steps[injected.id].confidence, steps[own.id].confidence) == (confidence, 0.52)
+    assert [point.echo for point in ledger.confidence(injected.id)] == [False, True]
+    assert [point.echo for point in ledger.confidence(own.id)] == [False, False]
+    by_hand = ledger.reinforce(ledger.remember("Something else.").id, source=turn.id)
+    assert by_hand.reference_count == 1  # type: ignore[union-attr]
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_only_an_active_memory_is_reinforced(ledger: Ledger) -> None:
+    idea = ledger.propose(ROAST)
+    gone = ledger.remember("Gone.")
+    ledger.retract(gone.id)
+    for id in (idea.id, gone.id):
+        with pytest.raises(Rejected, match="cannot reinforce"):
+            ledger.reinforce(id)
+    for id in ("m_0000000000000000", "", "m_", "nothing", "i_0000000000000000"):
+        with pytest.raises(NotFound):
+            ledger.reinforce(id)
+
+
+@pytest.mark.parametrize("delta", [-0.01, -1, 1.01, float("nan"), float("inf"), 2**70, "0.1", True])
+def test_a_delta_is_a_number_from_zero_to_one(ledger: Ledger, delta: Any) -> None:
+    fact = ledger.remember(ROAST)
+    with pytest.raises(Rejected, match="delta"):
+        ledger.reinforce(fact.id, delta)
+    assert counts(ledger, fact) == [0]
+
+
+def test_reinforcement_never_creates_or_revives_and_leaves_trusted_state_alone(ledger: Ledger) -> None:
+    gone = ledger.remember(ROAST, "preference", project="assistant")
+    ledger.invalidate(gone.id)
+    ledger.set_state("assistant", "fact", "coffee", ROAST)
+    state = ledger.state("assistant", history=True)
+    ledger.capture("What do I drink?", SAID, project="assistant")
+    assert [each.status for each in ledger.memories(status="all")] == ["invalid"]
+    assert ledger.state("assistant", history=True) == state
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+
+
+def breaks(*_: object) -> None:
+    raise ValueError("a secret of the user")
+
+
+def test_a_failing_reinforcement_keeps_the_capture_and_is_tried_three_times(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    with monkeypatch.context() as patched:
+        patched.setattr(reinforcement, "evaluate", breaks)
+        turn = ledger.capture("What do I drink?", SAID)
+        assert (turn.response, turn.reinforcement) == (SAID, "pending")
+        failed = ledger.audit(type="ReinforcementFailed")[0]
+        assert (failed.subject, failed.data) == (turn.id, {"error": "ValueError", "attempt": 1})
+        assert [ledger.run_policies().failures for _ in range(4)] == [1, 1, 0, 0]
+    assert [each.data["attempt"] for each in ledger.audit(type="ReinforcementFailed")] == [3, 2, 1]
+    found = ledger.interaction(turn.id)
+    assert found is not None and (found.reinforcement, found.extraction) == ("failed", "done")
+    assert "secret" not in str(ledger.history(turn.id))
+    ledger.run_policies()
+    assert counts(ledger, fact) == [0]
+    ledger.reinforce(turn.id)  # by hand it still can be
+    assert counts(ledger, fact) == [1]
+
+
+def test_a_reinforcement_that_failed_once_succeeds_later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    with monkeypatch.context() as patched:
+        patched.setattr(reinforcement, "evaluate", breaks)
+        turn = ledger.capture("What do I drink?", SAID)
+    report = ledger.run_policies()
+    assert (report.reinforced_interactions, report.reinforced_memories, report.failures) == (1, 1, 0)
+    found = ledger.interaction(turn.id)
+    assert found is not None and found.reinforcement == "done" and counts(ledger, fact) == [1]
+
+
+def test_a_failing_extraction_is_tried_three_times_whatever_reinforcement_did(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ledger.policies import extraction
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reinforcement, "evaluate", breaks)
+        patched.setattr(extraction, "search", breaks)
+        turn = ledger.capture("What now?", "Decision: buy a grinder on Friday.")
+        assert [ledger.run_policies().failures for _ in range(4)] == [2, 2, 1, 0]
+    found = ledger.interaction(turn.id)
+    assert found is not None and (found.reinforcement, found.extraction) == ("failed", "failed")
+    assert [each.data["attempt"] for each in ledger.audit(type="ExtractionFailed")] == [3, 2, 1]
+
+
+def test_what_a_crash_prevented_is_done_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class PowerCut(BaseException):
+        pass
+
+    def cut(*_: object) -> None:
+        raise PowerCut
+
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        fact = ledger.remember(ROAST, "preference")
+        with monkeypatch.context() as patched, pytest.raises(PowerCut):
+            patched.setattr(reinforcement, "evaluate", cut)
+            ledger.capture("What do I drink?", SAID)
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        (turn,) = ledger.interactions()
+        assert (turn.response, turn.reinforcement) == (SAID, "pending")
+        assert ledger.run_policies().reinforced_memories == 1
+        assert ledger.run_policies().reinforced_memories == 0
+        assert counts(ledger, fact) == [1]
+        assert ledger.digest() == ledger.rebuild().digest
+
+
+def test_what_was_captured_in_a_batch_is_reinforced_by_the_next_run(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    with ledger.batch():
+        for number in range(3):
+            assert ledger.capture(f"turn {number}", SAID).reinforcement == "pending"
+    report = ledger.run_policies()
+    assert (report.reinforced_interactions, report.reinforced_memories) == (3, 3)
+    assert counts(ledger, fact) == [3]
+
+
+def test_a_memory_that_changed_between_search_and_lock_is_looked_at_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, changed = ledger.remember(ROAST, "preference"), ledger.remember(f"{ROAST} Yes.", "preference")
+    search = reinforcement.evaluate
+
+    def meanwhile(*asked: Any) -> Any:
+        found = search(*asked)
+        ledger.retract(gone.id)
+        ledger.revise(changed.id, "The user has moved to tea altogether.")
+        return found
+
+    monkeypatch.setattr(reinforcement, "evaluate", meanwhile)
+    ledger.capture("What do I drink?", SAID)
+    assert counts(ledger, gone, changed) == [0, 0]
+    assert "matches" not in ledger.audit(type="ReinforcementEvaluated")[0].data

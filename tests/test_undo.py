@@ -1,0 +1,357 @@
+"""The way back: a command's events go out of force, with what was built on them, and can be put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger import Conflict, Ledger, NotFound, Rejected
+
+
+def agrees(ledger: Ledger) -> None:
+    """The projections say what the log says."""
+    assert ledger.digest() == ledger.rebuild().digest
+
+
+def adds_up(ledger: Ledger, id: str) -> None:
+    why = ledger.why(id)
+    assert why is not None
+    assert sum(round(step.delta * 1_000_000) for step in why.steps) == round(why.confidence * 1_000_000)
+    now = ledger.memory(id)
+    assert why.confidence == (now.confidence if now is not None else 0)
+
+
+def test_undoing_a_capture_takes_the_memory_away(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.")
+    report = ledger.undo(fact.position, "wrong tin")
+    assert (len(report.commands), report.events, report.subjects, report.dry_run) == (1, 1, (fact.id,), False)
+    assert ledger.memory(fact.id) is None and ledger.memories(status="all") == []
+    assert ledger.recall("tea tin").items == ()
+    with pytest.raises(NotFound):
+        ledger.reinforce(fact.id)
+    why = ledger.why(fact.id)
+    assert why is not None and why.memory is None
+    assert [(step.type, step.in_force, step.because) for step in why.steps] == [
+        ("MemoryCaptured", False, ""),
+        ("CommandUndone", True, "wrong tin"),
+    ]
+    adds_up(ledger, fact.id)
+    agrees(ledger)
+
+
+@pytest.mark.parametrize("name", ["position", "command", "event"])
+def test_a_command_is_named_by_a_position_its_id_or_an_event(ledger: Ledger, name: str) -> None:
+    fact = ledger.remember("Tea is in the tin.", project="kitchen")
+    entry = ledger.audit(limit=1)[0]
+    target = {"position": fact.position, "command": entry.command_id, "event": entry.event_id}[name]
+    ledger.undo(target)
+    assert ledger.memory(fact.id) is None
+
+
+def test_the_names_it_used_stay(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.", project="kitchen", session_id="s1")
+    ledger.undo(fact.position)
+    assert [each.name for each in ledger.projects()] == ["kitchen"]
+
+
+@pytest.mark.parametrize(
+    "verb", ["promote", "reject", "revise", "retag", "set_validity", "adjust", "retract", "quarantine", "reinforce", "invalidate"]
+)
+def test_undoing_one_change_gives_back_what_was_before_it(ledger: Ledger, verb: str) -> None:
+    fact = ledger.remember("Tea is in the tin.", tags=["kitchen"], valid_to="2030-01-01")
+    idea = ledger.propose("Tea is in the box.", tags=["kitchen"])
+    before = idea if verb in ("promote", "reject") else fact
+    change = {
+        "promote": lambda: ledger.promote(idea.id),
+        "reject": lambda: ledger.reject(idea.id),
+        "revise": lambda: ledger.revise(fact.id, "Tea is in the jar."),
+        "retag": lambda: ledger.retag(fact.id, ["new"], ["kitchen"]),
+        "set_validity": lambda: ledger.set_validity(fact.id, "2020-01-01", "2021-01-01"),
+        "adjust": lambda: ledger.adjust(fact.id, 0.1),
+        "retract": lambda: ledger.retract(fact.id),
+        "quarantine": lambda: ledger.quarantine(fact.id),
+        "reinforce": lambda: ledger.reinforce(fact.id, 0.1),
+        "invalidate": lambda: ledger.invalidate(fact.id),
+    }[verb]
+    changed = change()
+    report = ledger.undo(ledger.position)
+    now = ledger.memory(before.id)
+    assert now is not None
+    same = [name for name in now.__struct_fields__ if name not in ("position", "replayed", "absorbed")]
+    assert [getattr(now, name) for name in same] == [getattr(before, name) for name in same]
+    adds_up(ledger, before.id)
+    ledger.redo(report.command_id or "")
+    again = ledger.memory(before.id)
+    assert again is not None and [getattr(again, name) for name in same] == [getattr(changed, name) for name in same]
+    adds_up(ledger, before.id)
+    agrees(ledger)
+
+
+def test_undoing_a_supersession_brings_the_old_one_back(ledger: Ledger) -> None:
+    coffee = ledger.remember("The user drinks coffee.", valid_to="2030-01-01")
+    tea = ledger.supersede(coffee.id, "The user drinks tea.")
+    ledger.undo(tea.position)
+    back = ledger.memory(coffee.id)
+    assert back is not None
+    assert (back.status, back.superseded_by, back.valid_to) == ("active", None, coffee.valid_to)
+    assert ledger.memory(tea.id) is None
+    agrees(ledger)
+    ledger.redo(tea.position)
+    gone, new = ledger.memory(coffee.id), ledger.memory(tea.id)
+    assert gone is not None and new is not None
+    assert (gone.status, gone.superseded_by, new.supersedes) == ("superseded", tea.id, coffee.id)
+    agrees(ledger)
+
+
+def test_undoing_an_undo_is_a_redo(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.")
+    undone = ledger.undo(fact.position)
+    planned = ledger.undo(undone.command_id or "", dry_run=True)
+    assert planned.subjects == (fact.id,) and ledger.memory(fact.id) is None
+    ledger.undo(undone.command_id or "")
+    assert ledger.memory(fact.id) is not None
+    ledger.undo(fact.position)
+    assert ledger.memory(fact.id) is None
+    agrees(ledger)
+
+
+def test_undone_already_is_nothing_to_do(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.")
+    ledger.undo(fact.position)
+    position = ledger.position
+    assert ledger.undo(fact.position).events == 0
+    ledger.redo(fact.position)
+    assert ledger.redo(fact.position).events == 0
+    assert ledger.position == position + 1
+
+
+def test_what_later_commands_built_on_it_is_listed_and_goes_only_along(ledger: Ledger) -> None:
+    idea = ledger.propose("Tea is in the tin.")
+    ledger.promote(idea.id)
+    ledger.reinforce(idea.id)
+    untouched = ledger.retag(idea.id, ["kitchen"])
+    position = ledger.position
+    with pytest.raises(Conflict, match="3 later commands"):
+        ledger.undo(idea.position)
+    planned = ledger.undo(idea.position, dry_run=True)
+    assert (len(planned.commands), planned.events, planned.dry_run) == (4, 4, True)
+    assert ledger.position == position and ledger.memory(idea.id) is not None
+    done = ledger.undo(idea.position, cascade=True)
+    assert (done.commands, done.events) == (planned.commands, 4)
+    assert ledger.memory(idea.id) is None
+    agrees(ledger)
+    ledger.redo(done.command_id or "")
+    back = ledger.memory(idea.id)
+    assert back is not None and (back.status, back.reference_count, back.tags) == ("active", 1, untouched.tags)
+    agrees(ledger)
+
+
+def test_only_what_needs_it_goes_along(ledger: Ledger) -> None:
+    idea = ledger.propose("Tea is in the tin.")
+    promoted = ledger.promote(idea.id)
+    ledger.retag(idea.id, ["kitchen"])
+    ledger.reinforce(idea.id)
+    planned = ledger.undo(promoted.position, dry_run=True)
+    assert planned.events == 2  # the promotion, and the reinforcement that only an active memory can have
+    ledger.undo(promoted.position, cascade=True)
+    now = ledger.memory(idea.id)
+    assert now is not None and (now.status, now.reference_count, now.tags) == ("candidate", 0, ("kitchen",))
+    adds_up(ledger, idea.id)
+    agrees(ledger)
+
+
+def test_an_absorbed_duplicate_stands_in(ledger: Ledger) -> None:
+    first = ledger.remember("Tea is in the tin.", actor="ada", confidence=0.9)
+    second = ledger.remember("tea is in the  TIN.", actor="bob", confidence=0.4, tags=["b"])
+    assert second.id == first.id and second.absorbed
+    ledger.undo(first.position)
+    now = ledger.memory(first.id)
+    assert now is not None and (now.content, now.confidence, now.tags) == ("tea is in the  TIN.", 0.4, ("b",))
+    adds_up(ledger, first.id)
+    agrees(ledger)
+    ledger.undo(second.position)
+    assert ledger.memory(first.id) is None
+    ledger.redo(first.position)
+    back = ledger.memory(first.id)
+    assert back is not None and (back.content, back.confidence) == ("Tea is in the tin.", 0.9)
+    adds_up(ledger, first.id)
+    agrees(ledger)
+
+
+def test_undoing_a_reinforcement_takes_the_number_back(ledger: Ledger) -> None:
+    fact = ledger.remember("The user prefers dark roast coffee.", "preference", confidence=0.5)
+    turn = ledger.capture("What do I drink?", "You prefer dark roast coffee.")
+    reinforced = ledger.memory(fact.id)
+    assert reinforced is not None and (reinforced.confidence, reinforced.reference_count) == (0.52, 1)
+    ledger.undo(turn.position)
+    back = ledger.memory(fact.id)
+    assert back is not None and (back.confidence, back.reference_count, back.last_referenced_at) == (0.5, 0, None)
+    adds_up(ledger, fact.id)
+    agrees(ledger)
+    report = ledger.reinforce(turn.id)
+    assert report.reinforced == ((fact.id, 0.5, 0.52),)  # type: ignore[union-attr]
+    adds_up(ledger, fact.id)
+    agrees(ledger)
+
+
+def test_the_reinforcements_after_an_undone_one_stay_and_the_sum_is_exact(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.", confidence=0.5)
+    first = ledger.reinforce(fact.id, 0.3)
+    ledger.reinforce(fact.id, 0.3)  # stops at 1: + 0.2
+    ledger.undo(first.position)
+    now = ledger.memory(fact.id)
+    assert now is not None and now.confidence == 0.8  # the second one now counts in full
+    adds_up(ledger, fact.id)
+    points = ledger.confidence(fact.id)
+    assert [(round(point.delta, 6), point.in_force) for point in points] == [(0.5, True), (0.3, False), (0.2, True), (-0.2, True)]
+
+
+def test_undoing_a_turn_undoes_what_it_reinforced_and_proposed(ledger: Ledger) -> None:
+    fact = ledger.remember("The user prefers dark roast coffee.", "preference", confidence=0.5)
+    turn = ledger.capture("What now?", "You prefer dark roast coffee.\nDecision: buy a grinder on Friday.", correlation_id="turn")
+    ledger.run_policies()
+    (candidate,) = ledger.review()
+    capture = ledger.audit(type="InteractionCaptured")[0]
+    with pytest.raises(Conflict, match="2 later commands"):
+        ledger.undo(capture.command_id)
+    ledger.undo(capture.command_id, cascade=True)
+    assert ledger.interaction(turn.id) is None and ledger.review() == []
+    back = ledger.memory(fact.id)
+    assert back is not None and (back.confidence, back.reference_count) == (0.5, 0)
+    assert ledger.memory(candidate.memory.id) is None
+    adds_up(ledger, fact.id)
+    agrees(ledger)
+    ledger.redo(capture.command_id)
+    assert [each.memory.id for each in ledger.review()] == [candidate.memory.id]
+    agrees(ledger)
+
+
+def test_a_memory_with_another_source_survives_the_loss_of_one(ledger: Ledger) -> None:
+    one, two = ledger.capture("one"), ledger.capture("two")
+    both = ledger.remember("Tea is in the tin.", source=[one.id, two.id])
+    alone = ledger.remember("Milk is in the jug.", source=one.id)
+    planned = ledger.undo(one.position, dry_run=True)
+    assert set(planned.subjects) == {one.id, alone.id}
+    ledger.undo(one.position, cascade=True)
+    assert ledger.memory(both.id) is not None and ledger.memory(alone.id) is None
+    agrees(ledger)
+
+
+def test_an_import_is_undone_by_its_correlation_and_can_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    fact = ledger.remember("The user prefers dark roast coffee.", "preference", confidence=0.5)
+    file = tmp_path / "turns.jsonl"
+    file.write_text(
+        '{"prompt": "a", "response": "You prefer dark roast coffee.", "project": "p", "session_id": "s"}\n'
+        '{"prompt": "b", "response": "Decision: grind the beans on Friday.", "project": "p"}\n'
+    )
+
+    def beliefs() -> list[object]:
+        ledger.run_policies()
+        return sorted((each.content, each.status, each.confidence, each.reference_count) for each in ledger.memories(status="all"))
+
+    def turns() -> list[object]:
+        return [(each.prompt, each.response, each.project, each.session_id) for each in ledger.interactions()]
+
+    first = ledger.import_file(file)
+    told, said = beliefs(), turns()
+    assert len(said) == 2 and len(told) == 2
+    ledger.undo(first.correlation_id or "", cascade=True)
+    assert turns() == [] and [each.id for each in ledger.memories(status="all")] == [fact.id]
+    agrees(ledger)
+    second = ledger.import_file(file)
+    assert (second.captured, second.known) == (2, 0)
+    assert (beliefs(), turns()) == (told, said)
+    agrees(ledger)
+    third = ledger.import_file(file)
+    assert (third.captured, third.known, third.correlation_id) == (0, 2, None)
+
+
+def test_undoing_one_of_many_statements_leaves_the_project_alone(ledger: Ledger) -> None:
+    ledger.register_project("kitchen")
+    ledger.set_state("kitchen", "status", "phase", "one")
+    ledger.remember("Tea is in the tin.", project="kitchen")
+    second = ledger.set_state("kitchen", "status", "phase", "two")
+    ledger.undo(second.position)
+    assert [entry.value for entry in ledger.state("kitchen")] == ["one"]
+    assert len(ledger.memories(project="kitchen")) == 1
+    agrees(ledger)
+    ledger.redo(second.position)
+    assert [entry.value for entry in ledger.state("kitchen")] == ["two"]
+    agrees(ledger)
+
+
+def test_undoing_a_project_takes_what_is_in_it(ledger: Ledger) -> None:
+    project = ledger.register_project("kitchen")
+    fact = ledger.remember("Tea is in the tin.", project="kitchen")
+    with pytest.raises(Conflict):
+        ledger.undo(project.position)
+    ledger.undo(project.position, cascade=True)
+    assert ledger.projects() == [] and ledger.memory(fact.id) is None
+    agrees(ledger)
+    again = ledger.remember("Tea is in the tin.", project="kitchen")
+    assert again.id != fact.id and again.project == "kitchen"
+
+
+def test_an_alias_that_was_undone_is_nobodys_name(ledger: Ledger) -> None:
+    ledger.register_project("kitchen")
+    aliased = ledger.add_alias("kitchen", "galley")
+    ledger.remember("Tea is in the tin.", project="galley")
+    ledger.undo(aliased.position)
+    assert ledger.project("galley") is None
+    ledger.remember("Oars are in the boat.", project="galley")
+    assert [each.name for each in ledger.projects()] == ["kitchen", "galley"]
+    with pytest.raises(Conflict):
+        ledger.add_alias("kitchen", "galley")
+
+
+def test_a_policy_that_was_undone_is_not_in_force(ledger: Ledger) -> None:
+    ledger.adopt_policy(gain=0.05)
+    ledger.adopt_policy(gain=0.5)
+    ledger.undo(ledger.position)
+    assert ledger.policy()["gain"] == 0.05
+    ledger.undo(ledger.audit(type="PolicyAdopted")[1].position)
+    assert ledger.policy()["gain"] == 0.02
+    agrees(ledger)
+
+
+def test_a_redo_that_no_longer_fits_is_a_conflict(ledger: Ledger) -> None:
+    idea = ledger.propose("Tea is in the tin.")
+    promoted = ledger.promote(idea.id)
+    ledger.undo(promoted.position)
+    ledger.reject(idea.id)
+    position = ledger.position
+    with pytest.raises(Conflict, match="does not fit"):
+        ledger.redo(promoted.position)
+    assert ledger.position == position
+
+
+def test_some_things_cannot_be_undone(ledger: Ledger) -> None:
+    with pytest.raises(Rejected, match="LedgerCreated cannot be undone"):
+        ledger.undo(1)
+
+
+@pytest.mark.parametrize("target", [0, -1, 999, 2**70, -(2**70), "", " ", "%", "nothing", "m_0000000000000000"])
+def test_a_target_that_names_no_command_is_not_found(ledger: Ledger, target: object) -> None:
+    ledger.remember("Tea is in the tin.")
+    for verb in (ledger.undo, ledger.redo):
+        with pytest.raises(NotFound):
+            verb(target)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("target", [None, True, 1.5, [], "\ud800"])
+def test_a_target_of_the_wrong_kind_is_refused(ledger: Ledger, target: object) -> None:
+    for verb in (ledger.undo, ledger.redo):
+        with pytest.raises(Rejected):
+            verb(target)  # type: ignore[operator]
+
+
+def test_nobody_undoes_what_is_another_users(ledger: Ledger) -> None:
+    mine = ledger.remember("Tea is in the tin.", user="ada", correlation_id="run")
+    with pytest.raises(NotFound):
+        ledger.undo(mine.position, user="bob")
+    with pytest.raises(NotFound):
+        ledger.undo("run", user="bob")
+    ledger.undo(mine.position, user="ada")
+    with pytest.raises(NotFound):
+        ledger.redo(mine.position, user="bob")

@@ -64,11 +64,10 @@ def _add_changes(app: typer.Typer) -> None:
 
 
 def _add_projects(app: typer.Typer) -> None:
-    without_key = tuple(each for each in WRITES if each != "key")  # the library's set_state has a ``key`` of its own
     command(app, PROJECTS, view="project", options=WRITES, creates=True)(register_project)
     command(app, PROJECTS, view="project", options=WRITES)(add_alias)
-    command(app, PROJECTS, view="project", options=without_key, creates=True)(set_state)
-    command(app, PROJECTS, view="project", options=without_key)(invalidate_state)
+    command(app, PROJECTS, view="project", options=WRITES, creates=True)(set_state)
+    command(app, PROJECTS, view="project", options=WRITES)(invalidate_state)
 
 
 # --- take in ---------------------------------------------------------------------------------------------------------
@@ -319,13 +318,14 @@ def set_state(
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
     """Set a value of a project's trusted state, which only a person does."""
-    return ledger.set_state(project, category, key, value, source=source, **_but_key(by))
+    return ledger.set_state(project, category, key, value, source=source, **_command_key(by))
 
 
 def invalidate_state(ledger: Ledger, by: By, project: str, category: Category, key: str, reason: Reason = "") -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
-    return ledger.invalidate_state(project, category, key, reason, **_but_key(by))
+    return ledger.invalidate_state(project, category, key, reason, **_command_key(by))
 
 
-def _but_key(by: By) -> Any:
-    return {name: value for name, value in by.items() if name != "key"}
+def _command_key(by: By) -> Any:
+    """The same, for commands of the library whose ``key`` is a key of trusted state."""
+    return {"command_key" if name == "key" else name: value for name, value in by.items()}

@@ -13,7 +13,7 @@ from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.memory_writes import By, Whose, who
 from ledger.reads import Reads, _project
-from ledger.writing import Outcome, Work
+from ledger.writing import Outcome, Who, Work
 
 
 class ProjectWrites(Reads):
@@ -92,15 +92,8 @@ class ProjectWrites(Reads):
     def _by_person(
         self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False
     ) -> answers.Project:
-        told = who(self._default, by)
-        if told.channel != "user" or told.actor.startswith("policy:"):
-            raise Rejected(
-                f"trusted state is set by a person: the channel is {told.channel!r} and the actor {told.actor!r:.40}; "
-                "it would have to be the channel 'user'",
-                rule="trust",
-            )
-
         def body(work: Work, state: Project) -> None:
+            _check_person(work.who, state)
             _emit(work, state, command)
 
         return self._change_project(verb, project, body, by, (project, command), register=register)
@@ -138,6 +131,16 @@ class ProjectWrites(Reads):
 
     def _project_answer(self, outcome: Outcome) -> answers.Project:
         return _project(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _check_person(told: Who, state: Project) -> None:
+    if told.channel != "user" or told.actor.startswith("policy:"):
+        raise Rejected(
+            f"trusted state is set by a person: the channel is {told.channel!r} and the actor {told.actor!r:.40}; "
+            "it would have to be the channel 'user'",
+            rule="trust",
+            subject=state.id if state.row else None,
+        )
 
 
 def _emit(work: Work, state: Project, command: domain.Command) -> None:

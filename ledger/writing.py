@@ -296,7 +296,8 @@ class Writer:
         if refusal.rule == "validation":
             return
         digest = self.mac("refused", who.user, encoded(arguments)).hex()
-        data = WriteRefused(refusal.rule, digest, None, refusal.limit, refusal.current, refusal.requested)
+        numbers = (refusal.limit, refusal.current, refusal.requested)
+        data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers)
         attempt = control.refusal_digest(self.secret, data, who.actor, None)
         if self.rows.find(control.REFUSALS, ("attempt",), (attempt,)):
             return

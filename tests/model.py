@@ -52,6 +52,7 @@ class Model:
     out: set[int] = field(default_factory=set)
     undos: dict[str, set[int]] = field(default_factory=dict)  # command id of an undo -> positions it took out
     keys: dict[tuple[str, str], tuple] = field(default_factory=dict)
+    key_at: dict[int, tuple[str, str]] = field(default_factory=dict)
     refusals: set[tuple] = field(default_factory=set)
     users: dict[str, str] = field(default_factory=dict)  # subject -> user
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # registered name -> project
@@ -144,22 +145,22 @@ class Model:
         if key is not None and not bearer:
             self.position += 1  # CommandAnswered
         if key is not None:
-            place = bearer[0].position if bearer else self.position
-            # The key falls with the event that carries it, which is one of the bearer's.
-            self.keys[user, key] = (verb, arguments, subject, {place})
+            place = bearer[-1].position if bearer else self.position
+            self.keys[user, key] = (verb, arguments, subject, {place}, before + 1)
+            self.key_at[place] = (user, key)
         self.pending = [event for event in events if event.subject is None]
         self.events += [event for event in events if event.type != "named"]
         return Outcome(subject, self.position - before, absorbed=absorbed)
 
-    def named(self, user, key, subject, verb):
+    def named(self, user, key, subject):
         """The ledger has named the subject that began with the last command."""
         for event in self.pending:
             event.subject = subject
         self.pending = []
         self.users.setdefault(subject, user)
         if key is not None and self.keys[user, key][2] is None:
-            verb, arguments, _, place = self.keys[user, key]
-            self.keys[user, key] = (verb, arguments, subject, place)
+            verb, arguments, _, *rest = self.keys[user, key]
+            self.keys[user, key] = (verb, arguments, subject, *rest)
 
     def naming(self, user, project, session=None):
         """The events that register names not known yet, and the project's subject (its name until it has an id)."""
@@ -372,15 +373,18 @@ class Model:
         """These commands (the positions of their first events) are out of force."""
         fallen = {position for command in commands for position in self.positions_of(command)}
         # A key without an event of its own, a CommandAnswered, is taken out too.
-        for *_, places in self.keys.values():
-            fallen |= {place for place in places if self.command_at(place) in commands}
+        for *_, places, command in self.keys.values():
+            fallen |= places if command in commands else set()
         self.out |= fallen
         self.undos[undo_id] = fallen
         self.position += 1
 
-    def command_at(self, position):
-        found = [event.command for event in self.events if event.command <= position]
-        return max(found, default=0)
+    def may_put_back(self, undo_id):
+        """Whether what an undo took out still fits what happened since."""
+        back = self.undos[undo_id]
+        taken = {self.key_at[place] for place in back if place in self.key_at}
+        again = any(not self.keys[each][3] & self.out and not self.keys[each][3] & back for each in taken)
+        return not again and not self.illegal(self.out - back)
 
     def put_back(self, undo_id):
         self.out -= self.undos.pop(undo_id)

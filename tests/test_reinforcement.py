@@ -98,10 +98,10 @@ def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -
 def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
     facts = [ledger.remember(f"{ROAST} word{number}", "preference") for number in range(3)]
     ledger.adopt_policy(matches_a_turn=1, gain=0.1)
-    ledger.capture("What do I drink?", SAID)
+    ledger.capture("What do I drink?", ROAST)
     assert counts(ledger, *facts) == [1, 0, 0]
     ledger.adopt_policy(matches_a_turn=0)
-    ledger.capture("And?", SAID)
+    ledger.capture("And?", ROAST)
     assert counts(ledger, *facts) == [1, 0, 0]
     assert ledger.audit(type="ReinforcementEvaluated")[0].data["left_over"] == 3
 
@@ -121,7 +121,7 @@ def test_a_turn_that_counted_by_hand_does_not_count_again_when_its_answer_comes(
     fact, other = ledger.remember(ROAST, "preference"), ledger.remember("The user drinks dark roast coffee.", "preference")
     turn = ledger.capture("What do I drink?")
     ledger.reinforce(fact.id, source=turn.id)
-    ledger.attach_response(turn.id, SAID)
+    ledger.attach_response(turn.id, f"{SAID} The user drinks it.")
     assert counts(ledger, fact, other) == [1, 1]
 
 

@@ -240,6 +240,7 @@ class Site:
         self._rows = self._next_rows(path)
         self.ours: list[float] = []
         self.limit: list[float] = []
+        self.busy: list[tuple[float, float]] = []  # processor time of one operation: ours, the limit's
 
     def _next_rows(self, path: Path) -> Iterator[Row]:
         """Rows like those that ``remember()`` appends: taken from the log, in streams and positions of their own."""
@@ -263,6 +264,17 @@ class Site:
     def insert(self) -> float:
         return self.raw.write(RAW_INSERT, [next(self._rows)])
 
+    def measure(self, *, warm: bool) -> None:
+        """A group of ours, then one of the limit; only what is warm counts."""
+        begun = time.process_time()
+        ours = [self.remember() for _ in range(GROUP)]
+        between = time.process_time()
+        limit = [self.insert() for _ in range(GROUP)]
+        if warm:
+            self.ours += ours
+            self.limit += limit
+            self.busy.append(((between - begun) / GROUP, (time.process_time() - between) / GROUP))
+
     def close(self) -> None:
         self.ledger.close()
         self.raw.remove()
@@ -274,11 +286,7 @@ def measure_remember(paths: dict[int, Path], options: Options) -> list[Figure]:
     try:
         for turn in range(-1, options.samples // GROUP):
             for site in sites:
-                ours = [site.remember() for _ in range(GROUP)]
-                limit = [site.insert() for _ in range(GROUP)]
-                if turn >= 0:  # the first round warms up
-                    site.ours += ours
-                    site.limit += limit
+                site.measure(warm=turn >= 0)
     finally:
         for site in sites:
             site.close()
@@ -291,6 +299,14 @@ def _remember_figures(sites: Sequence[Site], options: Options) -> Iterator[Figur
         yield compared("remember()", site.size, site.ours, site.limit, least)
         mine, bare = statistics.fmean(site.ours), statistics.fmean(site.limit)
         yield Figure(what="remember(): mean", size=site.size, ours=mine, limit=bare, ratio=bare / mine)
+        worked = [statistics.median(values) for values in zip(*site.busy, strict=True)]
+        yield Figure(
+            what="remember(): processor time",
+            size=site.size,
+            ours=worked[0],
+            limit=worked[1],
+            ratio=worked[1] / worked[0],
+        )
 
 
 def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]:
@@ -546,7 +562,8 @@ def measure_read(paths: dict[int, Path]) -> list[Figure]:
         step, ours, limit = 500 if size < 10_000 else 4_000, list[float](), list[float]()
         with reading(path) as connection:
             (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
-            for number, first in enumerate(range(1, min(last, 400_000) - step + 2, step)):
+            firsts = list(range(1, min(last, 400_000) - step + 2, step))
+            for number, first in enumerate(firsts * max(1, 20 // len(firsts))):
                 bounds = (first, first + step - 1)
                 for mine in (True, False) if number % 2 else (False, True):
                     if mine:
@@ -630,8 +647,11 @@ def table(figures: Sequence[Figure], *, markdown: bool) -> str:
 
 
 def environment() -> str:
+    """What was measured on, and whether others were at work there, which makes a slow disk hide what we cost."""
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
-    return f"{versions} {platform.machine()}, {os.cpu_count()} cores; medians; durable commits (WAL, synchronous=FULL)"
+    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    told = f"{versions} {platform.machine()}, {cores} cores, load {load:.1f}; medians; durable commits (WAL, FULL)"
+    return told if load <= cores else f"{told}\nNOT QUIET: others were at work on this machine; measure again"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

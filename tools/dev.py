@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("task", choices=("demo", "test", "check", "bench"), help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="what the task itself takes")
     given = parser.parse_args()
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - whatever python3 is here runs this file
         print(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
     task = {"demo": demo, "test": test, "check": check, "bench": bench}[given.task]

@@ -10,8 +10,8 @@ class LedgerError(Exception):
 class Rejected(LedgerError):
     """A rule refused the request. The message says what was asked, what was true, and what would have been allowed.
 
-    ``rule`` names the rule in one word; ``limit``, ``current`` and ``requested`` are numbers in the rule's own unit
-    where it has one.
+    ``rule`` names the rule in one word; ``subject`` is the id it was about; ``limit``, ``current`` and ``requested`` are
+    numbers in the rule's own unit where it has one.
     """
 
     def __init__(
@@ -19,12 +19,13 @@ class Rejected(LedgerError):
         message: str,
         *,
         rule: str = "validation",
+        subject: str | None = None,
         limit: int | None = None,
         current: int | None = None,
         requested: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.rule, self.limit, self.current, self.requested = rule, limit, current, requested
+        self.rule, self.subject, self.limit, self.current, self.requested = rule, subject, limit, current, requested
 
 
 class NotFound(LedgerError):

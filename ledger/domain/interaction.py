@@ -86,6 +86,7 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
                     f"cannot attach a response to {interaction.id}: it has one already, which stays; "
                     "capture a new interaction instead",
                     rule="transition",
+                    subject=interaction.id,
                 )
             return [attached]
         case RecordReinforcement(evaluated):

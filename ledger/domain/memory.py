@@ -206,7 +206,8 @@ def decide(command: Command, memory: Memory) -> list[Event]:
 def refusal(command: Struct, memory: Memory) -> Rejected:
     asked = _verb(command)
     allowed = ", ".join(ALLOWED[memory.status])
-    return Rejected(f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}", rule="transition")
+    message = f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}"
+    return Rejected(message, rule="transition", subject=memory.id)
 
 
 def _verb(command: Struct) -> str:

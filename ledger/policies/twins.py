@@ -57,4 +57,5 @@ def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str
         raise Rejected(
             f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",
             rule="duplicate",
+            subject=memory.id,
         )

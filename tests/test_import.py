@@ -1,0 +1,318 @@
+"""What goes in and out as a file: JSONL, conversations, the log row by row, and texts too large for an event."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, StorageError
+
+LINE: dict[str, Any] = {
+    "prompt": "Which coffee?",
+    "response": "Dark roast.",
+    "response_summary": "roast",
+    "project": "assistant",
+    "session_id": "s1",
+    "client": "cli",
+    "occurred_at": "2025-05-05 10:00:00+02:00",
+    "chunks_used": ["c1"],
+    "context_pack": {"budget": 800},
+    "line_id": "7",
+}
+
+
+def jsonl(path: Path, *lines: Any) -> Path:
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines), encoding="utf-8")
+    return path
+
+
+def prompts(ledger: Ledger) -> list[str | None]:
+    return [each.prompt for each in reversed(ledger.interactions(limit=500))]
+
+
+def test_every_field_of_a_line_comes_in(ledger: Ledger, tmp_path: Path) -> None:
+    report = ledger.import_file(jsonl(tmp_path / "turns.jsonl", LINE))
+    assert (report.lines, report.captured, report.known, report.errors) == (1, 1, 0, ())
+    (turn,) = ledger.interactions()
+    assert (turn.prompt, turn.response, turn.response_summary, turn.project, turn.session_id, turn.client) == (
+        "Which coffee?", "Dark roast.", "roast", "assistant", "s1", "cli",
+    )  # fmt: skip
+    assert (turn.occurred_at, turn.chunks_used) == ("2025-05-05T10:00:00.000000+02:00", ("c1",))
+    assert turn.context_pack == {"budget": 800, "line_id": "7"}
+    entry = ledger.audit(type="InteractionCaptured")[0]
+    assert (entry.actor, entry.channel, entry.correlation_id) == ("import", "file", report.correlation_id)
+
+
+def test_a_bad_line_is_numbered_and_skipped(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "turns.jsonl",
+        {"prompt": "one"},
+        "",
+        '{"prompt": "cut',
+        "[1, 2]",
+        "7",
+        {"prompt": " "},
+        {"response": "no prompt"},
+        {"prompt": "x", "surprise": 1},
+        {"prompt": 5},
+        {"prompt": "x", "occurred_at": "yesterday"},
+        '{"prompt": "x", "context_pack": {"n": NaN}}',
+        '{"prompt": "\\ud800"}',
+        '{"prompt": "x", "context_pack": {"n": ' + "9" * 30 + "}}",
+        '{"prompt": ' + "[" * 100_000,
+        {"prompt": "x", "memories_used": "m_1"},
+        {"prompt": "two"},
+    )
+    report = ledger.import_file(path)
+    assert prompts(ledger) == ["one", "two"]
+    assert (report.lines, report.captured) == (15, 2)
+    assert [number for number, _ in report.errors] == list(range(3, 16))
+    assert all(reason for _, reason in report.errors)
+
+
+def test_a_line_that_is_no_utf8_is_a_bad_line(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "turns.jsonl"
+    path.write_bytes(b'{"prompt": "one"}\n{"prompt": "\xff\xfe"}\n{"prompt": "three"}\n')
+    assert [number for number, _ in ledger.import_file(path).errors] == [2]
+    assert prompts(ledger) == ["one", "three"]
+
+
+def test_strict_is_all_or_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(600)), {"prompt": ""})
+    with pytest.raises(Rejected, match="line 601"):
+        ledger.import_file(path, strict=True)
+    assert (prompts(ledger), ledger.position) == ([], 1)
+    jsonl(path, *({"prompt": f"turn {number}"} for number in range(600)))
+    assert ledger.import_file(path, strict=True).captured == 600
+
+
+def test_twice_adds_nothing_and_what_is_new_comes_in(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two"})
+    ledger.import_file(path)
+    position = ledger.position
+    again = ledger.import_file(path)
+    assert (again.captured, again.known, again.correlation_id, ledger.position) == (0, 2, None, position)
+    jsonl(path, {"prompt": "zero"}, {"prompt": "one"}, {"prompt": "two"})
+    third = ledger.import_file(path)
+    assert (third.captured, third.known, prompts(ledger)) == (1, 2, ["one", "two", "zero"])
+
+
+def test_identical_lines_of_one_file_are_two_turns(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "yes"}, {"prompt": "yes"})
+    assert ledger.import_file(path).captured == 2
+    assert ledger.import_file(path).known == 2
+
+
+def test_a_file_belongs_to_the_user_it_came_in_for(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
+    assert ledger.import_file(path, user="ada").captured == 1
+    assert ledger.import_file(path, user="bob").captured == 1
+    assert prompts(ledger) == []
+    theirs = ledger.remember("Mine.", user="bob")
+    report = ledger.import_file(jsonl(path, {"prompt": "x", "memories_used": [theirs.id]}), user="ada")
+    assert (report.captured, len(report.errors)) == (0, 1)
+
+
+def test_a_project_is_for_the_lines_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "project": "own"})
+    ledger.import_file(path, project="given", occurred_at="2020-01-01")
+    assert [(each.project, each.occurred_at[:10]) for each in ledger.interactions()] == [("own", "2020-01-01"), ("given", "2020-01-01")]
+
+
+def test_a_compressed_file_and_an_empty_one(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "turns.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"prompt": "one"}\n'))
+    assert ledger.import_file(path).captured == 1
+    empty = jsonl(tmp_path / "empty.jsonl")
+    assert ledger.import_file(empty).lines == 0
+    whole = path.read_bytes()
+    for broken in (whole[:-9], b"not gzip", whole[:12] + b"\xff\xff\xff" + whole[15:]):
+        path.write_bytes(broken)
+        with pytest.raises(StorageError):
+            ledger.import_file(path)
+    with pytest.raises(NotFound):
+        ledger.import_file(tmp_path / "none.jsonl")
+
+
+def test_progress_is_told(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(501)))
+    told: list[tuple[int, int]] = []
+    ledger.import_file(path, progress=lambda done, total: told.append((done, total)))
+    assert told == [(500, 501), (501, 501)]
+
+
+def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> None:
+    def turn(number: int, session: str, speaker: str, **more: str) -> dict[str, str]:
+        return {"session": session, "dia_id": f"D{number}", "speaker": speaker, "text": f"text {number}", **more}
+
+    conversations = [
+        {
+            "sample_id": "garden",
+            "turns": [
+                turn(1, "1", "Ann", date_time="1:56 pm on 8 May, 2023"),
+                turn(2, "1", "Ben"),
+                turn(3, "1", "Ann", date_time="nobody knows"),
+                turn(4, "2", "Ben"),
+                turn(5, "2", "Ann"),
+            ],
+        },
+        {"sample_id": "broken", "turns": "none"},
+        {"sample_id": "shed", "turns": [turn(1, "1", "Cat")]},
+    ]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(conversations))
+    report = ledger.import_file(path)
+    assert (report.captured, [number for number, _ in report.errors]) == (4, [4])
+    told = [(each.prompt, each.response, each.project, each.session_id) for each in reversed(ledger.interactions())]
+    assert told == [
+        ("Ann: text 1", "Ben: text 2", "garden", "garden/1"),
+        ("Ann: text 3", "", "garden", "garden/1"),
+        ("Ben: text 4", "Ann: text 5", "garden", "garden/2"),
+        ("Cat: text 1", "", "shed", "shed/1"),
+    ]
+    first = ledger.interactions()[-1]
+    assert first.occurred_at == "2023-05-08T13:56:00.000000Z"
+    assert first.context_pack == {"turns": ["D1", "D2"], "line_id": "garden/D1"}
+    assert ledger.import_file(path).known == 4
+    for broken in ("[", "[{]", "[" * 100_000):
+        path.write_text(broken)
+        with pytest.raises(LedgerError):
+            ledger.import_file(path)
+
+
+# --- the log itself --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lived(ledger: Ledger) -> Ledger:
+    """A ledger that something of everything happened to."""
+    fact = ledger.remember("Tea is in the tin.", project="kitchen", key="k", user="ada")
+    ledger.supersede(fact.id, "Tea is in the jar.", user="ada")
+    ledger.undo(ledger.position, user="ada")
+    turn = ledger.capture("Where? " + "ä" * 200_000, "x" * 300_000, session_id="s\0\u202e")
+    ledger.remember("Milk is in the jug.", source=turn.id)
+    ledger.set_state("kitchen", "status", "phase", "one")
+    with pytest.raises(Rejected):
+        ledger.promote(ledger.retract(ledger.remember("Gone.").id).id)
+    return ledger
+
+
+def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: Path) -> None:
+    report = lived.export_file(tmp_path / "export.jsonl")
+    assert (report.events, report.blobs, report.bytes_) == (lived.position, 2, (tmp_path / "export.jsonl").stat().st_size)
+    assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
+    Ledger.import_log(report.path, tmp_path / "copy.db")
+    with Ledger.open(tmp_path / "copy.db") as copy:
+        assert (copy.id, copy.position, copy.digest()) == (lived.id, lived.position, lived.digest())
+        assert (copy.stats().head, list(copy._store.rows())) == (lived.stats().head, list(lived._store.rows()))
+        assert copy.interactions() == lived.interactions()
+        assert copy.remember("Tea is in the tin.", project="kitchen", key="k", user="ada").replayed
+        assert copy.position == lived.position
+    assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
+
+
+def test_an_export_never_overwrites_and_an_import_takes_no_taken_place(lived: Ledger, tmp_path: Path) -> None:
+    export = tmp_path / "export.jsonl"
+    lived.export_file(export)
+    content = export.read_bytes()
+    with pytest.raises(Rejected, match="never overwrites"):
+        lived.export_file(export)
+    with pytest.raises(Rejected):
+        Ledger.import_log(export, lived.path)
+    with pytest.raises(Rejected):
+        Ledger.import_log(export, export)
+    assert export.read_bytes() == content
+    with pytest.raises(StorageError):
+        lived.export_file(tmp_path / "nowhere" / "export.jsonl")
+    with pytest.raises(NotFound):
+        Ledger.import_log(tmp_path / "none.jsonl", tmp_path / "copy.db")
+
+
+def changed(lines: list[str], number: int, **fields: Any) -> list[str]:
+    return [*lines[:number], json.dumps(json.loads(lines[number]) | fields), *lines[number + 1 :]]
+
+
+EDITS = {
+    "empty": lambda lines: [],
+    "no header": lambda lines: lines[1:],
+    "header alone": lambda lines: lines[:1],
+    "header of nothing": lambda lines: changed(lines[:1], 0, events=0),
+    "header without a number": lambda lines: changed(lines, 0, events="many"),
+    "cut in a line": lambda lines: [*lines[:-1], lines[-1][:50]],
+    "cut after a line": lambda lines: lines[:6],
+    "without a blob": lambda lines: lines[:-1],
+    "without an event": lambda lines: [*lines[:3], *lines[4:]],
+    "events out of order": lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]],
+    "an edited text": lambda lines: [line.replace("Tea is in the jar.", "Tea is in the can.") for line in lines],
+    "an edited digest": lambda lines: changed(lines, 3, digest="00" * 32),
+    "an edited head": lambda lines: changed(lines, 3, head="00" * 32),
+    "a head that is none": lambda lines: changed(lines, 3, head="zz"),
+    "a null": lambda lines: changed(lines, 3, stream=None),
+    "a text for a position": lambda lines: changed(lines, 3, position="three"),
+    "an edited blob": lambda lines: changed(lines, len(lines) - 1, data="AAAA"),
+    "a blob that is no base64": lambda lines: changed(lines, len(lines) - 1, data="!"),
+    "a blob without data": lambda lines: [*lines[:-1], '{"blob": "b_1"}'],
+    "no JSON": lambda lines: [*lines, "nonsense"],
+    "no object": lambda lines: [*lines, "[1]"],
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_export_that_was_cut_or_edited_leaves_nothing_behind(lived: Ledger, tmp_path: Path, name: str) -> None:
+    lived.export_file(tmp_path / "export.jsonl")
+    lines = (tmp_path / "export.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "edited.jsonl").write_text("\n".join(EDITS[name](lines)) + "\n", encoding="utf-8")
+    with pytest.raises(LedgerError):
+        Ledger.import_log(tmp_path / "edited.jsonl", tmp_path / "copy.db")
+    assert not list(tmp_path.glob("copy.db*"))
+
+
+# --- large texts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 262_144, "x" * 262_145, "ä" * 153_600, "x" * (1024 * 1024 + 1), "\0" * 300_000, "x" * (10 * 1024 * 1024)],
+    ids=["256 KiB", "256 KiB + 1 byte", "300 KiB", "1 MiB + 1 byte", "NUL", "10 MiB"],
+)
+def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
+    turn = ledger.capture(text, reinforce=False)
+    assert turn.prompt == text
+    answered = ledger.attach_response(ledger.capture("?").id, text[:1_500_000])
+    assert answered.response == text[:1_500_000]
+    (size,) = ledger._store.snapshot().__enter__().execute("SELECT max(length(state)) FROM events").fetchone()
+    assert size < 1024 * 1024
+
+
+def test_a_message_is_ten_mebibytes_at_the_most(ledger: Ledger) -> None:
+    for name in ("prompt", "response", "response_summary"):
+        given = {"prompt": "?"} | {name: "ä" * (5 * 1024 * 1024) + "x"}
+        with pytest.raises(Rejected, match="10,485,760") as refusal:
+            ledger.capture(**given)  # type: ignore[arg-type]
+        assert (refusal.value.rule, refusal.value.limit, refusal.value.requested) == ("size", 10_485_760, 10_485_761)
+
+
+def test_a_large_text_is_searched_like_a_small_one(ledger: Ledger) -> None:
+    fact = ledger.remember("The user prefers dark roast coffee.", "preference")
+    turn = ledger.capture("?", "filler. " * 50_000 + "\nDecision: the user prefers dark roast coffee.")
+    assert [each.reference_count for each in ledger.memories()] == [1]
+    report = ledger.extract(turn.id)
+    assert [each.content for each in report.kept] == ["the user prefers dark roast coffee"]
+    assert ledger.review()[0].provenance.quote == "Decision: the user prefers dark roast coffee"  # type: ignore[union-attr]
+    assert fact.id not in {each.memory.id for each in ledger.review()}
+
+
+def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
+    ledger.import_file(path)
+    with pytest.raises(Conflict):
+        key = ledger._store.rows()[-1].key
+        assert key is not None
+        ledger.capture("two", key="k")
+        ledger.capture("three", key="k")

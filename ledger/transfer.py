@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import IO, Any
 
 from ledger import answers
@@ -151,7 +152,7 @@ def import_log(
         raise Rejected(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
     store = EventStore.open(target)
     try:
-        _write_log(store, lines, int(header.get("events", 0)), progress)
+        _write_log(store, lines, header.get("events"), progress)
     except BaseException:
         store.close()
         _remove(target)
@@ -159,7 +160,9 @@ def import_log(
     store.close()
 
 
-def _write_log(store: EventStore, lines: Iterable[Any], total: int, progress: Progress | None) -> None:
+def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Progress | None) -> None:
+    if isinstance(total, bool) or not isinstance(total, int) or total < 1:
+        raise Rejected("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
     with store.transact() as transaction:
         for line in lines:
@@ -178,10 +181,25 @@ def _write_log(store: EventStore, lines: Iterable[Any], total: int, progress: Pr
         sql = "SELECT position, stream, version, type, state, digest, head, erased_by FROM events ORDER BY position"
         if problem := next(iter(check_chain(transaction.connection.execute(sql))), None):
             raise Rejected(f"the export is not what was exported: {problem}")
+        _check_blobs(transaction.connection)
+
+
+def _check_blobs(connection: Any) -> None:
+    """Every text that an event left to the blobs is there, or was erased, and is the one that the event names."""
+    for position, state in connection.execute("SELECT position, state FROM events WHERE state LIKE '%\"blob\":%'"):
+        for value in json.loads(state).get("data", {}).values():
+            if isinstance(value, dict) and value.keys() >= {"blob", "digest"}:
+                row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (value["blob"],)).fetchone()
+                if row is None or (row[1] is None and sha256(row[0] or b"").hexdigest() != value["digest"]):
+                    raise Rejected(f"the export is not what was exported: a text of the event at position {position}")
 
 
 def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
-    data = base64.b64decode(line["data"]) if line["data"] is not None else None
+    try:
+        data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
+        line["erased_by"]
+    except (KeyError, TypeError, ValueError):
+        raise Rejected("the export holds a line that is no text of a log") from None
     transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (line["blob"], data, line["erased_by"]))
 
 

@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
-from ledger.domain.events import LEDGER_STREAM, AnyEvent, CommandRedone, CommandUndone, Unknown
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    CommandRedone,
+    CommandUndone,
+    ProjectAliasAdded,
+    ProjectRegistered,
+    Unknown,
+)
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.memory_writes import By, MemoryWrites, check_reason, who
@@ -116,7 +124,9 @@ class Undoing(MemoryWrites):
         for entry in entries:
             event = read_event(connection, entry.position)
             if event is None or isinstance(event.data, Unknown):
-                raise UnknownEvent(f"the {entry.type} at position {entry.position} is of a newer version, so it cannot be undone")
+                raise UnknownEvent(
+                    f"the {entry.type} at position {entry.position} is of a newer version, so it cannot be undone"
+                )
         return entries
 
     def _plan_reader(self, work: Work) -> _Reader:
@@ -138,11 +148,23 @@ class Undoing(MemoryWrites):
         for stream in streams:
             _check_legal(reader, stream, positions)
         self._check_keys(reader, positions)
+        self._check_names(reader, positions)
         named = {reader.event(position).envelope.command_id for position in positions}
         _report(report, named, positions, streams)
         if positions and not dry_run:
             work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], ranges(positions), reason))
         return LEDGER_STREAM
+
+    def _check_names(self, reader: _Reader, positions: Iterable[int]) -> None:
+        for event in map(reader.event, positions):
+            data = event.data
+            name = data.alias if isinstance(data, ProjectAliasAdded) else None
+            name = data.name if isinstance(data, ProjectRegistered) else name
+            if name and self._writer.named(event.envelope.user or "", "p", name) not in (None, event.stream):
+                raise Conflict(
+                    f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
+                    "it cannot be redone"
+                )
 
     def _check_keys(self, reader: _Reader, positions: Iterable[int]) -> None:
         for position in positions:

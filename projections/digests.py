@@ -10,7 +10,6 @@ import msgspec
 from projections.projector import projections
 from projections.rows import Table
 
-
 CHUNK = 500  # rows encoded at a time; part of what the digest is
 
 

@@ -37,7 +37,9 @@ _attempt: dict[str, Any] = {
 EVENTS: dict[str, e.Event] = {
     type(each).__name__: each
     for each in (
-        e.LedgerCreated(ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32),
+        e.LedgerCreated(
+            ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32
+        ),
         e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}),
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
@@ -132,7 +134,9 @@ def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
     return e.Envelope(**(fields | changed))
 
 
-def recorded(data: Any, *, stream: str = MEMORY, version: int = 2, position: int = 9, **changed: Any) -> e.Recorded[Any]:
+def recorded(
+    data: Any, *, stream: str = MEMORY, version: int = 2, position: int = 9, **changed: Any
+) -> e.Recorded[Any]:
     """An event as a fold receives it."""
     return e.Recorded(position, 7, stream, version, type(data).__name__, envelope(data, **changed))
 

@@ -156,6 +156,9 @@ class Model:
         """The ledger has named the subject that began with the last command."""
         for event in self.pending:
             event.subject = subject
+        for event in self.events:
+            if event.type == "superseded" and event.data["by"] is None:
+                event.data["by"] = subject
         self.pending = []
         self.users.setdefault(subject, user)
         if key is not None and self.keys[user, key][2] is None:
@@ -275,7 +278,9 @@ class Model:
         def decide(state):
             added = [tag for tag in add if tag not in state["tags"]]
             removed = [tag for tag in remove if tag in state["tags"] and tag not in add]
-            return self.open_only(state, [("retagged", {"added": added, "removed": removed})] if added or removed else [])
+            return self.open_only(
+                state, [("retagged", {"added": added, "removed": removed})] if added or removed else []
+            )
 
         return self.change("retag", user, actor, id, (id, "tags", add, remove), decide, key)
 
@@ -384,7 +389,10 @@ class Model:
         back = self.undos[undo_id]
         taken = {self.key_at[place] for place in back if place in self.key_at}
         again = any(not self.keys[each][3] & self.out and not self.keys[each][3] & back for each in taken)
-        return not again and not self.illegal(self.out - back)
+        aliases = [event for event in self.events if event.position in back and event.type == "alias"]
+        names = [(event, self.project(self.users[event.subject], event.data["alias"])) for event in aliases]
+        taken_over = any(known not in (None, event.subject) for event, known in names)
+        return not again and not taken_over and not self.illegal(self.out - back)
 
     def put_back(self, undo_id):
         self.out -= self.undos.pop(undo_id)

@@ -26,14 +26,12 @@ STRANGE = [
 ]
 
 
-def whole(ledger: Ledger) -> None:
-    assert ledger.digest() == ledger.rebuild().digest
-
-
 @pytest.mark.parametrize("text", STRANGE)
 def test_strange_texts_come_back_exactly(ledger: Ledger, text: str) -> None:
     short = text[:200]
-    turn = ledger.capture(text, text, response_summary=text, context_pack={"x": text}, client=short, agent=short, actor=short)
+    turn = ledger.capture(
+        text, text, response_summary=text, context_pack={"x": text}, client=short, agent=short, actor=short
+    )
     found = ledger.interaction(turn.id)
     assert found is not None
     assert (found.prompt, found.response, found.response_summary, found.context_pack) == (text, text, text, {"x": text})
@@ -44,7 +42,6 @@ def test_strange_texts_come_back_exactly(ledger: Ledger, text: str) -> None:
     assert (again.content, again.entities, again.project, again.user) == (text, (short,), short, short)
     ledger.recall(text, user=short)
     ledger.retract(fact.id, short, user=short)
-    whole(ledger)
 
 
 BAD: dict[str, Callable[[Ledger, str], Any]] = {
@@ -110,7 +107,7 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "no text for a session": lambda g, id: g.capture("?", session_id=["s"]),  # type: ignore[arg-type]
     "no text for a reason": lambda g, id: g.retract(id, ["because"]),  # type: ignore[arg-type]
     "no text for an adjustment's reason": lambda g, id: g.adjust(id, 0.3, 5),  # type: ignore[arg-type]
-    "no text for a validity's reason": lambda g, id: g.set_validity(id, None, None, {}.keys()),  # type: ignore[arg-type]
+    "no text for a validity's reason": lambda g, id: g.set_validity(id, None, None, 5),  # type: ignore[arg-type]
     "no text for an undo's reason": lambda g, id: g.undo(2, 5),  # type: ignore[arg-type]
     "no truth for reinforce": lambda g, id: g.capture("?", "!", reinforce="no"),  # type: ignore[arg-type]
     "no time": lambda g, id: g.capture("?", occurred_at="yesterday"),
@@ -164,7 +161,6 @@ def test_a_bad_write_is_refused_by_a_typed_error_and_leaves_at_most_its_refusal(
     assert set(left) <= {"WriteRefused"} | ({"MemoryRetracted"} if "retracted" in name else set())
     assert len(left) <= 2
     assert "x" * 50 not in str([each.data for each in ledger.audit(limit=3)])
-    whole(ledger)
     assert ledger.retag(other.id, ["fine"]).tags == ("fine",)
 
 
@@ -198,7 +194,9 @@ def test_a_bad_question_is_refused_by_a_typed_error(ledger: Ledger, name: str) -
         READS[name](ledger)
 
 
-@pytest.mark.parametrize("id", [None, 5, "", " ", "m", "m_", "%", "m_%", "_", "\ud800", "m_\ud800", "m_" + "0" * 100, b"m_", 2**70, ["m_"]])
+@pytest.mark.parametrize(
+    "id", [None, 5, "", " ", "m", "m_", "%", "m_%", "_", "\ud800", "m_\ud800", "m_" + "0" * 100, b"m_", 2**70, ["m_"]]
+)
 def test_an_id_that_is_none_finds_nothing(ledger: Ledger, id: Any) -> None:
     ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
     assert (ledger.memory(id), ledger.interaction(id), ledger.why(id), ledger.history(id)) == (None, None, None, None)
@@ -207,7 +205,9 @@ def test_an_id_that_is_none_finds_nothing(ledger: Ledger, id: Any) -> None:
         assert ledger.audit(subject=id) == []
 
 
-@pytest.mark.parametrize("query", ["", " ", "AND", '"', "a OR", "NEAR(", "tea*", "content:tea", "-tea", "^", "\0", "(" * 1000, "%", "the"])
+@pytest.mark.parametrize(
+    "query", ["", " ", "AND", '"', "a OR", "NEAR(", "tea*", "content:tea", "-tea", "^", "\0", "(" * 1000, "%", "the"]
+)
 def test_a_search_takes_any_text(ledger: Ledger, query: str) -> None:
     ledger.remember("Tea is in the tin.")
     ledger.recall(query)
@@ -279,7 +279,12 @@ def test_a_ledger_opened_for_reading_takes_no_command(tmp_path: Path) -> None:
         fact = ledger.remember("Tea is in the tin.")
     with Ledger.open(tmp_path / "memory.db", readonly=True) as reader:
         assert [each.id for each in reader.memories()] == [fact.id]
-        for command in (lambda: reader.retract(fact.id), reader.rebuild, lambda: reader.undo(2), lambda: reader.capture("?")):
+        for command in (
+            lambda: reader.retract(fact.id),
+            reader.rebuild,
+            lambda: reader.undo(2),
+            lambda: reader.capture("?"),
+        ):
             with pytest.raises(Rejected, match="readonly"):
                 command()
 

@@ -37,7 +37,14 @@ def test_the_golden_bytes_decode_to_the_examples() -> None:
         event = mapper.decode(9, 7, MEMORY, 2, name, state, b"key")
         assert event.data == EVENTS[name]
         assert event.envelope == envelope(EVENTS[name])
-        assert (event.position, event.first, event.stream, event.version, event.type, event.key) == (9, 7, MEMORY, 2, name, b"key")
+        assert (event.position, event.first, event.stream, event.version, event.type, event.key) == (
+            9,
+            7,
+            MEMORY,
+            2,
+            name,
+            b"key",
+        )
 
 
 def test_every_type_has_an_example_with_no_field_left_at_its_default() -> None:
@@ -45,7 +52,9 @@ def test_every_type_has_an_example_with_no_field_left_at_its_default() -> None:
     for name, data in EVENTS.items():
         for field in msgspec.structs.fields(type(data)):
             if field.default is not msgspec.NODEFAULT:
-                assert getattr(data, field.name) != field.default, f"{name}.{field.name} would not show in the golden file"
+                assert getattr(data, field.name) != field.default, (
+                    f"{name}.{field.name} would not show in the golden file"
+                )
 
 
 def test_what_is_default_takes_no_bytes() -> None:
@@ -53,7 +62,9 @@ def test_what_is_default_takes_no_bytes() -> None:
     assert json.loads(state)["data"] == {}
 
 
-@pytest.mark.parametrize("kind", [*TYPES.values(), events.Matched, events.Dropped, events.Origin, events.Blob, events.Envelope])
+@pytest.mark.parametrize(
+    "kind", [*TYPES.values(), events.Matched, events.Dropped, events.Origin, events.Blob, events.Envelope]
+)
 def test_every_string_says_what_it_is(kind: type[Any]) -> None:
     assert "?" not in string_fields(kind).values()
 
@@ -148,7 +159,9 @@ def append_unknown(ledger: Ledger, stream: str, type_: str, schema: int, data: s
 
 
 @pytest.mark.parametrize(("type_", "schema", "data"), UNKNOWN)
-def test_an_unknown_event_stops_its_subject_and_nothing_else(ledger: Ledger, type_: str, schema: int, data: str) -> None:
+def test_an_unknown_event_stops_its_subject_and_nothing_else(
+    ledger: Ledger, type_: str, schema: int, data: str
+) -> None:
     fact, other = ledger.remember("The kettle is blue."), ledger.remember("The teapot is white.")
     state = append_unknown(ledger, fact.id, type_, schema, data)
     ledger.rebuild()

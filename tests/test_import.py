@@ -28,7 +28,9 @@ LINE: dict[str, Any] = {
 
 
 def jsonl(path: Path, *lines: Any) -> Path:
-    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines), encoding="utf-8")
+    path.write_text(
+        "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines), encoding="utf-8"
+    )
     return path
 
 
@@ -122,7 +124,10 @@ def test_a_file_belongs_to_the_user_it_came_in_for(ledger: Ledger, tmp_path: Pat
 def test_a_project_is_for_the_lines_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "project": "own"})
     ledger.import_file(path, project="given", occurred_at="2020-01-01")
-    assert [(each.project, each.occurred_at[:10]) for each in ledger.interactions()] == [("own", "2020-01-01"), ("given", "2020-01-01")]
+    assert [(each.project, each.occurred_at[:10]) for each in ledger.interactions()] == [
+        ("own", "2020-01-01"),
+        ("given", "2020-01-01"),
+    ]
 
 
 def test_a_compressed_file_and_an_empty_one(ledger: Ledger, tmp_path: Path) -> None:
@@ -205,7 +210,11 @@ def lived(ledger: Ledger) -> Ledger:
 
 def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: Path) -> None:
     report = lived.export_file(tmp_path / "export.jsonl")
-    assert (report.events, report.blobs, report.bytes_) == (lived.position, 2, (tmp_path / "export.jsonl").stat().st_size)
+    assert (report.events, report.blobs, report.bytes_) == (
+        lived.position,
+        2,
+        (tmp_path / "export.jsonl").stat().st_size,
+    )
     assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
     Ledger.import_log(report.path, tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:

@@ -31,7 +31,9 @@ EXTRACTED = EVENTS["CandidatesExtracted"]
 
 
 def waiting() -> Interaction:
-    return interaction(response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=())
+    return interaction(
+        response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=()
+    )
 
 
 def test_each_command_becomes_its_event() -> None:
@@ -40,7 +42,9 @@ def test_each_command_becomes_its_event() -> None:
     assert decide(RecordReinforcement(EVALUATED), given) == [EVALUATED]  # type: ignore[arg-type]
     assert decide(RecordExtraction(EXTRACTED), given) == [EXTRACTED]  # type: ignore[arg-type]
     assert decide(RecordFailure("reinforcement", "OSError"), given) == [e.ReinforcementFailed("OSError", 2)]
-    assert decide(RecordFailure("extraction", "OSError", "rules/1"), given) == [e.ExtractionFailed("rules/1", "OSError", 3)]
+    assert decide(RecordFailure("extraction", "OSError", "rules/1"), given) == [
+        e.ExtractionFailed("rules/1", "OSError", 3)
+    ]
 
 
 def test_a_response_stays() -> None:
@@ -73,7 +77,11 @@ def test_a_response_stays() -> None:
         (interaction(), e.ReinforcementFailed("OSError", 2), {"reinforcement_attempts": 2}),
         (interaction(), e.ReinforcementFailed("OSError", 3), {"reinforcement": "failed", "reinforcement_attempts": 3}),
         (interaction(), e.ExtractionFailed("rules/1", "OSError", 2), {"extraction_attempts": 2}),
-        (interaction(), e.ExtractionFailed("rules/1", "OSError", 3), {"extraction": "failed", "extraction_attempts": 3}),
+        (
+            interaction(),
+            e.ExtractionFailed("rules/1", "OSError", 3),
+            {"extraction": "failed", "extraction_attempts": 3},
+        ),
         (interaction(), EVENTS["InteractionCaptured"], {}),
     ],
 )
@@ -91,7 +99,9 @@ def test_each_event_assigns_what_it_says_and_no_more(before: Interaction, data: 
         (e.InteractionCaptured("Why?", "Because.", reinforce=False), 7, "off", "pending"),
     ],
 )
-def test_a_capture_begins_an_interaction(data: Any, response_at: int | None, reinforcement: str, extraction: str) -> None:
+def test_a_capture_begins_an_interaction(
+    data: Any, response_at: int | None, reinforcement: str, extraction: str
+) -> None:
     begun = evolve(None, recorded(data, version=1, position=7, stream=interaction().id))
     assert begun == interaction(
         response_at=response_at, reinforcement=reinforcement, extraction=extraction, memories_used=(), chunks_used=()
@@ -278,7 +288,9 @@ def test_newest_first_whatever_the_clock_says(ledger: Ledger, clock: Clock) -> N
     assert prompts(ledger.interactions(limit=2)) == ["turn 4", "turn 3"]
 
 
-@pytest.mark.parametrize(("limit", "count"), [(0, 0), (-5, 0), (1, 1), (50, 50), (500, 500), (10_000, 500), (2**70, 500)])
+@pytest.mark.parametrize(
+    ("limit", "count"), [(0, 0), (-5, 0), (1, 1), (50, 50), (500, 500), (10_000, 500), (2**70, 500)]
+)
 def test_a_limit_is_kept_to_and_never_over_five_hundred(many: Ledger, limit: int, count: int) -> None:
     assert len(many.interactions(limit=limit)) == count
 

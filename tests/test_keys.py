@@ -32,10 +32,16 @@ class Given:
 
 
 WRITES: dict[str, Callable[[Given, str], Any]] = {
-    "capture": lambda g, key: g.ledger.capture("Hello?", "You prefer dark roast coffee.", project="new", session_id="s", key=key),
-    "attach_response": lambda g, key: g.ledger.attach_response(g.waiting.id, "Dark roast coffee, you prefer it.", key=key),
+    "capture": lambda g, key: g.ledger.capture(
+        "Hello?", "You prefer dark roast coffee.", project="new", session_id="s", key=key
+    ),
+    "attach_response": lambda g, key: g.ledger.attach_response(
+        g.waiting.id, "Dark roast coffee, you prefer it.", key=key
+    ),
     "remember": lambda g, key: g.ledger.remember("Tea is in the tin.", project="new", session_id="s9", key=key),
-    "remember absorbed": lambda g, key: g.ledger.remember("the user prefers DARK roast coffee.", "preference", actor="b", key=key),
+    "remember absorbed": lambda g, key: g.ledger.remember(
+        "the user prefers DARK roast coffee.", "preference", actor="b", key=key
+    ),
     "propose": lambda g, key: g.ledger.propose("Tea is in the tin.", key=key),
     "promote": lambda g, key: g.ledger.promote(g.idea.id, "yes", key=key),
     "promote edited": lambda g, key: g.ledger.promote(g.idea.id, content="The user runs marathons.", key=key),
@@ -73,7 +79,9 @@ NOTHING_TO_DO: dict[str, Callable[[Given, str], Any]] = {
     "quarantine": lambda g, key: g.ledger.quarantine(g.odd.id, key=key),
     "release": lambda g, key: g.ledger.release(g.fact.id, key=key),
     "supersede": lambda g, key: g.ledger.supersede(g.fact.id, "The user prefers DARK  roast coffee.", key=key),
-    "remember": lambda g, key: g.ledger.remember("The user prefers dark roast coffee.", "preference", actor="b", key=key),
+    "remember": lambda g, key: g.ledger.remember(
+        "The user prefers dark roast coffee.", "preference", actor="b", key=key
+    ),
     "register_project": lambda g, key: g.ledger.register_project(" Assistant", key=key),
     "add_alias": lambda g, key: g.ledger.add_alias("assistant", "ASSISTANT", key=key),
     "set_state": lambda g, key: g.ledger.set_state("assistant", "status", "phase", "one", command_key=key),
@@ -219,7 +227,11 @@ def test_a_repeated_capture_does_not_react_again(ledger: Ledger, monkeypatch: py
     with ledger.batch():
         turn = ledger.capture("Hello?", "You prefer dark roast coffee.", key="k")
     position = ledger.position
-    assert ledger.capture("Hello?", "You prefer dark roast coffee.", key="k").reinforcement == turn.reinforcement == "pending"
+    assert (
+        ledger.capture("Hello?", "You prefer dark roast coffee.", key="k").reinforcement
+        == turn.reinforcement
+        == "pending"
+    )
     assert ledger.position == position
     monkeypatch.setattr(reinforcement, "evaluate", None)
     ledger.run_policies()

@@ -122,7 +122,11 @@ def test_a_reinforcement_never_takes_away() -> None:
 
 
 def test_a_reinforcement_stops_at_one() -> None:
-    for before, delta, after in [(990_000, 20_000, 1_000_000), (1_000_000, 20_000, 1_000_000), (0, 1_000_000, 1_000_000)]:
+    for before, delta, after in [
+        (990_000, 20_000, 1_000_000),
+        (1_000_000, 20_000, 1_000_000),
+        (0, 1_000_000, 1_000_000),
+    ]:
         (event,) = decide(Reinforce(delta), memory(confidence=before))
         assert isinstance(event, e.MemoryReinforced) and event.confidence == after
 
@@ -258,7 +262,9 @@ def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
         "active": {"MemoryPromoted", "MemoryRejected", "MemoryRestored"},
     }
     for status, names in wrong.items():
-        assert {name for name in (*CHANGES, "MemoryRestored") if not admits(memory(status=status), EVENTS[name])} == names
+        assert {
+            name for name in (*CHANGES, "MemoryRestored") if not admits(memory(status=status), EVENTS[name])
+        } == names
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -270,7 +276,9 @@ def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
         memory(),
         memory(user=None, agent=None, project=None, content=None, entities=(), tags=(), sources=(), origin=None),
         memory(status="superseded", superseded_by=OTHER_MEMORY, before="active", until_before=LATER, quarantined=True),
-        memory(content="NUL \0, bidi \u202e, emoji \U0001f600", tags=('quote " and \\',), valid_to=None, supersedes=None),
+        memory(
+            content="NUL \0, bidi \u202e, emoji \U0001f600", tags=('quote " and \\',), valid_to=None, supersedes=None
+        ),
         *(memory(status=status) for status in STATUSES),
     ],
 )

@@ -163,7 +163,9 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
             end(each)
         assert_acknowledged(ledger, acknowledged(tmp_path))
         assert len(acknowledged(tmp_path)) > 8 * commands * 0.7
-        keyed = [json.loads(state)["data"]["content"] for _, type, state in events_of(ledger) if type == "MemoryCaptured"]
+        keyed = [
+            json.loads(state)["data"]["content"] for _, type, state in events_of(ledger) if type == "MemoryCaptured"
+        ]
         assert len(keyed) == len(set(keyed)), "a text was captured twice, so the duplicate rule was raced"
         assert_sound(ledger)
 

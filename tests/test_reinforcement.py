@@ -34,7 +34,11 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
     ]  # fmt: skip
     assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 4, "total": 5, "fraction": 800_000}]
     assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/3", 1)
-    assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == ("policy:reinforcement", captured.event_id, "run-1")
+    assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == (
+        "policy:reinforcement",
+        captured.event_id,
+        "run-1",
+    )
     assert reinforced.data == {
         "rule": "linear/1", "delta": 20_000, "confidence": 520_000, "reference_count": 1, "interaction": turn.id,
         "matcher": "stems/3", "fraction": 800_000,
@@ -83,7 +87,9 @@ def test_without_a_project_only_the_global_ones_are_in_the_pool(ledger: Ledger) 
 
 
 def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -> None:
-    weak = [ledger.remember(f"The user likes dark roast coffee with word{number:02}.", "preference") for number in range(22)]
+    weak = [
+        ledger.remember(f"The user likes dark roast coffee with word{number:02}.", "preference") for number in range(22)
+    ]
     strong = ledger.remember("The user likes dark roast coffee.", "preference")
     turn = ledger.capture("What do I drink?", "The user likes dark roast coffee.")
     assert counts(ledger, strong, *weak) == [1] + [1] * 19 + [0] * 3
@@ -118,7 +124,10 @@ def test_the_same_turn_never_counts_twice(ledger: Ledger) -> None:
 
 
 def test_a_turn_that_counted_by_hand_does_not_count_again_when_its_answer_comes(ledger: Ledger) -> None:
-    fact, other = ledger.remember(ROAST, "preference"), ledger.remember("The user drinks dark roast coffee.", "preference")
+    fact, other = (
+        ledger.remember(ROAST, "preference"),
+        ledger.remember("The user drinks dark roast coffee.", "preference"),
+    )
     turn = ledger.capture("What do I drink?")
     ledger.reinforce(fact.id, source=turn.id)
     ledger.attach_response(turn.id, f"{SAID} The user drinks it.")
@@ -166,7 +175,9 @@ def test_reinforcement_can_be_left_out(ledger: Ledger) -> None:
         ("stems/3", ROAST, "COFFEE  roasted dark:\n users prefer", True),
     ],
 )
-def test_the_matcher_is_a_matter_of_policy(ledger: Ledger, matcher: str, content: str, response: str, matches: bool) -> None:
+def test_the_matcher_is_a_matter_of_policy(
+    ledger: Ledger, matcher: str, content: str, response: str, matches: bool
+) -> None:
     ledger.adopt_policy(matcher=matcher)
     fact = ledger.remember(content, "preference")
     ledger.capture("?", response)

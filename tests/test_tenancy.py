@@ -10,7 +10,11 @@ import pytest
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
 
-USERS = {"": "xylographer", "ada": "quokkasong", "bob": "zebrawood"}  # the first is the default user, one like any other
+USERS = {
+    "": "xylographer",
+    "ada": "quokkasong",
+    "bob": "zebrawood",
+}  # the first is the default user, one like any other
 
 
 @pytest.fixture
@@ -120,7 +124,9 @@ def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
             assert shared.confidence(name, user="ada") == []
             assert shared.audit(subject=name, user="ada") == []
             assert shared.project(name, user="ada") is None
-            assert shared.interactions(project=name, user="ada") == [] == shared.interactions(session_id=name, user="ada")
+            assert (
+                shared.interactions(project=name, user="ada") == [] == shared.interactions(session_id=name, user="ada")
+            )
             assert shared.memories(project=name, user="ada") == []
 
 

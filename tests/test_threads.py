@@ -40,7 +40,9 @@ def mixed(ledger, user, seed):
     for number in range(COMMANDS):
         action = choose.choice(("remember", "remember", "adjust", "capture", "state", "supersede", "refused", "batch"))
         if action == "remember" or not mine:
-            fact = ledger.remember(f"fact {number} of {seed}", project=f"p{number % 3}", user=user, key=f"{seed}-{number}")
+            fact = ledger.remember(
+                f"fact {number} of {seed}", project=f"p{number % 3}", user=user, key=f"{seed}-{number}"
+            )
             assert (fact.project, fact.user, fact.content) == (f"p{number % 3}", user, f"fact {number} of {seed}")
             mine[fact.id] = fact
         elif action == "adjust":

@@ -33,7 +33,7 @@ def _checked(name: str, value: object) -> object:
     if name in ("gain", "echo_gain"):
         return rules.millionths(name, value)
     if name == "matcher":
-        if value not in MATCHERS:
+        if not isinstance(value, str) or value not in MATCHERS:
             raise Rejected(f"no matcher is called {value!r:.60}; there are: {', '.join(MATCHERS)}")
         return value
     if name == "matches_a_turn":

@@ -1,0 +1,97 @@
+"""The audit trail: everything that happened, by whatever one asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Clock
+
+from ledger import Ledger
+
+
+@pytest.fixture
+def told(ledger: Ledger, clock: Clock) -> dict[str, Any]:
+    fact = ledger.remember(
+        "Tea is in the tin.", project="kitchen", session_id="s1", actor="ada", client="cli", correlation_id="run"
+    )
+    clock.advance(hours=1)
+    ledger.reinforce(fact.id, actor="bob", channel="tool", agent="helper")
+    clock.advance(hours=1)
+    other = ledger.propose("Milk is in the jug.", actor="ada", correlation_id="run")
+    return {"fact": fact, "other": other}
+
+
+def types(found: list[Any]) -> list[str]:
+    return [each.type for each in found]
+
+
+ALL = ["MemoryCaptured", "MemoryReinforced", "MemoryCaptured", "SessionOpened", "ProjectRegistered", "LedgerCreated"]
+FILTERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ALL),
+    ({"actor": "bob"}, ["MemoryReinforced"]),
+    ({"actor": "ada", "type": "MemoryCaptured"}, ["MemoryCaptured", "MemoryCaptured"]),
+    ({"project": "kitchen"}, ["MemoryReinforced", "MemoryCaptured", "SessionOpened"]),
+    ({"session_id": "s1"}, ["MemoryCaptured", "SessionOpened", "ProjectRegistered"]),
+    ({"type": "MemoryReinforced"}, ["MemoryReinforced"]),
+    ({"command": "propose"}, ["MemoryCaptured"]),
+    ({"correlation_id": "run"}, ["MemoryCaptured", "MemoryCaptured", "SessionOpened", "ProjectRegistered"]),
+    ({"since": "2026-01-01T13:00:00Z"}, ["MemoryCaptured", "MemoryReinforced"]),
+    ({"since": "2026-01-01 13:00", "until": "2026-01-01T15:00:00+01:00"}, ["MemoryReinforced"]),
+    ({"before": 3}, ["ProjectRegistered", "LedgerCreated"]),
+    ({"limit": 2}, ALL[:2]),
+    ({"limit": 0}, []),
+    ({"actor": "eve"}, []),
+    ({"project": "garden"}, []),
+    ({"subject": "m_0000000000000000"}, []),
+    ({"user": "ada"}, []),
+]
+
+
+@pytest.mark.parametrize(("asked", "found"), FILTERS)
+def test_each_filter(ledger: Ledger, told: dict[str, Any], asked: dict[str, Any], found: list[str]) -> None:
+    position = {"before": 3} if "before" in asked else {}
+    assert types(ledger.audit(**(asked | position))) == found
+
+
+def test_by_subject_command_and_event(ledger: Ledger, told: dict[str, Any]) -> None:
+    fact = told["fact"]
+    assert types(ledger.audit(subject=fact.id)) == ["MemoryReinforced", "MemoryCaptured"]
+    assert types(ledger.audit(subject=fact.id[:10])) == ["MemoryReinforced", "MemoryCaptured"]
+    assert types(ledger.audit(subject="ledger")) == ["LedgerCreated"]
+    command = ledger.audit(subject=fact.id)[1].command_id
+    assert set(types(ledger.audit(command_id=command))) == {"ProjectRegistered", "SessionOpened", "MemoryCaptured"}
+
+
+def test_an_entry_says_everything(ledger: Ledger, told: dict[str, Any]) -> None:
+    entry = ledger.audit(type="MemoryReinforced")[0]
+    fields = {name: getattr(entry, name) for name in entry.__struct_fields__ if name not in ("event_id", "command_id")}
+    assert fields == {
+        "position": 5, "subject": told["fact"].id, "type": "MemoryReinforced", "recorded_at": "2026-01-01T13:00:00.000000Z",
+        "command": "reinforce", "user": "", "actor": "bob", "client": "", "channel": "tool", "agent": "helper",
+        "project": "kitchen", "session_id": None, "causation_id": None, "correlation_id": None, "in_force": True,
+        "data": {"rule": "linear/1", "delta": 20_000, "confidence": 1_000_000, "reference_count": 1},
+    }  # fmt: skip
+
+
+def test_what_was_undone_says_so(ledger: Ledger, told: dict[str, Any]) -> None:
+    ledger.undo(5, "no")
+    undone, *_, reinforced = ledger.audit(limit=3)
+    assert (undone.type, undone.in_force, undone.data["reason"]) == ("CommandUndone", True, "no")
+    assert (reinforced.type, reinforced.in_force) == ("MemoryReinforced", False)
+
+
+def test_the_secret_is_never_shown(ledger: Ledger) -> None:
+    shown = ledger.audit(type="LedgerCreated")[0].data
+    assert "secret" not in shown and shown["ledger_id"] == ledger.id
+    assert ledger._created.secret not in repr(ledger.audit())
+
+
+def test_five_hundred_at_a_time_and_on_from_there(ledger: Ledger) -> None:
+    with ledger.batch():
+        for number in range(510):
+            ledger.remember(f"Fact number {number}.")
+    first = ledger.audit(limit=1_000)
+    rest = ledger.audit(limit=1_000, before=first[-1].position)
+    assert (len(ledger.audit()), len(first), len(rest)) == (50, 500, 11)
+    assert [each.position for each in (*first, *rest)] == list(range(511, 0, -1))

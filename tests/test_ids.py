@@ -1,0 +1,63 @@
+"""Ids: a letter for the kind, 80 random bits, no look-alikes, and prefixes that find exactly one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from ledger import Ledger, NotFound, Rejected
+from ledger.domain.ids import ALPHABET, KINDS, LENGTH, check_id, is_prefix, kind_of, subject_id, uuid7
+
+
+def test_the_form() -> None:
+    assert subject_id("m", bytes(10)) == "m_" + "0" * 16
+    assert subject_id("m", b"\xff" * 10) == "m_" + "z" * 16
+    assert subject_id("i", bytes(9) + b"\x21") == "i_" + "0" * 14 + "11"
+    assert len(ALPHABET) == 32 and not set("ilou") & set(ALPHABET)
+    assert KINDS.keys() == set("miosdcp")
+    assert len({subject_id("m", bytes([each]) * 10) for each in range(256)}) == 256
+
+
+def test_a_uuid_version_seven_with_its_time() -> None:
+    made = uuid.UUID(uuid7(0x0123456789AB, b"\xff" * 10))
+    assert (made.version, made.variant, made.int >> 80) == (7, uuid.RFC_4122, 0x0123456789AB)
+    assert uuid7(1, bytes(10)) < uuid7(2, bytes(10)) and len(uuid7(1, bytes(10))) == 36
+    bits = {uuid7(1, (1 << bit).to_bytes(10, "big")) for bit in range(80)} - {uuid7(1, bytes(10))}
+    assert len(bits) == 74  # all that the version and the variant leave
+
+
+def test_the_kind_of_a_stream() -> None:
+    assert (kind_of("m_0"), kind_of("ledger"), kind_of("")) == ("m", "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "ok"), [("m_", True), ("m_0z", True), ("m_" + "0" * 16, True), ("m_" + "0" * 17, False), ("m", False), ("", False),
+                     ("i_0", False), ("m_%", False), ("m__", False), ("M_0", False), ("m_A", False), ("m_l", False), ("m_٣", False)],
+)  # fmt: skip
+def test_what_may_begin_an_id(text: str, ok: bool) -> None:
+    assert is_prefix(text, "m") is ok
+
+
+@pytest.mark.parametrize("value", ["", "m_0", "x_" + "0" * 16, "m_" + "0" * 15 + "%", None, 5, b"m_" + b"0" * 16])
+def test_an_id_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(Rejected, match="must be an id"):
+        check_id("id", value)
+    assert check_id("id", "m_" + "0" * 16) == "m_" + "0" * (LENGTH - 2)
+
+
+def test_a_prefix_finds_one_and_an_ambiguous_one_none(ledger: Ledger) -> None:
+    made = [ledger.remember(f"Fact number {number}.").id for number in range(40)]
+    first = min(made)
+    shared = next(n for n in range(3, LENGTH) if sum(each.startswith(first[:n]) for each in made) == 1)
+    found = ledger.memory(first[:shared])
+    assert found is not None and found.id == first
+    twins = next(each[:3] for each in made if sum(other.startswith(each[:3]) for other in made) > 1)
+    assert ledger.memory(twins) is None
+    with pytest.raises(NotFound):
+        ledger.retract(twins)
+    assert ledger.retract(first[:shared]).id == first
+    with ledger.batch():
+        new = ledger.remember("New in this batch.")
+        assert ledger.retract(new.id[:12]).id == new.id

@@ -1,0 +1,56 @@
+"""Events to bytes and back, in the schema they were written in."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from examples import EVENTS, MEMORY, envelope
+
+from ledger import Rejected, mapper
+from ledger.domain import events as e
+
+
+def test_an_event_above_a_mebibyte_is_refused() -> None:
+    small = e.MemoryRevised("x" * (mapper.STATE_BYTES - 1_000))
+    assert len(mapper.to_stored(MEMORY, 2, envelope(small)).state) <= mapper.STATE_BYTES
+    with pytest.raises(Rejected, match="MemoryRevised") as refusal:
+        mapper.to_stored(MEMORY, 2, envelope(e.MemoryRevised("x" * mapper.STATE_BYTES)))
+    assert (refusal.value.rule, refusal.value.limit) == ("size", 1024 * 1024)
+
+
+def test_a_row_says_stream_version_and_short_name() -> None:
+    stored = mapper.to_stored(MEMORY, 2, envelope(EVENTS["MemoryPromoted"]))
+    assert (stored.originator_id, stored.originator_version, stored.topic) == (MEMORY, 2, "MemoryPromoted")
+
+
+def test_the_registry_is_closed() -> None:
+    assert set(mapper._DECODERS) == set(e.TYPES)
+    assert not any("." in name for name in e.TYPES)
+
+
+def test_an_older_schema_is_brought_up_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    class MemoryPromoted(msgspec.Struct, frozen=True):
+        schema: ClassVar[int] = 3
+        remark: str
+        weight: int
+
+    steps: dict[tuple[str, int], Any] = {
+        ("MemoryPromoted", 1): lambda data: {"remark": data["note"]},
+        ("MemoryPromoted", 2): lambda data: data | {"weight": 1},
+    }
+    monkeypatch.setattr(mapper, "UPCASTERS", steps)
+    monkeypatch.setitem(mapper.TYPES, "MemoryPromoted", MemoryPromoted)  # type: ignore[arg-type]
+    monkeypatch.setitem(mapper._DECODERS, "MemoryPromoted", mapper._decoder(MemoryPromoted).decode)
+    old = mapper.encode(envelope(e.MemoryPromoted("confirmed"))).decode()
+    event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", old)
+    assert event.data == MemoryPromoted("confirmed", 1)
+    newer = mapper.encode(envelope(MemoryPromoted("confirmed", 1), schema=4)).decode()
+    assert isinstance(mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", newer).data, e.Unknown)
+
+
+def test_a_field_that_a_newer_product_added_to_the_envelope_does_no_harm() -> None:
+    told = msgspec.json.decode(mapper.encode(envelope(EVENTS["MemoryPromoted"])))
+    state = msgspec.json.encode(told | {"shade": "blue"}).decode()
+    assert mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state).data == EVENTS["MemoryPromoted"]

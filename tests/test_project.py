@@ -1,0 +1,144 @@
+"""Projects: names and aliases, and trusted state that only a person sets."""
+
+from __future__ import annotations
+
+import pytest
+from examples import ENTRY, EVENTS, NOW, PROJECT, SESSION, project, recorded, session
+from msgspec.structs import replace
+
+from ledger import Conflict, Ledger, NotFound, Rejected
+from ledger.domain import events as e
+from ledger.domain.project import (
+    CATEGORIES,
+    AddAlias,
+    Entry,
+    InvalidateState,
+    Project,
+    SetState,
+    admits,
+    decide,
+    evolve,
+    evolve_session,
+    name_form,
+)
+from projections import projects
+
+
+def test_each_command_and_what_is_already_so() -> None:
+    given = project()
+    assert decide(AddAlias("abroad"), given) == [e.ProjectAliasAdded("abroad")]
+    assert decide(AddAlias(" OVERSEAS"), given) == decide(AddAlias("übersee"), given) == []
+    assert decide(SetState("status", "phase", "three", "ada"), given) == [
+        e.ProjectStateSet("status", "phase", "three", 8, "ada")
+    ]
+    assert decide(SetState("status", "phase", "two", "ada"), given) == [
+        e.ProjectStateSet("status", "phase", "two", 8, "ada")
+    ]
+    assert decide(SetState("status", "phase", "two", "the board"), given) == []
+    assert decide(SetState("fact", "phase", "two"), given) == [e.ProjectStateSet("fact", "phase", "two", None, "")]
+    assert decide(InvalidateState("status", "phase", "over"), given) == [
+        e.ProjectStateInvalidated("status", "phase", "over")
+    ]
+    assert decide(InvalidateState("status", "other"), given) == []
+    for command in (SetState("mood", "k", "v"), InvalidateState("mood", "k")):
+        with pytest.raises(Rejected, match="status, decision, requirement, contact, milestone, fact, config"):
+            decide(command, given)
+
+
+def test_each_event_assigns_what_it_says() -> None:
+    now = replace(project(), version=4, position=12)
+    fold = lambda data: evolve(project(), recorded(data, stream=PROJECT, version=4, position=12))  # noqa: E731
+    assert fold(e.ProjectAliasAdded("abroad")) == replace(now, aliases=("overseas", "abroad"))
+    three = Entry("status", "phase", "three", "x", "ada", NOW, 12)
+    assert fold(e.ProjectStateSet("status", "phase", "three", 8, "x")) == replace(now, state=(three,))
+    fact = Entry("fact", "phase", "three", "", "ada", NOW, 12)
+    assert fold(e.ProjectStateSet("fact", "phase", "three")) == replace(now, state=(ENTRY, fact))
+    assert fold(e.ProjectStateInvalidated("status", "phase")) == replace(now, state=())
+    assert fold(e.ProjectRegistered("another")) == now
+
+
+def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
+    begun = evolve(None, recorded(EVENTS["ProjectRegistered"], stream=PROJECT, version=1, position=7))
+    assert begun == project(aliases=(), state=(), version=1, position=7)
+    assert evolve(None, recorded(EVENTS["ProjectAliasAdded"])) is None
+    assert evolve_session(None, recorded(EVENTS["SessionOpened"], stream=SESSION, version=1, position=7)) == session()
+    assert admits(None, EVENTS["SessionOpened"]) and not admits(None, EVENTS["ProjectStateSet"])
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        project(),
+        project(
+            user=None, name=None, description=None, aliases=(None, "a"), state=(replace(ENTRY, key=None, value=None),)
+        ),
+    ],
+)
+def test_a_state_survives_its_row(state: Project) -> None:
+    assert projects.FAMILY.from_row(projects.FAMILY.to_row(state)) == state
+    assert [column.split()[0] for column in projects.PROJECTS.columns] == [
+        *Project.__struct_fields__[:-1],
+        "from_position",
+    ]
+    family = projects.SESSION_FAMILY
+    assert family.from_row(family.to_row(session())) == session()
+
+
+@pytest.mark.parametrize(("one", "two"), [("Übersee", " ÜBERSEE "), ("a  b\n", "A b"), ("STRASSE", "straße")])
+def test_two_spellings_of_one_name(one: str, two: str) -> None:
+    assert name_form(one) == name_form(two)
+
+
+def test_a_project_is_registered_once(ledger: Ledger) -> None:
+    first = ledger.register_project("Kitchen", "where tea is")
+    again = ledger.register_project(" kitchen ", "other")
+    assert (again.id, again.absorbed, again.name, again.description) == (first.id, True, "Kitchen", "where tea is")
+    assert ledger.remember("Tea.", project="KITCHEN").project == "Kitchen"
+    assert ledger.remember("Milk.", project=first.id).project == "Kitchen"
+    assert [each.id for each in ledger.projects()] == [first.id]
+    assert ledger.project(first.id[:9]) == ledger.project("kitchen") != ledger.project("garden") is None
+
+
+def test_an_alias_is_a_name_of_one_project(ledger: Ledger) -> None:
+    ledger.register_project("kitchen"), ledger.register_project("garden")
+    assert ledger.add_alias("kitchen", "galley").aliases == ("galley",)
+    assert ledger.add_alias("galley", "Galley").aliases == ("galley",)
+    for taken in ("kitchen", "GALLEY"):
+        with pytest.raises(Conflict, match="another project"):
+            ledger.add_alias("garden", taken)
+    with pytest.raises(NotFound):
+        ledger.add_alias("nowhere", "n")
+
+
+def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
+    one = ledger.set_state("kitchen", "status", "phase", "one", source="the cook", actor="ada")
+    two = ledger.set_state("kitchen", "status", "phase", "two", actor="bob")
+    ledger.set_state("kitchen", "fact", "tea", "in the tin")
+    gone = ledger.invalidate_state("kitchen", "status", "phase", "over")
+    assert [(each.key, each.value) for each in ledger.state("kitchen")] == [("tea", "in the tin")]
+    history = ledger.state("kitchen", "status", history=True)
+    assert [(each.value, each.source, each.actor, each.from_position, each.to_position) for each in history] == [
+        ("one", "the cook", "ada", one.position, two.position),
+        ("two", "", "bob", two.position, gone.position),
+    ]
+    assert ledger.audit(type="ProjectStateSet")[1].data["previous"] == one.position
+    assert [each.value for each in ledger.state("kitchen", "fact", "tea")] == ["in the tin"]
+    assert ledger.state("nowhere") == []
+    back = ledger.set_state("kitchen", "status", "phase", "three")
+    assert [each.value for each in back.state] == ["in the tin", "three"]
+
+
+def test_trusted_state_is_a_persons_act(ledger: Ledger) -> None:
+    for channel in ("tool", "web", "agent", "file"):
+        with pytest.raises(Rejected, match="by a person") as refusal:
+            ledger.set_state("kitchen", "status", "phase", "one", channel=channel)
+        assert refusal.value.rule == "trust"
+    assert ledger.projects() == []
+    ledger.set_state("kitchen", "status", "phase", "one")
+    with pytest.raises(Rejected, match="by a person"):
+        ledger.invalidate_state("kitchen", "status", "phase", actor="policy:expiry")
+    assert [each.value for each in ledger.state("kitchen")] == ["one"]
+
+
+def test_the_categories() -> None:
+    assert CATEGORIES == ("status", "decision", "requirement", "contact", "milestone", "fact", "config")

@@ -1,0 +1,248 @@
+"""Proposals, review and the duplicate rule."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import pytest
+
+from ledger import Ledger, NotFound, Rejected
+
+TEA = "Tea is in the tin."
+
+
+def test_the_queue_lists_candidates_oldest_first_with_where_they_come_from(ledger: Ledger) -> None:
+    ledger.propose("The user dreams of Oslo.", project="assistant", actor="ada")
+    turn = ledger.capture("And?", "Well.\nDecision: store events only.", project="assistant")
+    ledger.run_policies()
+    active = ledger.remember("the user DREAMS of Oslo.", project="assistant")
+    queue = ledger.review()
+    assert [each.memory.content for each in queue] == ["The user dreams of Oslo.", "store events only"]
+    assert (queue[0].provenance, queue[0].same_as_active) == (None, active.id)
+    found = queue[1].provenance
+    assert found is not None and (found.rule, found.extractor, found.interaction, found.field) == (
+        "decision_heading", "rules/1", turn.id, "response",
+    )  # fmt: skip
+    assert (found.quote, queue[1].memory.sources, queue[1].memory.confidence) == (
+        "Decision: store events only",
+        (turn.id,),
+        0.7,
+    )
+    assert ledger.review(project="other") == [] and len(ledger.review(project="assistant")) == 2
+
+
+def test_promote_reject_and_edit_then_promote(ledger: Ledger) -> None:
+    one, two, three = (ledger.propose(f"Idea number {number}.") for number in range(3))
+    assert ledger.promote(one.id, "sure").status == "active"
+    assert ledger.reject(two.id, "no").status == "invalid"
+    edited = ledger.promote(three.id, content="Idea number three.")
+    assert (edited.status, edited.content, edited.id) == ("active", "Idea number three.", three.id)
+    assert len({each.command_id for each in ledger.audit(subject=three.id, command="promote")}) == 1
+    assert ledger.review() == []
+    with pytest.raises(Rejected, match="cannot reject"):
+        ledger.reject(one.id)
+    with pytest.raises(Rejected, match="cannot promote"):
+        ledger.promote(two.id)
+    with pytest.raises(NotFound):
+        ledger.promote("m_0000000000000000")
+    assert ledger.restore(two.id).status == "candidate"
+
+
+def test_a_candidate_is_in_no_answer(ledger: Ledger) -> None:
+    ledger.propose(TEA)
+    assert ledger.memories() == [] and ledger.recall("tea").items == ()
+
+
+def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
+    first = ledger.remember(TEA, "fact", project="kitchen", confidence=0.9)
+    again = ledger.remember(
+        "TEA is in the tin.",
+        "fact",
+        project="Kitchen",
+        confidence=0.3,
+        tags=["t"],
+        entities=["tin"],
+        actor="bob",
+        valid_from="2020-01-01",
+    )
+    assert (again.id, again.absorbed, first.absorbed, again.confidence, again.content) == (
+        first.id,
+        True,
+        False,
+        0.9,
+        TEA,
+    )
+    entry = ledger.audit(limit=1)[0]
+    assert (entry.type, entry.subject, entry.actor) == ("DuplicateAbsorbed", first.id, "bob")
+    assert entry.data == {
+        "content": "TEA is in the tin.", "kind": "fact", "status": "active", "confidence": 300_000, "entities": ["tin"],
+        "tags": ["t"], "valid_from": "2020-01-01T00:00:00.000000Z",
+    }  # fmt: skip
+
+
+def test_it_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) -> None:
+    turn = ledger.capture("Where is tea?")
+    first = ledger.remember(TEA)
+    ways: list[dict[str, Any]] = [
+        {"actor": "ada"}, {"actor": "bob"}, {"actor": "ada", "session_id": "s1"}, {"actor": "ada", "source": turn.id},
+    ]  # fmt: skip
+    for way in (*ways, *ways, *ways):
+        again = ledger.remember(TEA, **way)
+        assert (again.id, again.absorbed) == (first.id, True)
+    assert len(ledger.audit(type="DuplicateAbsorbed")) == 4
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (TEA, TEA.upper()),
+        (TEA, "  Tea\n is \t in  the tin. "),
+        (unicodedata.normalize("NFC", "Café"), unicodedata.normalize("NFD", "Café")),
+        ("STRASSE", "Straße"),
+    ],
+)
+def test_case_space_and_composition_make_no_difference(ledger: Ledger, first: str, second: str) -> None:
+    assert ledger.remember(first).id == ledger.remember(second).id
+    assert ledger.memories()[0].content == first
+
+
+def test_another_project_kind_user_or_status_is_another_memory(ledger: Ledger) -> None:
+    made = [
+        ledger.remember(TEA),
+        ledger.remember(TEA, "fact"),
+        ledger.remember(TEA, project="kitchen"),
+        ledger.remember(TEA, project="garden"),
+        ledger.remember(TEA, user="bob"),
+        ledger.propose(TEA),
+        ledger.remember("Tea is in the tin"),  # without its full stop
+    ]
+    assert len({each.id for each in made}) == 7 and not any(each.absorbed for each in made)
+
+
+def test_a_candidate_and_an_active_one_may_say_the_same_but_not_two_active_ones(ledger: Ledger) -> None:
+    active, idea = ledger.remember(TEA), ledger.propose(TEA)
+    for refused in (
+        lambda: ledger.promote(idea.id),
+        lambda: ledger.revise(ledger.remember("Something else.").id, TEA),
+        lambda: ledger.promote(ledger.propose("Another idea.").id, content=TEA),
+    ):
+        with pytest.raises(Rejected, match="says the same; keep one of them") as refusal:
+            refused()
+        assert refusal.value.rule == "duplicate"
+    ledger.retract(active.id)
+    ledger.promote(idea.id)
+    with pytest.raises(Rejected, match="says the same"):
+        ledger.restore(active.id)
+
+
+def test_what_was_hidden_does_not_absorb(ledger: Ledger) -> None:
+    first = ledger.remember(TEA)
+    ledger.retract(first.id)
+    second = ledger.remember(TEA)
+    assert second.id != first.id and not second.absorbed
+
+
+def test_a_revision_moves_the_memory_in_the_index(ledger: Ledger) -> None:
+    fact = ledger.remember(TEA)
+    ledger.revise(fact.id, "Tea is in the jar.")
+    assert ledger.remember("Tea is in the jar.").id == fact.id
+    assert ledger.remember(TEA).id != fact.id
+
+
+# --- supersession ----------------------------------------------------------------------------------------------------
+
+
+def test_superseding_links_both_ways_in_one_append(ledger: Ledger) -> None:
+    coffee = ledger.remember(
+        "The user drinks coffee.", "preference", project="home", entities=["drink"], tags=["d"], valid_to="2030-01-01"
+    )
+    tea = ledger.supersede(coffee.id, "The user drinks tea.", "said so", valid_from="2026-03-01", confidence=0.8)
+    old = ledger.memory(coffee.id)
+    assert old is not None
+    assert (old.status, old.superseded_by, tea.supersedes) == ("superseded", tea.id, coffee.id)
+    assert (old.valid_to, tea.valid_from, tea.valid_to) == (
+        "2026-03-01T00:00:00.000000Z",
+        "2026-03-01T00:00:00.000000Z",
+        None,
+    )
+    assert (tea.kind, tea.project, tea.entities, tea.tags, tea.confidence) == (
+        "preference",
+        "home",
+        ("drink",),
+        ("d",),
+        0.8,
+    )
+    assert len({each.command_id for each in ledger.audit(limit=2)}) == 1
+    with pytest.raises(Rejected, match="cannot supersede"):
+        ledger.supersede(coffee.id, "The user drinks milk.")
+    back = ledger.restore(coffee.id)
+    assert (back.status, back.superseded_by, back.valid_to) == ("active", None, coffee.valid_to)
+
+
+def test_superseding_by_the_same_text_is_nothing_and_by_a_known_one_inserts_nothing(ledger: Ledger) -> None:
+    coffee, tea = ledger.remember("The user drinks coffee."), ledger.remember("The user drinks tea.")
+    position = ledger.position
+    assert ledger.supersede(coffee.id, "the user drinks  COFFEE.").id == coffee.id
+    assert ledger.position == position
+    successor = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
+    assert (successor.id, successor.absorbed, len(ledger.memories(status="all"))) == (tea.id, True, 2)
+    assert ledger.memory(coffee.id).superseded_by == tea.id  # type: ignore[union-attr]
+
+
+def test_a_successor_that_was_proposed_before_by_the_same_hand_keeps_its_key(ledger: Ledger) -> None:
+    coffee, tea = ledger.remember("The user drinks coffee."), ledger.remember("The user drinks tea.")
+    ledger.remember("The user drinks tea.")
+    first = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
+    again = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
+    assert (first.id, again.id, again.replayed) == (tea.id, tea.id, True)
+
+
+def test_retract_restore_retract(ledger: Ledger) -> None:
+    fact = ledger.remember(TEA)
+    for status in ("retracted", "active", "retracted", "active"):
+        change = ledger.retract if status == "retracted" else ledger.restore
+        assert change(fact.id).status == status
+    assert len(ledger.history(fact.id) or []) == 5
+
+
+def test_quarantine_keeps_a_memory_out_of_recall_whatever_its_status(ledger: Ledger) -> None:
+    fact = ledger.remember(TEA)
+    assert ledger.quarantine(fact.id).quarantined
+    assert ledger.recall("tea").items == () and [each.status for each in ledger.memories()] == ["active"]
+    assert not ledger.release(fact.id).quarantined
+    assert len(ledger.recall("tea").items) == 1
+
+
+def test_tags_are_lower_case_ten_at_most_and_found_in_any_case(ledger: Ledger) -> None:
+    fact = ledger.remember(TEA, tags=[" Tea ", "TIN", "tea"])
+    assert fact.tags == ("tea", "tin")
+    assert ledger.retag(fact.id, [f"t{number}" for number in range(8)]).tags[:2] == ("tea", "tin")
+    with pytest.raises(Rejected, match="10"):
+        ledger.retag(fact.id, ["one more"])
+    assert ledger.retag(fact.id, ["one more"], ["tin"]).tags[-1] == "one more"
+    assert [each.id for each in ledger.memories(tag="ONE more")] == [fact.id]
+
+
+def test_a_date_means_through_that_day(ledger: Ledger) -> None:
+    fact = ledger.remember(TEA, valid_from="2026-01-01", valid_to="2026-12-31")
+    assert (fact.valid_from, fact.valid_to) == ("2026-01-01T00:00:00.000000Z", "2027-01-01T00:00:00.000000Z")
+    exact = ledger.set_validity(fact.id, None, "2026-12-31T00:00:00Z")
+    assert exact.valid_to == "2026-12-31T00:00:00.000000Z"
+    assert ledger.set_validity(fact.id).valid_to is None
+
+
+def test_listing_by_status_kind_project_tag_and_confidence(ledger: Ledger) -> None:
+    one = ledger.remember("one", "fact", confidence=0.9)
+    two = ledger.remember("two", "preference", project="p", confidence=0.5)
+    three = ledger.remember("three", "fact", project="p", confidence=0.1)
+    ledger.propose("four")
+    ids = lambda found: [each.id for each in found]  # noqa: E731
+    assert ids(ledger.memories()) == [three.id, two.id, one.id]
+    assert len(ledger.memories(status="all")) == 4 and len(ledger.memories(status=["candidate", "active"])) == 4
+    assert ids(ledger.memories(kind="fact")) == [three.id, one.id]
+    assert ids(ledger.memories(kind=["fact", "preference"], project="p")) == [three.id, two.id]
+    assert ids(ledger.memories(project="")) == [one.id]
+    assert ids(ledger.memories(min_confidence=0.5)) == [two.id, one.id]
+    assert ids(ledger.memories(min_confidence=0.5, limit=1)) == [two.id]
+    assert ledger.memories(limit=0) == []

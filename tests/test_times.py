@@ -1,0 +1,83 @@
+"""Times: any ISO form in, one fixed width out."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ledger import Rejected
+from ledger.domain.times import days_between, is_date, moment, until, with_offset
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "kept"),
+    [
+        ("2026-03-01T10:00:00Z", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
+        ("2026-03-01 10:00", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
+        ("2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00.000000Z", "2026-03-01T11:00:00.000000+01:00"),
+        ("2026-03-01T04:30:00.5-0530", "2026-03-01T10:00:00.500000Z", "2026-03-01T04:30:00.500000-05:30"),
+        ("2026-03-01", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
+        (date(2026, 3, 1), "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
+        (datetime(2026, 3, 1, 10), "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
+        (
+            datetime(2026, 3, 1, 11, tzinfo=timezone(timedelta(hours=1))),
+            "2026-03-01T10:00:00.000000Z",
+            "2026-03-01T11:00:00.000000+01:00",
+        ),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000000Z"),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
+    ],
+)
+def test_every_form(given: Any, stored: str, kept: str) -> None:
+    assert moment("time", given) == stored
+    assert with_offset("time", given) == kept
+    assert len(stored) == 27
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", " ", "now", "2026-13-01", "2026-02-30", "2026-03-01T25:00", "1e9", "10:00", "0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00",
+     None, 5, 5.0, b"2026-03-01", "2026-03-01T10:00:00\ud800", "x" * 100_000],
+)  # fmt: skip
+def test_no_time(given: Any) -> None:
+    for read in (moment, with_offset, until):
+        with pytest.raises(Rejected) as refusal:
+            read("time", given)
+        assert len(str(refusal.value)) < 300
+
+
+def test_a_date_alone_means_through_that_day() -> None:
+    assert until("valid_to", "2026-12-31") == until("valid_to", date(2026, 12, 31)) == "2027-01-01T00:00:00.000000Z"
+    assert until("valid_to", " 2024-02-28 ") == "2024-02-29T00:00:00.000000Z"
+    assert (
+        until("valid_to", "2026-12-31T00:00")
+        == until("valid_to", datetime(2026, 12, 31))
+        == "2026-12-31T00:00:00.000000Z"
+    )
+    with pytest.raises(Rejected, match="9999"):
+        until("valid_to", "9999-12-31")
+    assert (is_date("2026-12-31"), is_date("20261231"), is_date(datetime.now(UTC))) == (True, False, False)
+
+
+def test_text_order_is_time_order() -> None:
+    times = [
+        datetime(1, 1, 1),
+        datetime(999, 5, 5),
+        datetime(2026, 1, 1),
+        datetime(2026, 1, 1, 0, 0, 0, 1),
+        datetime(9999, 1, 1),
+    ]
+    stored = [moment("time", each) for each in times]
+    assert stored == sorted(stored)
+
+
+def test_whole_days_between() -> None:
+    start = "2026-01-01T12:00:00.000000Z"
+    for end, days in [
+        ("2026-01-02T11:59:59.999999Z", 0),
+        ("2026-01-02T12:00:00.000000Z", 1),
+        ("2025-01-01T00:00:00.000000Z", 0),
+    ]:
+        assert days_between(start, end) == days

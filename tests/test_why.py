@@ -1,0 +1,111 @@
+"""Why a memory is believed: every step in order, whose parts add up to the whole exactly, and where it came from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from ledger import Ledger, LedgerError
+
+
+def millionths(value: float) -> int:
+    return round(value * 1_000_000)
+
+
+def adds_up(ledger: Ledger, id: str) -> None:
+    why = ledger.why(id)
+    assert why is not None
+    total = 0
+    for step in why.steps:
+        total += millionths(step.delta)
+        assert millionths(step.confidence) == total
+    now = ledger.memory(id)
+    assert total == millionths(why.confidence) == (millionths(now.confidence) if now is not None else 0)
+    points = ledger.confidence(id)
+    assert sum(millionths(point.delta) for point in points) == total
+    if now is not None:
+        reinforced = [point for point in points if point.in_force and point.type == "MemoryReinforced"]
+        assert now.reference_count == len(reinforced)
+
+
+def test_each_step_with_who_what_and_what_it_changed(ledger: Ledger) -> None:
+    turn = ledger.capture("What do I drink?", "Dark roast.", actor="ada")
+    idea = ledger.propose(
+        "The user prefers dark roast coffee.", "preference", source=turn.id, confidence=0.333333, actor="ada"
+    )
+    ledger.promote(idea.id, "asked", actor="bob")
+    echo = ledger.capture("And?", "You prefer dark roast coffee.", memories_used=[idea.id])
+    ledger.adjust(idea.id, 0.1, "hearsay")
+    why = ledger.why(idea.id)
+    assert why is not None
+    assert [(s.type, s.actor, s.delta, s.confidence, s.status, s.because) for s in why.steps] == [
+        ("MemoryCaptured", "ada", 0.333333, 0.333333, "candidate", ""),
+        ("MemoryPromoted", "bob", 0.0, 0.333333, "active", "asked"),
+        ("MemoryReinforced", "policy:reinforcement", 0.02, 0.353333, "active", ""),
+        ("ConfidenceAdjusted", "", -0.253333, 0.1, "active", "hearsay"),
+    ]
+    assert [each.id for each in why.sources] == [turn.id, echo.id]
+    assert [each.prompt for each in why.sources] == ["What do I drink?", "And?"]
+    assert why.steps[2].data["interaction"] == echo.id and why.steps[2].data["echo"] is True
+    adds_up(ledger, idea.id)
+    assert ledger.history(idea.id) == list(why.steps)
+
+
+def test_the_chain_both_ways_the_nearest_first(ledger: Ledger) -> None:
+    first = ledger.remember("The user drinks coffee.")
+    second = ledger.supersede(first.id, "The user drinks tea.")
+    third = ledger.supersede(second.id, "The user drinks water.")
+    told = [ledger.why(each.id) for each in (first, second, third)]
+    chains = [([m.id for m in why.supersedes], [m.id for m in why.superseded_by]) for why in told if why is not None]
+    assert chains == [([], [second.id, third.id]), ([first.id], [third.id]), ([second.id, first.id], [])]
+
+
+def test_what_does_not_exist_has_no_reason(ledger: Ledger) -> None:
+    assert ledger.why("m_0000000000000000") is None and ledger.history("m_0000000000000000") is None
+
+
+def test_every_kind_of_subject_has_a_history(ledger: Ledger) -> None:
+    turn = ledger.capture("What now?", "Nothing.", project="home", session_id="s1")
+    project = ledger.set_state("home", "status", "phase", "one")
+    session = ledger.audit(type="SessionOpened")[0].subject
+    assert [s.type for s in ledger.history(turn.id) or []] == ["InteractionCaptured", "ReinforcementEvaluated"]
+    assert [s.type for s in ledger.history(project.id) or []] == ["ProjectRegistered", "ProjectStateSet"]
+    assert [s.type for s in ledger.history(session[:12]) or []] == ["SessionOpened"]
+
+
+def something(ledger: Ledger, dice: random.Random, known: list[str], step: int) -> None:
+    """One command or another on one memory or another; it may be refused."""
+    id, text, chance = dice.choice(known), f"Fact number {dice.randrange(6)} of all.", dice.random()
+    acts: list[Callable[[], Any]] = [
+        lambda: ledger.reinforce(id, chance / 5),
+        lambda: ledger.adjust(id, chance),
+        lambda: known.append(ledger.remember(text, "preference", actor=f"{step}", confidence=chance).id),
+        lambda: known.append(ledger.propose(text, "preference", confidence=chance).id),
+        lambda: known.append(ledger.supersede(id, text).id),
+        lambda: ledger.promote(id),
+        lambda: ledger.retract(id),
+        lambda: ledger.restore(id),
+        lambda: ledger.reinforce(ledger.capture("?", text).id),
+        lambda: ledger.undo(dice.randrange(1, ledger.position + 1), cascade=chance < 0.7),
+        lambda: ledger.redo(dice.randrange(1, ledger.position + 1)),
+    ]
+    with suppress(LedgerError):
+        dice.choice(acts)()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_steps_of_any_history_add_up(ledger: Ledger, seed: int) -> None:
+    dice = random.Random(seed)
+    known = [ledger.remember(f"Fact number {n} of all.", "preference", confidence=dice.random()).id for n in range(3)]
+    with ledger.batch():
+        for step in range(100):
+            something(ledger, dice, known, step)
+    assert {"CommandUndone", "CommandRedone", "DuplicateAbsorbed", "MemorySuperseded"} <= {
+        e.type for e in ledger.audit(limit=500)
+    }
+    for id in set(known):
+        adds_up(ledger, id)

@@ -14,17 +14,20 @@ from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.interaction_writes import InteractionWrites
+from ledger.log_reading import check_tables, read_event
 from ledger.memory_writes import CHANNELS
 from ledger.project_writes import ProjectWrites
+from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
 from ledger.undoing import Undoing
-from ledger.writing import Clock, Random, Who, Work, Writer, check_tables, now, read_event, system_random
+from ledger.work import Clock, Random, Who, Work, now, system_random
+from ledger.writing import Writer
 from projections.projector import create_all, projections
 
 READER = WRITER = 1  # the format that this product reads and writes
 
 
-class Ledger(InteractionWrites, ProjectWrites, Undoing, Transfer, Care):
+class Ledger(InteractionWrites, ProjectWrites, Undoing, Transfer, Care, Trail):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
 
     ``user`` bounds everything: what one user's agent remembers, no other user's call can see. Thread-safe; a forked

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from ledger import answers, mapper
+from ledger import answers
 from ledger.domain.errors import Conflict
-from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, ProjectionParked
+from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
+from ledger.log_reading import decode_range, read_stream
 from ledger.reads import Reads
-from ledger.writing import Who, Work, read_stream
+from ledger.work import Who, Work
 from projections import interactions, memories, projects
 from projections.digests import digest
 from projections.projector import Projector, checkpoint, create_all, resumed
@@ -110,17 +111,6 @@ class Care(Reads):
                 rows.flush()
                 projector.forget()
             checkpoint(connection, position, head)
-
-
-def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
-    """The events between two positions, each with the first position of its stream."""
-    sql = (
-        "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
-        " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
-        " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
-    )
-    for row in connection.execute(sql, (first, last)).fetchall():
-        yield mapper.decode(*row)
 
 
 def _size(path: str) -> int:

@@ -30,10 +30,11 @@ from ledger.domain.policy import adopted
 from ledger.domain.text import check_json, check_text
 from ledger.domain.times import moment
 from ledger.event_store import EventStore
+from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, text_list, who
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
-from ledger.writing import Outcome, Who, Work, read_event
+from ledger.work import Outcome, Who, Work
 from projections import audit, confidence, control, interactions
 
 Progress = Callable[[int, int], None]

@@ -20,7 +20,8 @@ from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.policy import Policy
 from ledger.domain.text import check_text
 from ledger.policies import twins
-from ledger.writing import Outcome, Who, Work, Writer
+from ledger.work import Outcome, Who, Work
+from ledger.writing import Writer
 from projections import confidence as timeline
 from projections import control
 from projections.projector import FAMILIES

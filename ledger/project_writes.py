@@ -13,7 +13,7 @@ from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.memory_writes import By, Whose, who
 from ledger.reads import Reads, _project
-from ledger.writing import Outcome, Who, Work
+from ledger.work import Outcome, Who, Work
 
 
 class ProjectWrites(Reads):

@@ -11,19 +11,20 @@ import msgspec
 
 from ledger import answers
 from ledger.domain import confidence as rules
-from ledger.domain import ids, times
 from ledger.domain import memory as memory_domain
+from ledger.domain import times
 from ledger.domain.errors import LedgerError, Rejected, UnknownEvent
-from ledger.domain.events import AnyEvent, Blob, CommandRedone, CommandUndone, LedgerCreated, Unknown
+from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.project import Project, check_category
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
+from ledger.log_reading import check_tables, find_row, read_event, read_stream
 from ledger.memory_writes import Time
-from ledger.writing import Who, Writer, check_tables, find_row, first_position, read_event, read_stream
-from projections import audit, confidence, control, digests, interactions, memories, projects, search, sqlite
-from projections.audit import Entry
+from ledger.work import Who
+from ledger.writing import Writer
+from projections import control, digests, interactions, memories, projects, search, sqlite
 from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
@@ -100,11 +101,11 @@ class Reads:
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("interactions", "projects") as connection:
             scope = {
-                "project": _named(connection, owner, "p", project),
-                "session": _named(connection, owner, "s", session_id),
+                "project": named(connection, owner, "p", project),
+                "session": named(connection, owner, "s", session_id),
             }
-            count = _limit(limit)
-            if count == 0 or _nowhere in scope.values():
+            count = listed(limit)
+            if count == 0 or NOWHERE in scope.values():
                 return []
             found = interactions.listing(connection, user=owner, client=client or None, limit=count, **scope, **bounds)
             return self._interactions(connection, found)
@@ -167,10 +168,10 @@ class Reads:
         with self._read("memories", "projects") as connection:
             scope: list[str | None] | None = None
             if project is not None:
-                named = _named(connection, owner, "p", project)
-                if named is _nowhere:
+                wanted = named(connection, owner, "p", project)
+                if wanted is NOWHERE:
                     return []
-                scope = [named]
+                scope = [wanted]
             found = memories.listing(
                 connection,
                 user=owner,
@@ -179,7 +180,7 @@ class Reads:
                 projects=scope,
                 tag=tag.strip().lower() if isinstance(tag, str) else tag,
                 min_confidence=least,
-                limit=_limit(limit, MEMORY_CAP),
+                limit=listed(limit, MEMORY_CAP),
             )
             return self._memories(connection, found)
 
@@ -194,11 +195,11 @@ class Reads:
         """The candidates that wait for a decision, oldest first, with where they come from."""
         owner = self._user(user)
         with self._read("memories", "projects", "interactions", "duplicates") as connection:
-            scope = None if project is None else [_named(connection, owner, "p", project)]
-            if scope == [_nowhere]:
+            scope = None if project is None else [named(connection, owner, "p", project)]
+            if scope == [NOWHERE]:
                 return []
             found = memories.listing(
-                connection, user=owner, statuses=("candidate",), projects=scope, limit=_limit(limit, MEMORY_CAP)
+                connection, user=owner, statuses=("candidate",), projects=scope, limit=listed(limit, MEMORY_CAP)
             )
             return [self._candidate(connection, state) for state in reversed(found)]
 
@@ -243,15 +244,15 @@ class Reads:
         With a project: its memories and the global ones; without: all of the user's. What no longer fits is in ``cut``.
         """
         check_text("query", query, max_bytes=1024 * 1024, blank_allowed=True)
-        owner, count = self._user(user), _limit(k, LIST_CAP)
+        owner, count = self._user(user), listed(k, LIST_CAP)
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
             raise Rejected(f"budget is a number of characters from 0, and {budget!r:.40} is not")
         self._take_in_texts()
         with self._read("memories", "search", "projects") as connection:
-            scope = None if project is None else [None, _named(connection, owner, "p", project)]
-            named = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
+            scope = None if project is None else [None, named(connection, owner, "p", project)]
+            only = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
             found = (
-                search.matching(connection, query, user=owner, projects=scope, kinds=named, limit=count)
+                search.matching(connection, query, user=owner, projects=scope, kinds=only, limit=count)
                 if count
                 else []
             )
@@ -272,196 +273,6 @@ class Reads:
             with suppress(LedgerError):
                 self._writer.index_waiting()
 
-    # --- why and history -----------------------------------------------------------------------------------------
-
-    def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
-        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
-        owner = self._user(user)
-        with self._read("memories", "confidence", "interactions", "projects", "audit") as connection:
-            stream = self._owned_stream(connection, id, "m", owner)
-            if stream is None:
-                return None
-            state = self._load(connection, stream, "m", owner)
-            steps = self._steps(connection, stream)
-            cited = self._cited(connection, stream, steps)
-            found = [each for source in cited if (each := self._load(connection, source, "i", owner)) is not None]
-            return answers.Why(
-                memory=self._memories(connection, [state])[0] if state is not None else None,
-                id=stream,
-                confidence=rules.shown(state.confidence) if state is not None else 0.0,
-                steps=tuple(steps),
-                sources=tuple(self._interactions(connection, found)),
-                supersedes=self._chain(connection, state, "supersedes", owner),
-                superseded_by=self._chain(connection, state, "superseded_by", owner),
-            )
-
-    def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
-        """Every event of a subject in order (a memory, an interaction, a project or a session), in force or not."""
-        owner = self._user(user)
-        kind = ids.kind_of(id) if isinstance(id, str) else ""
-        if kind not in FAMILIES:
-            return None
-        with self._read("memories", "confidence", "interactions", "projects") as connection:
-            stream = self._owned_stream(connection, id, kind, owner)
-            return self._steps(connection, stream) if stream is not None else None
-
-    def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
-        """The stream of a subject of this user, also of one that was undone and has no row any more."""
-        state = self._load(connection, id, kind, owner)
-        if state is not None:
-            return str(state.id)
-        first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
-        event = read_event(connection, first) if first is not None else None
-        return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
-
-    def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
-        events = {event.position: event for event in self._stream(connection, stream)}
-        first = min(events)
-        points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
-        out = control.out_of_force(connection, first, max(events))
-        for position in points:
-            if position not in events and (event := read_event(connection, position)) is not None:
-                events[position] = event
-        steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
-        for position in sorted(events):
-            event, point = events[position], points.get(position)
-            in_force = position not in out
-            if in_force and event.stream == stream and not isinstance(event.data, Unknown):
-                state = evolve(state, event)
-            status = state.status if isinstance(state, Memory) else None
-            delta = point.delta if point is not None else 0
-            confidence_then += delta
-            steps.append(self._step(event, delta, confidence_then, status, in_force))
-        return steps
-
-    def _step(
-        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool
-    ) -> answers.Step:
-        return answers.Step(
-            position=event.position,
-            type=event.type,
-            recorded_at=event.envelope.recorded_at,
-            actor=event.envelope.actor,
-            command=event.envelope.command,
-            delta=rules.shown(delta),
-            confidence=rules.shown(confidence_then),
-            status=status,
-            in_force=in_force,
-            because=_because(event),
-            data=self._shown(event),
-        )
-
-    def _shown(self, event: AnyEvent) -> Any:
-        """What an event recorded, without the ledger's secret."""
-        if isinstance(event.data, Unknown):
-            return {"unknown": event.type, "schema": event.envelope.schema}
-        data = msgspec.json.decode(msgspec.json.encode(event.data))
-        return {name: value for name, value in data.items() if name != "secret"}
-
-    @staticmethod
-    def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
-        """The interactions that a memory came from or was reinforced by."""
-        found: dict[str, None] = {}
-        for step in steps:
-            if step.in_force:
-                cited = (*step.data.get("sources", ()), step.data.get("interaction"))
-                found |= {each: None for each in cited if each is not None and each.startswith("i_")}
-        return list(found)
-
-    def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
-        """The memories before or after this one in its supersession chain, the nearest first."""
-        found: list[Memory] = []
-        seen = {state.id} if state is not None else set()
-        while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
-            state = self._load(connection, next_id, "m", owner)
-            if state is not None:
-                seen.add(state.id)
-                found.append(state)
-        return tuple(self._memories(connection, found))
-
-    def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
-        """The confidence timeline of a memory, oldest first; empty when there is no such memory."""
-        with self._read("memories", "confidence") as connection:
-            stream = self._owned_stream(connection, id, "m", self._user(user))
-            if stream is None:
-                return []
-            first = first_position(connection, stream) or 0
-            return [_point(point) for point in confidence.timeline(connection, first)]
-
-    # --- audit ---------------------------------------------------------------------------------------------------
-
-    def audit(
-        self,
-        *,
-        subject: str | None = None,
-        user: str | None = None,
-        actor: str | None = None,
-        project: str | None = None,
-        session_id: str | None = None,
-        type: str | None = None,
-        command: str | None = None,
-        command_id: str | None = None,
-        correlation_id: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        before: int | None = None,
-        limit: int = LIST_LIMIT,
-    ) -> list[answers.AuditEntry]:
-        """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
-        owner = self._user(user)
-        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
-        with self._read("audit", "projects", "memories", "interactions") as connection:
-            scope = {
-                "project": _named(connection, owner, "p", project),
-                "session": _named(connection, owner, "s", session_id),
-            }
-            stream = (
-                self._owned_stream(connection, subject, subject[0], owner)
-                if isinstance(subject, str) and subject[:1] in FAMILIES
-                else subject
-            )
-            if _nowhere in scope.values() or (subject and stream is None):
-                return []
-            exact = {
-                "actor": actor,
-                "type": type,
-                "command": command,
-                "command_id": command_id,
-                "correlation_id": correlation_id,
-            }
-            entries = audit.trail(
-                connection,
-                user=owner,
-                subject=stream or None,
-                before=before,
-                limit=_limit(limit),
-                **exact,
-                **scope,
-                **bounds,
-            )
-            names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
-            return [self._entry(connection, entry, names) for entry in entries]
-
-    def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
-        fields = msgspec.structs.asdict(entry)
-        fields["project"] = names.get(entry.project, entry.project) if entry.project else None
-        session = fields.pop("session")
-        event = read_event(connection, entry.position)
-        out = control.out_of_force(connection, entry.position, entry.position)
-        data = self._shown(event) if event is not None else None
-        return answers.AuditEntry(
-            session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields
-        )
-
-    def refusals(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[answers.Refusal]:
-        """What rules refused, newest first: labels and numbers, never a text."""
-        with self._read("refusals") as connection:
-            found = control.refusals(connection, self._user(user), _limit(limit))
-        return [
-            answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__})
-            for each in found
-        ]
-
     # --- projects ------------------------------------------------------------------------------------------------
 
     def projects(self, *, user: str | None = None) -> list[answers.Project]:
@@ -475,8 +286,8 @@ class Reads:
             return _project(state) if state is not None else None
 
     def _project_state(self, connection: Any, owner: str, name: str) -> Project | None:
-        id = _named(connection, owner, "p", name)
-        state: Project | None = self._load(connection, id, "p", owner) if id not in (None, _nowhere) else None
+        id = named(connection, owner, "p", name)
+        state: Project | None = self._load(connection, id, "p", owner) if id not in (None, NOWHERE) else None
         return state
 
     def state(
@@ -518,10 +329,10 @@ class Reads:
             return digests.digest(connection, self._writer.secret)
 
 
-_nowhere = "nowhere"  # a name that stands for nothing
+NOWHERE = "nowhere"  # a name that stands for nothing
 
 
-def _named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
+def named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
     """The id that a filter's project or session name stands for; "" and None are no filter."""
     if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
         return None
@@ -529,10 +340,10 @@ def _named(connection: Any, owner: str, kind: str, name: str | None) -> str | No
     if found is None and find_row(connection, name, kind, owner) is not None:
         row = find_row(connection, name, kind, owner)
         return str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
-    return found[0] if found is not None else _nowhere
+    return found[0] if found is not None else NOWHERE
 
 
-def _limit(limit: int | None, cap: int = LIST_CAP) -> int:
+def listed(limit: int | None, cap: int = LIST_CAP) -> int:
     if limit is None:
         return cap
     if isinstance(limit, bool) or not isinstance(limit, int):
@@ -563,28 +374,6 @@ def _packed(hits: Sequence[answers.Hit], budget: int | None, searched: int) -> a
             break
         used, fits = used + size, fits + 1
     return answers.Pack(items=tuple(hits[:fits]), cut=tuple(hits[fits:]), searched=searched, budget=budget, used=used)
-
-
-def _because(event: AnyEvent) -> str:
-    """The reason that an event carries, in words of whoever gave it."""
-    data = event.data
-    if isinstance(data, CommandUndone | CommandRedone):
-        return data.reason or ("undone" if isinstance(data, CommandUndone) else "redone")
-    return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
-
-
-def _point(point: confidence.Step) -> answers.ConfidencePoint:
-    return answers.ConfidencePoint(
-        position=point.position,
-        recorded_at=point.recorded_at,
-        type=point.type,
-        delta=rules.shown(point.delta),
-        confidence=rules.shown(point.confidence),
-        interaction=point.interaction,
-        matcher=point.matcher,
-        echo=point.echo,
-        in_force=point.undone_at is None,
-    )
 
 
 def _project(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:

@@ -21,8 +21,9 @@ from ledger.domain.events import (
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
+from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_reason, who
-from ledger.writing import Who, Work, read_event
+from ledger.work import Who, Work
 from projections import audit, control
 from projections.projector import FAMILIES
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from datetime import UTC
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import Conflict, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -29,166 +27,21 @@ from ledger.domain.events import (
     CommandAnswered,
     Envelope,
     Event,
-    ProjectRegistered,
     Recorded,
-    SessionOpened,
     WriteRefused,
 )
-from ledger.domain.project import NAME_BYTES, name_form
+from ledger.domain.project import name_form
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore, Transaction
+from ledger.log_reading import check_tables, find_row, first_position, read_stream
+from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
-from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, projections
+from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park
 from projections.search import SEARCH
 from projections.sqlite import SQLiteRows, take_in
 
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
-
-
-class Clock(Protocol):
-    def __call__(self) -> datetime: ...
-
-
-class Random(Protocol):
-    def __call__(self, size: int, /) -> bytes: ...
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-class Pooled:
-    """Random bytes taken 4,096 at a time; one pool for each open ledger, so that a forked process never shares one."""
-
-    def __init__(self, source: Random) -> None:
-        self._source, self._bytes, self._used, self._lock = source, b"", 0, threading.Lock()
-
-    def __call__(self, size: int, /) -> bytes:
-        with self._lock:
-            if self._used + size > len(self._bytes):
-                self._bytes, self._used = self._source(max(4_096, size)), 0
-            start, self._used = self._used, self._used + size
-            return self._bytes[start : start + size]
-
-
-class Who(Struct, frozen=True, kw_only=True):
-    """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
-
-    user: str = ""
-    actor: str = ""
-    client: str = ""
-    channel: str = "user"
-    agent: str = ""
-    key: str | None = None
-    occurred_at: str | None = None
-    causation_id: str | None = None
-    correlation_id: str | None = None
-
-
-class Outcome(Struct, frozen=True):
-    """What a command came to: the subject's state afterwards, the events appended, and whether anything was new."""
-
-    subject: str
-    state: Any
-    events: Sequence[AnyEvent] = ()
-    position: int = 0
-    replayed: bool = False
-    absorbed: bool = False
-    names: Mapping[str, str] = {}  # what the subject's project is called
-
-
-class Work:
-    """What the body of one command may use: states and names as they stand under the lock, and ``emit``."""
-
-    def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
-        self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
-        self.project: str | None = None
-        self.session: str | None = None
-        self.absorbed = False
-        self.answer: str | None = None
-        self._writer = writer
-        self.emitted: list[tuple[str, int, Event, str | None]] = []
-        self.blobs: list[tuple[str, bytes]] = []
-        self._registered: dict[tuple[str, str], str] = {}
-
-    @property
-    def rows(self) -> SQLiteRows:
-        return self._writer.rows
-
-    @property
-    def secret(self) -> bytes:
-        return self._writer.secret
-
-    def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
-        """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
-        self.emitted.append((stream, first, data, self.project))
-
-    def new_id(self, kind: str) -> str:
-        return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
-
-    def connection(self) -> Any:
-        """The connection of this transaction, for reads that go beyond the rows."""
-        return self._writer.connection()
-
-    # --- subjects ------------------------------------------------------------------------------------------------
-
-    def load(self, given: str, kind: str) -> Any:
-        """The state of a subject of this user by id or unambiguous prefix; ``NotFound`` otherwise."""
-        state = self.find(given, kind)
-        if state is None:
-            raise NotFound(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
-        return state
-
-    def find(self, given: str, kind: str) -> Any:
-        """The same, or None."""
-        return self._writer.find(given, kind, self.who.user)
-
-    def need(self, *names: str) -> None:
-        """``Rejected`` when one of these projections is parked: what is decided by it cannot be decided."""
-        self._writer.need(*names)
-
-    def at_row(self, row: int, kind: str) -> Any:
-        return self._writer.state_of(row, kind)
-
-    def beyond(self, state: Any) -> bool:
-        """Whether the subject has an event that this product cannot read, so that nothing can be decided about it."""
-        return bool(state.version != self.transaction.version(state.id))
-
-    def known_elsewhere(self, given: str) -> bool:
-        """Whether this is the full id of a subject, whoever's it is."""
-        return self._writer.projector.states.get(given) is not None or (
-            first_position(self._writer.connection(), given) is not None
-        )
-
-    # --- names ---------------------------------------------------------------------------------------------------
-
-    def project_named(self, name: str | None) -> str | None:
-        """The id of a project by name, alias or id; an unknown name is registered in this append."""
-        return self._named("p", name, ProjectRegistered)
-
-    def session_named(self, name: str | None) -> str | None:
-        return self._named("s", name, SessionOpened)
-
-    def _named(self, kind: str, name: str | None, event: Callable[[str], Event]) -> str | None:
-        if name is None:
-            return None
-        what = "a project's name" if kind == "p" else "a session's id"
-        if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
-            return None
-        found = self._writer.named(self.who.user, kind, name)
-        if found is not None:
-            return found
-        if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
-            raise Rejected(f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user")
-        key = (kind, name_form(name) if kind == "p" else name)
-        if key not in self._registered:
-            self._registered[key] = self.new_id(kind)
-            self.emit(self._registered[key], event(name))
-        return self._registered[key]
-
-
-Body = Callable[[Work], str]
 
 
 class Writer:
@@ -261,7 +114,9 @@ class Writer:
 
     def _names_of(self, state: Any) -> dict[str, str]:
         """What people call the project and session of a subject."""
-        given = [each for each in (getattr(state, "project", None), getattr(state, "session", None)) if each is not None]
+        given = [
+            each for each in (getattr(state, "project", None), getattr(state, "session", None)) if each is not None
+        ]
         if not given or "projects" in self.projector.parked:
             return {}
         known = self.labels(*given)
@@ -585,63 +440,9 @@ class Writer:
         return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
 
 
-# --- reading the log -------------------------------------------------------------------------------------------------
-
-
-def first_position(connection: Any, stream: str) -> int | None:
-    found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
-    return found[0] if found else None
-
-
-def read_stream(connection: Any, stream: str, up_to: int) -> list[AnyEvent]:
-    """The events of one subject, in order."""
-    sql = "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position <= ? ORDER BY version"
-    rows = connection.execute(sql, (stream, up_to)).fetchall()
-    first = rows[0][0] if rows else 0
-    return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
-
-
-def read_event(connection: Any, position: int) -> AnyEvent | None:
-    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
-    row = connection.execute(sql, (position,)).fetchone()
-    if row is None:
-        return None
-    first = position if row[1] == 1 else first_position(connection, row[0]) or position
-    return mapper.decode(position, first, *row)
-
-
-def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
-    """The row of a subject of one user by id or unambiguous prefix; a blank, foreign or ambiguous one finds nothing."""
-    if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
-        return None
-    which, values = ("e.stream = ?", [given]) if len(given) == ids.LENGTH else ("e.stream >= ? AND e.stream < ?", [given, given + "~"])
-    sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
-        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
-        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT 2"
-    )
-    matches = connection.execute(sql, (*values, user)).fetchall()
-    return matches[0][0] if len(matches) == 1 else None
-
-
-def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
-    """The generation of the tables and what is parked; ``Conflict`` when they are of another version than this product's."""
-    found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
-    wanted = {each.name: each.version for each in projections(secret)}
-    if {name: version for name, version, _ in found} != wanted:
-        raise Conflict("the projections of this ledger were changed by another version of the product: reopen it")
-    folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
-    if folded is None:
-        raise Conflict("the checkpoint of this ledger's projections is gone: reopen it")
-    return folded[0], {name for name, _, parked_at in found if parked_at is not None}
-
-
 def encoded(arguments: object) -> bytes:
     """What a command was asked, as bytes to compare; ``Rejected`` for what no command takes."""
     try:
         return msgspec.json.encode(arguments, enc_hook=str, order="deterministic")
     except (ValueError, OverflowError, RecursionError, TypeError) as error:
         raise Rejected(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
-
-
-def system_random(size: int) -> bytes:
-    return os.urandom(size)

@@ -78,7 +78,9 @@ def matching(
     found = [(from_row(row), -row[-1]) for row in connection.execute(sql, (words, *values, limit))]
     late = _waiting_hits(connection, words)
     for row, score in late.items():
-        kept = connection.execute(f"SELECT m.* FROM memories m WHERE m.row = ? AND {condition}", (row, *values)).fetchone()
+        kept = connection.execute(
+            f"SELECT m.* FROM memories m WHERE m.row = ? AND {condition}", (row, *values)
+        ).fetchone()
         found += [(from_row(kept), score)] if kept is not None else []
     return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit] if late else found
 

@@ -41,7 +41,9 @@ class SQLiteRows:
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
         self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
-        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # the keys kept of grouped tables, by their leading columns
+        self._groups: dict[
+            Table, dict[Key, list[Key]]
+        ] = {}  # the keys kept of grouped tables, by their leading columns
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -229,7 +231,9 @@ def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") 
 def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
     """Moves the waiting texts into the index, in one go."""
     names, table = ", ".join(index.columns), prefix + index.waiting.name
-    connection.execute(f"INSERT INTO {prefix}{index.name} (rowid, {names}) SELECT row, {names} FROM {table} ORDER BY row")
+    connection.execute(
+        f"INSERT INTO {prefix}{index.name} (rowid, {names}) SELECT row, {names} FROM {table} ORDER BY row"
+    )
     connection.execute(f"DELETE FROM {table}")
 
 

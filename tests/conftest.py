@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger
-from ledger.care import decode_range
-from ledger.writing import read_stream
+from ledger.log_reading import decode_range, read_stream
 from projections.digests import digest
 from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows

@@ -16,6 +16,7 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
     ("ledger.integrity", "ledger.sqlite_files", "ledger.event_store", "ledger.mapper"),
     ("projections",),
+    ("ledger.log_reading", "ledger.work"),
     ("ledger.writing", "ledger.policies"),
     ("ledger.answers", "ledger.conversations", "ledger.schemas"),
     ("ledger",),

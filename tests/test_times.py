@@ -38,9 +38,11 @@ def test_every_form(given: Any, stored: str, kept: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["", " ", "now", "2026-13-01", "2026-02-30", "2026-03-01T25:00", "1e9", "10:00", "0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00",
-     None, 5, 5.0, b"2026-03-01", "2026-03-01T10:00:00\ud800", "x" * 100_000],
-)  # fmt: skip
+    [
+        *["", " ", "now", "2026-13-01", "2026-02-30", "2026-03-01T25:00", "1e9", "10:00", "2026-03-01T10:00:00\ud800"],
+        *["0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00", "x" * 100_000, None, 5, 5.0, b"2026-03-01"],
+    ],
+)
 def test_no_time(given: Any) -> None:
     for read in (moment, with_offset, until):
         with pytest.raises(Rejected) as refusal:

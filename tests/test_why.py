@@ -91,7 +91,7 @@ def something(ledger: Ledger, dice: random.Random, known: list[str], step: int) 
         lambda: ledger.restore(id),
         lambda: ledger.reinforce(ledger.capture("?", text).id),
         lambda: ledger.undo(dice.randrange(1, ledger.position + 1), cascade=chance < 0.7),
-        lambda: ledger.redo(dice.randrange(1, ledger.position + 1)),
+        lambda: ledger.redo(dice.choice([1, *(each.position for each in ledger.audit(type="CommandUndone"))])),
     ]
     with suppress(LedgerError):
         dice.choice(acts)()

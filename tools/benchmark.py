@@ -35,8 +35,8 @@ import msgspec
 from msgspec import Struct
 
 from ledger import Ledger
-from ledger.care import decode_range
 from ledger.domain.events import TYPES, Envelope
+from ledger.log_reading import decode_range
 from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
 from projections import memories, search
 from projections.projector import projections

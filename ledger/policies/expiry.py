@@ -10,7 +10,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.memory import Memory
 from ledger.domain.times import days_between, fixed
-from ledger.writing import Work
+from ledger.work import Work
 from projections import memories
 
 ACTOR = "confidence-decay"

@@ -12,7 +12,7 @@ from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies.twins import absorb, twin
-from ledger.writing import Work
+from ledger.work import Work
 
 ACTOR = "policy:extraction"
 

@@ -14,7 +14,7 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.matching import Match, Response, match
 from ledger.domain.memory import Memory
 from ledger.domain.policy import Policy
-from ledger.writing import Work
+from ledger.work import Work
 from projections import confidence, memories, search
 
 ACTOR = "policy:reinforcement"
@@ -49,9 +49,7 @@ def _candidates(
     return search.restatable(connection, response.stems, user, project)
 
 
-def record(
-    work: Work, subject: Interaction, found: Found, policy: Policy
-) -> ReinforcementEvaluated:
+def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> ReinforcementEvaluated:
     """Under the lock: looks at the found ids again, and emits what is still so."""
     fresh: list[tuple[Memory, Match]] = []
     for seen, _ in found.matches:

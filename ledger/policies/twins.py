@@ -7,7 +7,7 @@ from ledger.domain.errors import Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from ledger.writing import Work
+from ledger.work import Work
 from projections import duplicates
 
 

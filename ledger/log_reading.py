@@ -1,0 +1,74 @@
+"""Reading the log through any connection: one event, one stream, a range, and the row that an id stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledger import mapper
+from ledger.domain import ids
+from ledger.domain.errors import Conflict
+from ledger.domain.events import AnyEvent
+from projections.projector import FAMILIES, projections
+
+
+def first_position(connection: Any, stream: str) -> int | None:
+    found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
+    return found[0] if found else None
+
+
+def read_stream(connection: Any, stream: str, up_to: int) -> list[AnyEvent]:
+    """The events of one subject, in order."""
+    sql = "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position <= ? ORDER BY version"
+    rows = connection.execute(sql, (stream, up_to)).fetchall()
+    first = rows[0][0] if rows else 0
+    return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
+
+
+def read_event(connection: Any, position: int) -> AnyEvent | None:
+    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None:
+        return None
+    first = position if row[1] == 1 else first_position(connection, row[0]) or position
+    return mapper.decode(position, first, *row)
+
+
+def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
+    """The row of a subject of one user by id or unambiguous prefix; a blank, foreign or ambiguous one finds nothing."""
+    if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
+        return None
+    which, values = (
+        ("e.stream = ?", [given])
+        if len(given) == ids.LENGTH
+        else ("e.stream >= ? AND e.stream < ?", [given, given + "~"])
+    )
+    sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
+        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
+        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT 2"
+    )
+    matches = connection.execute(sql, (*values, user)).fetchall()
+    return matches[0][0] if len(matches) == 1 else None
+
+
+def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
+    """The generation of the tables and what is parked; ``Conflict`` when they are of another version than this product's."""
+    found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
+    wanted = {each.name: each.version for each in projections(secret)}
+    if {name: version for name, version, _ in found} != wanted:
+        raise Conflict("the projections of this ledger were changed by another version of the product: reopen it")
+    folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
+    if folded is None:
+        raise Conflict("the checkpoint of this ledger's projections is gone: reopen it")
+    return folded[0], {name for name, _, parked_at in found if parked_at is not None}
+
+
+def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+    """The events between two positions, each with the first position of its stream."""
+    sql = (
+        "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
+        " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
+        " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
+    )
+    for row in connection.execute(sql, (first, last)).fetchall():
+        yield mapper.decode(*row)

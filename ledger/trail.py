@@ -1,0 +1,234 @@
+"""How things came to be: why a memory is believed, its history and confidence over time, the audit trail, the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain import ids, times
+from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, Unknown
+from ledger.domain.memory import Memory
+from ledger.log_reading import first_position, read_event
+from ledger.memory_writes import Time
+from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
+from projections import audit, confidence, control, projects
+from projections.audit import Entry
+from projections.projector import FAMILIES
+
+
+class Trail(Reads):
+    """The reads of the library door that explain."""
+
+    def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
+        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
+        owner = self._user(user)
+        with self._read("memories", "confidence", "interactions", "projects", "audit") as connection:
+            stream = self._owned_stream(connection, id, "m", owner)
+            if stream is None:
+                return None
+            state = self._load(connection, stream, "m", owner)
+            steps = self._steps(connection, stream)
+            cited = self._cited(connection, stream, steps)
+            found = [each for source in cited if (each := self._load(connection, source, "i", owner)) is not None]
+            return answers.Why(
+                memory=self._memories(connection, [state])[0] if state is not None else None,
+                id=stream,
+                confidence=rules.shown(state.confidence) if state is not None else 0.0,
+                steps=tuple(steps),
+                sources=tuple(self._interactions(connection, found)),
+                supersedes=self._chain(connection, state, "supersedes", owner),
+                superseded_by=self._chain(connection, state, "superseded_by", owner),
+            )
+
+    def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
+        """Every event of a subject in order (a memory, an interaction, a project or a session), in force or not."""
+        owner = self._user(user)
+        kind = ids.kind_of(id) if isinstance(id, str) else ""
+        if kind not in FAMILIES:
+            return None
+        with self._read("memories", "confidence", "interactions", "projects") as connection:
+            stream = self._owned_stream(connection, id, kind, owner)
+            return self._steps(connection, stream) if stream is not None else None
+
+    def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
+        """The stream of a subject of this user, also of one that was undone and has no row any more."""
+        state = self._load(connection, id, kind, owner)
+        if state is not None:
+            return str(state.id)
+        first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
+        event = read_event(connection, first) if first is not None else None
+        return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
+
+    def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
+        events = {event.position: event for event in self._stream(connection, stream)}
+        first = min(events)
+        points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
+        out = control.out_of_force(connection, first, max(events))
+        for position in points:
+            if position not in events and (event := read_event(connection, position)) is not None:
+                events[position] = event
+        steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
+        for position in sorted(events):
+            event, point = events[position], points.get(position)
+            in_force = position not in out
+            if in_force and event.stream == stream and not isinstance(event.data, Unknown):
+                state = evolve(state, event)
+            status = state.status if isinstance(state, Memory) else None
+            delta = point.delta if point is not None else 0
+            confidence_then += delta
+            steps.append(self._step(event, delta, confidence_then, status, in_force))
+        return steps
+
+    def _step(
+        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool
+    ) -> answers.Step:
+        return answers.Step(
+            position=event.position,
+            type=event.type,
+            recorded_at=event.envelope.recorded_at,
+            actor=event.envelope.actor,
+            command=event.envelope.command,
+            delta=rules.shown(delta),
+            confidence=rules.shown(confidence_then),
+            status=status,
+            in_force=in_force,
+            because=_because(event),
+            data=self._shown(event),
+        )
+
+    def _shown(self, event: AnyEvent) -> Any:
+        """What an event recorded, without the ledger's secret."""
+        if isinstance(event.data, Unknown):
+            return {"unknown": event.type, "schema": event.envelope.schema}
+        data = msgspec.json.decode(msgspec.json.encode(event.data))
+        return {name: value for name, value in data.items() if name != "secret"}
+
+    @staticmethod
+    def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+        """The interactions that a memory came from or was reinforced by."""
+        found: dict[str, None] = {}
+        for step in steps:
+            if step.in_force:
+                cited = (*step.data.get("sources", ()), step.data.get("interaction"))
+                found |= {each: None for each in cited if each is not None and each.startswith("i_")}
+        return list(found)
+
+    def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+        """The memories before or after this one in its supersession chain, the nearest first."""
+        found: list[Memory] = []
+        seen = {state.id} if state is not None else set()
+        while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
+            state = self._load(connection, next_id, "m", owner)
+            if state is not None:
+                seen.add(state.id)
+                found.append(state)
+        return tuple(self._memories(connection, found))
+
+    def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
+        """The confidence timeline of a memory, oldest first; empty when there is no such memory."""
+        with self._read("memories", "confidence") as connection:
+            stream = self._owned_stream(connection, id, "m", self._user(user))
+            if stream is None:
+                return []
+            first = first_position(connection, stream) or 0
+            return [_point(point) for point in confidence.timeline(connection, first)]
+
+    # --- audit ---------------------------------------------------------------------------------------------------
+
+    def audit(
+        self,
+        *,
+        subject: str | None = None,
+        user: str | None = None,
+        actor: str | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        type: str | None = None,
+        command: str | None = None,
+        command_id: str | None = None,
+        correlation_id: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        before: int | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> list[answers.AuditEntry]:
+        """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
+        owner = self._user(user)
+        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+        with self._read("audit", "projects", "memories", "interactions") as connection:
+            scope = {
+                "project": named(connection, owner, "p", project),
+                "session": named(connection, owner, "s", session_id),
+            }
+            stream = (
+                self._owned_stream(connection, subject, subject[0], owner)
+                if isinstance(subject, str) and subject[:1] in FAMILIES
+                else subject
+            )
+            if NOWHERE in scope.values() or (subject and stream is None):
+                return []
+            exact = {
+                "actor": actor,
+                "type": type,
+                "command": command,
+                "command_id": command_id,
+                "correlation_id": correlation_id,
+            }
+            entries = audit.trail(
+                connection,
+                user=owner,
+                subject=stream or None,
+                before=before,
+                limit=listed(limit),
+                **exact,
+                **scope,
+                **bounds,
+            )
+            names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+            return [self._entry(connection, entry, names) for entry in entries]
+
+    def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+        fields = msgspec.structs.asdict(entry)
+        fields["project"] = names.get(entry.project, entry.project) if entry.project else None
+        session = fields.pop("session")
+        event = read_event(connection, entry.position)
+        out = control.out_of_force(connection, entry.position, entry.position)
+        data = self._shown(event) if event is not None else None
+        return answers.AuditEntry(
+            session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields
+        )
+
+    def refusals(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[answers.Refusal]:
+        """What rules refused, newest first: labels and numbers, never a text."""
+        with self._read("refusals") as connection:
+            found = control.refusals(connection, self._user(user), listed(limit))
+        return [
+            answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__})
+            for each in found
+        ]
+
+
+def _because(event: AnyEvent) -> str:
+    """The reason that an event carries, in words of whoever gave it."""
+    data = event.data
+    if isinstance(data, CommandUndone | CommandRedone):
+        return data.reason or ("undone" if isinstance(data, CommandUndone) else "redone")
+    return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
+
+
+def _point(point: confidence.Step) -> answers.ConfidencePoint:
+    return answers.ConfidencePoint(
+        position=point.position,
+        recorded_at=point.recorded_at,
+        type=point.type,
+        delta=rules.shown(point.delta),
+        confidence=rules.shown(point.confidence),
+        interaction=point.interaction,
+        matcher=point.matcher,
+        echo=point.echo,
+        in_force=point.undone_at is None,
+    )

@@ -1,0 +1,174 @@
+"""What the body of a command works with: who acts, the states and names under the lock, and what it says happened."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from ledger.domain import ids
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import AnyEvent, Event, ProjectRegistered, SessionOpened
+from ledger.domain.project import NAME_BYTES, name_form
+from ledger.domain.text import check_text
+from ledger.event_store import Transaction
+from ledger.log_reading import first_position
+from projections.sqlite import SQLiteRows
+
+if TYPE_CHECKING:
+    from ledger.writing import Writer
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+
+
+class Random(Protocol):
+    def __call__(self, size: int, /) -> bytes: ...
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def system_random(size: int) -> bytes:
+    return os.urandom(size)
+
+
+class Pooled:
+    """Random bytes taken 4,096 at a time; one pool for each open ledger, so that a forked process never shares one."""
+
+    def __init__(self, source: Random) -> None:
+        self._source, self._bytes, self._used, self._lock = source, b"", 0, threading.Lock()
+
+    def __call__(self, size: int, /) -> bytes:
+        with self._lock:
+            if self._used + size > len(self._bytes):
+                self._bytes, self._used = self._source(max(4_096, size)), 0
+            start, self._used = self._used, self._used + size
+            return self._bytes[start : start + size]
+
+
+class Who(Struct, frozen=True, kw_only=True):
+    """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
+
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    channel: str = "user"
+    agent: str = ""
+    key: str | None = None
+    occurred_at: str | None = None
+    causation_id: str | None = None
+    correlation_id: str | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """What a command came to: the subject's state afterwards, the events appended, and whether anything was new."""
+
+    subject: str
+    state: Any
+    events: Sequence[AnyEvent] = ()
+    position: int = 0
+    replayed: bool = False
+    absorbed: bool = False
+    names: Mapping[str, str] = {}  # what the subject's project is called
+
+
+class Work:
+    """What the body of one command may use: states and names as they stand under the lock, and ``emit``."""
+
+    def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
+        self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
+        self.project: str | None = None
+        self.session: str | None = None
+        self.absorbed = False
+        self.answer: str | None = None
+        self._writer = writer
+        self.emitted: list[tuple[str, int, Event, str | None]] = []
+        self.blobs: list[tuple[str, bytes]] = []
+        self._registered: dict[tuple[str, str], str] = {}
+
+    @property
+    def rows(self) -> SQLiteRows:
+        return self._writer.rows
+
+    @property
+    def secret(self) -> bytes:
+        return self._writer.secret
+
+    def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
+        """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
+        self.emitted.append((stream, first, data, self.project))
+
+    def new_id(self, kind: str) -> str:
+        return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
+
+    def connection(self) -> Any:
+        """The connection of this transaction, for reads that go beyond the rows."""
+        return self._writer.connection()
+
+    # --- subjects ------------------------------------------------------------------------------------------------
+
+    def load(self, given: str, kind: str) -> Any:
+        """The state of a subject of this user by id or unambiguous prefix; ``NotFound`` otherwise."""
+        state = self.find(given, kind)
+        if state is None:
+            raise NotFound(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
+        return state
+
+    def find(self, given: str, kind: str) -> Any:
+        """The same, or None."""
+        return self._writer.find(given, kind, self.who.user)
+
+    def need(self, *names: str) -> None:
+        """``Rejected`` when one of these projections is parked: what is decided by it cannot be decided."""
+        self._writer.need(*names)
+
+    def at_row(self, row: int, kind: str) -> Any:
+        return self._writer.state_of(row, kind)
+
+    def beyond(self, state: Any) -> bool:
+        """Whether the subject has an event that this product cannot read, so that nothing can be decided about it."""
+        return bool(state.version != self.transaction.version(state.id))
+
+    def known_elsewhere(self, given: str) -> bool:
+        """Whether this is the full id of a subject, whoever's it is."""
+        return self._writer.projector.states.get(given) is not None or (
+            first_position(self._writer.connection(), given) is not None
+        )
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def project_named(self, name: str | None) -> str | None:
+        """The id of a project by name, alias or id; an unknown name is registered in this append."""
+        return self._named("p", name, ProjectRegistered)
+
+    def session_named(self, name: str | None) -> str | None:
+        return self._named("s", name, SessionOpened)
+
+    def _named(self, kind: str, name: str | None, event: Callable[[str], Event]) -> str | None:
+        if name is None:
+            return None
+        what = "a project's name" if kind == "p" else "a session's id"
+        if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
+            return None
+        found = self._writer.named(self.who.user, kind, name)
+        if found is not None:
+            return found
+        if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
+            raise Rejected(
+                f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user"
+            )
+        key = (kind, name_form(name) if kind == "p" else name)
+        if key not in self._registered:
+            self._registered[key] = self.new_id(kind)
+            self.emit(self._registered[key], event(name))
+        return self._registered[key]
+
+
+Body = Callable[[Work], str]

@@ -76,6 +76,8 @@ class Model:
         state = None
         for event in self.stream(subject, out):
             state = evolve(state, event)
+        if state is not None:  # a subject stands where it first began, also when that first event is out of force
+            state["row"] = self.stream(subject, set())[0].position
         return state
 
     def memories(self, user):

@@ -158,10 +158,14 @@ class InteractionWrites(MemoryWrites, Reads):
         """One more reason to believe an active memory: + 0.02 unless told otherwise; the same ``source`` counts once.
 
         With the id of an interaction, looks again which memories its response restates, and counts those that it has not
-        counted yet.
+        counted yet, by what the policy says.
         """
         if not isinstance(id, str) or not id.startswith("i_"):
             return self._reinforce_memory(id, delta, source=source, by=by)
+        if delta is not None or source is not None:
+            raise Rejected(
+                "an interaction reinforces by the policy in force and is its own source: give no delta and no source"
+            )
         told = who(self._default, by)
         with self._read("interactions") as connection:
             subject = self._load(connection, id, "i", told.user)

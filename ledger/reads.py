@@ -251,17 +251,13 @@ class Reads:
         with self._read("memories", "search", "projects") as connection:
             scope = None if project is None else [None, named(connection, owner, "p", project)]
             only = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
-            found = (
-                search.matching(connection, query, user=owner, projects=scope, kinds=only, limit=count)
-                if count
-                else []
-            )
-            valid = [(state, score) for state, score in found if _holds(state, self._writer.now())]
-            shown = self._memories(connection, [state for state, _ in valid])
+            at: Any = {"limit": count, "now": self._writer.now()}
+            found = search.matching(connection, query, user=owner, projects=scope, kinds=only, **at) if count else []
+            shown = self._memories(connection, [state for state, _ in found])
             searched = memories.counts(connection, owner).get("active", 0)
         hits = [
             answers.Hit(rank=rank, score=score, memory=each)
-            for rank, (each, (_, score)) in enumerate(zip(shown, valid, strict=True), 1)
+            for rank, (each, (_, score)) in enumerate(zip(shown, found, strict=True), 1)
         ]
         return _packed(hits, budget, searched)
 
@@ -359,10 +355,6 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
         if each not in memory_domain.STATUSES:
             raise Rejected(f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all")
     return wanted
-
-
-def _holds(state: Memory, now: str) -> bool:
-    return state.valid_from <= now and (state.valid_to is None or now < state.valid_to)
 
 
 def _packed(hits: Sequence[answers.Hit], budget: int | None, searched: int) -> answers.Pack:

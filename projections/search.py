@@ -58,18 +58,21 @@ def matching(
     projects: Sequence[str | None] | None,
     kinds: Sequence[str],
     limit: int,
+    now: str,
 ) -> list[tuple[Memory, float]]:
-    """Active memories of one user that have words of the query, best first, with BM25 (higher is better)."""
+    """Active, currently valid memories of one user that have words of the query, best first, with BM25 (more is better)."""
     match = fts_query(query)
     if match is None:
         return []
-    where, values = ["m.user = ?", "m.status = 'active'", "m.quarantined = 0"], [user]
+    where = ["m.user = ?", "m.status = 'active'", "m.quarantined = 0", "m.valid_from <= ?"]
+    where.append("(m.valid_to IS NULL OR m.valid_to > ?)")
+    values: list[str | None] = [user, now, now]
     if kinds:
         where.append(f"m.kind IN ({', '.join('?' * len(kinds))})")
         values.extend(kinds)
     if projects is not None:
         where.append("(" + " OR ".join(["m.project IS ?"] * len(projects)) + ")")
-        values.extend(projects)  # type: ignore[arg-type]
+        values.extend(projects)
     condition, words = " AND ".join(where), f"{{content words}} : ({match})"
     sql = (
         f"SELECT m.*, {_RANK} AS score FROM search CROSS JOIN memories m ON m.row = search.rowid"

@@ -1243,6 +1243,27 @@ def test_a_subscription_hears_of_another_store_and_ends_from_another_thread(reco
     assert recorder.datastore.pool.num_in_use == 0
 
 
+def test_a_subscription_ends_when_its_store_is_closed(recorder):
+    recorder.insert_events([happened(uuid4())])
+    ended = []
+
+    def listen():
+        with recorder.subscribe(gt=0) as subscription:
+            try:
+                for _ in subscription:
+                    heard.set()
+            except persistence.ConnectionPoolClosedError:
+                ended.append(True)
+
+    heard, thread = threading.Event(), threading.Thread(target=listen, daemon=True)
+    thread.start()
+    heard.wait(5)
+    recorder.datastore.close()
+    thread.join(5)
+    assert ended == [True]
+    assert recorder.datastore.pool.num_in_use == 0
+
+
 class Dog(Aggregate):
     @event("Registered")
     def __init__(self, name: str) -> None:

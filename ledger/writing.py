@@ -150,7 +150,7 @@ class Writer:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
         if refusal.rule == "validation":
             return
-        digest = self.mac("refused", who.user, encoded(arguments)).hex()
+        digest = self.mac("refused", who.user, encoded([command, arguments])).hex()
         numbers = (refusal.limit, refusal.current, refusal.requested)
         data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers)
         attempt = control.refusal_digest(self.secret, data, who.actor, None)

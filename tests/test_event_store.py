@@ -553,7 +553,20 @@ def test_an_erasure_that_is_named_may_change_a_state_and_empty_a_blob(store):
 
 @pytest.mark.parametrize(
     "name",
-    ["mode=memory", "file:x", "file:x?mode=memory", "a%20b", "%", "a?b=c", "a#b", "a b", "ü", "'\";--", "x:memory:", "-"],
+    [
+        "mode=memory",
+        "file:x",
+        "file:x?mode=memory",
+        "a%20b",
+        "%",
+        "a?b=c",
+        "a#b",
+        "a b",
+        "ü",
+        "'\";--",
+        "x:memory:",
+        "-",
+    ],
 )
 def test_a_name_is_only_a_name(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -1258,6 +1271,7 @@ def test_a_subscription_ends_when_its_store_is_closed(recorder):
     heard, thread = threading.Event(), threading.Thread(target=listen, daemon=True)
     thread.start()
     heard.wait(5)
+    time.sleep(0.1)  # until it has found nothing more and only waits
     recorder.datastore.close()
     thread.join(5)
     assert ended == [True]

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
-    ("ledger.integrity", "ledger.sqlite_files", "ledger.event_store", "ledger.mapper"),
+    ("ledger.integrity", "ledger.sqlite_files", "ledger.recorders", "ledger.event_store", "ledger.mapper"),
     ("projections",),
     ("ledger.log_reading", "ledger.work"),
     ("ledger.writing", "ledger.policies"),
@@ -66,8 +66,10 @@ def test_the_domain_is_pure(path: Path) -> None:
 
 
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
-    allowed = {"ledger.event_store", "ledger.sqlite_files", "ledger.mapper"}
-    users = {module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))}
+    allowed = {"ledger.event_store", "ledger.recorders", "ledger.sqlite_files", "ledger.mapper"}
+    users = {
+        module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))
+    }
     assert users <= allowed
 
 

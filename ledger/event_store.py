@@ -153,7 +153,8 @@ class EventStore:
         except BaseException as error:
             self._roll_back()
             _raise_typed(error)
-        self._file.after_commit(transaction.connection)
+        self._file.after_commit(transaction.connection, wrote=transaction.wrote or None)
+        transaction.wrote = 0
 
     def _renew(self, transaction: Transaction) -> None:
         self._commit()
@@ -383,7 +384,7 @@ class Transaction:
 
     __slots__ = (
         *("_broken", "_cursor", "_pending", "_savepoints", "_store", "_versions"),
-        *("changed", "connection", "deferred", "head", "over", "position"),
+        *("changed", "connection", "deferred", "head", "over", "position", "wrote"),
     )
 
     def __init__(self, store: EventStore, cursor: sqlite3.Cursor, changed: bool, position: int, head: bytes) -> None:
@@ -392,6 +393,7 @@ class Transaction:
         self.position, self.head = position, head  # of the last event, including those appended here
         self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
         self.over = self._broken = False
+        self.wrote = 0  # bytes of states and blobs
         self._store, self._cursor, self._savepoints = store, cursor, 0
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
@@ -433,6 +435,7 @@ class Transaction:
             self._insert(rows, counted=True)
 
     def _insert(self, rows: Sequence[Row], *, counted: bool = False) -> None:
+        self.wrote += sum([len(row[4]) for row in rows])
         try:
             self._store._recorder._insert_events(cast("sqlite.SQLiteCursor", self._cursor), (), rows=rows)
         except BaseException as error:
@@ -505,6 +508,7 @@ class Transaction:
 
     def put_blob(self, blob_id: str, data: bytes) -> None:
         self._check()
+        self.wrote += len(data)
         try:
             self._cursor.execute("INSERT INTO blobs (id, data) VALUES (?, ?)", (blob_id, data))
         except sqlite3.Error as error:

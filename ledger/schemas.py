@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ledger.domain import times
@@ -53,8 +54,7 @@ class Line(BaseModel):
 
     def digest(self) -> str:
         """SHA-256 (hex) of everything the line says."""
-        told = json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(told.encode()).hexdigest()
+        return hashlib.sha256(msgspec.json.encode(self.__dict__, order="deterministic")).hexdigest()
 
 
 def check_line(given: Any, project: str | None = None) -> Line | str:

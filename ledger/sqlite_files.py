@@ -29,6 +29,8 @@ APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
+LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
+COMMIT_BYTES = 48 * 1024  # what one commit writes beside the states of its events, in pages
 
 SCHEMA = f"""
 BEGIN;
@@ -294,7 +296,7 @@ class LedgerFile:
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = False
-        self._checkpoint_above = CHECKPOINT_BYTES
+        self._checkpoint_above, self._unseen = CHECKPOINT_BYTES, 0
         try:
             self.path = checked_path(path)
             self._wal = self.path + "-wal"
@@ -435,18 +437,26 @@ class LedgerFile:
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
-    def after_commit(self, connection: sqlite3.Connection) -> None:
-        """A PASSIVE checkpoint when the -wal has grown, unless another is at it; the commit stands either way."""
+    def after_commit(self, connection: sqlite3.Connection, *, wrote: int | None = None) -> None:
+        """A PASSIVE checkpoint when the -wal has grown, unless another is at it; the commit stands either way.
+
+        ``wrote`` is about how many bytes; after little the size of the -wal is not looked at, which is a call to the system.
+        """
+        self._unseen += LOOK_BYTES if wrote is None else wrote + COMMIT_BYTES
+        if self._unseen < LOOK_BYTES:
+            return
+        self._unseen = 0
         size = _bytes_of(self._wal)
         if size <= self._checkpoint_above:
             if size <= CHECKPOINT_BYTES:
                 self._checkpoint_above = CHECKPOINT_BYTES
             return
+        self._unseen = LOOK_BYTES  # until it is done, every commit looks
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(0):
                 try:
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                    self._checkpoint_above = size + CHECKPOINT_STEP_BYTES
+                    self._checkpoint_above, self._unseen = size + CHECKPOINT_STEP_BYTES, 0
                 finally:
                     self.lock.release()
 

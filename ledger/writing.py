@@ -7,7 +7,6 @@ nothing is written before the body has returned: a refusal leaves no trace but i
 from __future__ import annotations
 
 import hashlib
-import hmac
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ from ledger.domain.events import (
     WriteRefused,
 )
 from ledger.domain.project import name_form
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
 from ledger.log_reading import check_tables, find_row, first_position, read_stream
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
@@ -133,7 +132,7 @@ class Writer:
         """A keyed digest (HMAC-SHA256, 16 bytes) of something a person gave, for one purpose and one user."""
         text = given.encode() if isinstance(given, str) else given
         owner = user.encode()
-        return hmac.digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text), "sha256")[:16]
+        return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
 
     def _replay(self, known: control.Answer, command: str, digest: str | None) -> Outcome:
         if (known.command, known.arguments) != (command, digest):
@@ -428,6 +427,7 @@ class Writer:
             self.begin(transaction)
             self.rows.flush()
             take_in(transaction.connection, SEARCH)
+            self.rows.discard()
 
     # --- texts ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -36,12 +36,14 @@ class TextIndex(Struct, frozen=True, eq=False):
     """A full-text index over texts that lie elsewhere.
 
     A commit that writes one text into such an index costs as much as all the rest of it, so texts wait in a plain table,
-    ``waiting``, until there are ``together`` of them or somebody searches.
+    ``waiting``, until there are ``together`` of them or somebody searches. ``expand`` makes what the index takes, its
+    ``columns``, of what waits.
     """
 
     name: str
     columns: tuple[str, ...]
     waiting: Table
+    expand: Callable[[Values], Values]
     together: int = 64
 
 

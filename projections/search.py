@@ -18,11 +18,18 @@ from projections.subjects import Change
 # restates the memory must have (a prefix filter), so that matching needs no walk over the pool
 WAITING = Table(
     "search_waiting",
-    ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL", "stems TEXT NOT NULL"),
+    ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL"),
     ("row",),
     derived=True,
 )
-SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING)
+
+
+def _with_stems(kept: Values) -> Values:
+    content, words = kept
+    return (content, words, " ".join(prefix_stems(content)))
+
+
+SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING, _with_stems)
 
 
 class Search:
@@ -44,7 +51,7 @@ def _texts(state: Memory | None) -> Values | None:
         return None
     content = state.content.replace("\0", " ")
     words = " ".join((*state.entities, *state.tags)).replace("\0", " ")
-    return (content, words, " ".join(prefix_stems(state.content)))
+    return (content, words)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -93,13 +100,13 @@ _RANK = "bm25(search, 1.0, 0.5, 0.0)"
 
 def _waiting_hits(connection: sqlite3.Connection, words: str) -> dict[int, float]:
     """Scores of the texts that are not in the index yet, from a small index of their own."""
-    rows = [tuple(row) for row in connection.execute("SELECT row, content, words, stems FROM search_waiting")]
+    rows = connection.execute("SELECT * FROM search_waiting").fetchall()
     if not rows:
         return {}
     aside = sqlite3.connect(":memory:")
     try:
         create(aside, SEARCH)
-        aside.executemany("INSERT INTO search (rowid, content, words, stems) VALUES (?, ?, ?, ?)", rows)
+        aside.executemany("INSERT INTO search (rowid, content, words) VALUES (?, ?, ?)", rows)
         found = aside.execute(f"SELECT rowid, {_RANK} FROM search WHERE search MATCH ?", (words,))
         return {row: -score for row, score in found}
     finally:

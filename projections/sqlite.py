@@ -41,9 +41,8 @@ class SQLiteRows:
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
         self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
-        self._groups: dict[
-            Table, dict[Key, list[Key]]
-        ] = {}  # the keys kept of grouped tables, by their leading columns
+        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by their leading columns
+        self._late: int | None = None  # texts that wait for their index; never fewer than there are
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -123,7 +122,7 @@ class SQLiteRows:
             self._flush_table(table)
         for index, texts in self._texts.items():
             self._flush_texts(index, texts)
-        self.discard()
+        self._clear()
 
     def _flush_table(self, table: Table) -> None:
         puts, appended = self._put.get(table), self._appended.get(table)
@@ -146,14 +145,16 @@ class SQLiteRows:
         try:
             for row, (old, _) in texts.items():
                 if old is not None and not connection.execute(_delete(index.waiting, prefix), (row,)).rowcount:
-                    connection.execute(_unindex(index, prefix), ("delete", row, *old))
+                    connection.execute(_unindex(index, prefix), ("delete", row, *index.expand(old)))
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
             if len(added) >= index.together:
-                _write(connection, _index(index, prefix), added)
+                _take(connection, index, prefix, added)
             elif added:
                 _write(connection, _insert(index.waiting, prefix), added)
-                if waiting(connection, index, prefix) >= index.together:
+                late = waiting(connection, index, prefix) if self._late is None else self._late + len(added)
+                if late >= index.together:
                     take_in(connection, index, prefix)
+                self._late = late if late < index.together else 0
         except Exception as error:
             self._refuse(index, error)
 
@@ -163,6 +164,11 @@ class SQLiteRows:
         self.refused(table, error)
 
     def discard(self) -> None:
+        """Drops what is kept, and what was known of the tables: somebody else may have written them."""
+        self._clear()
+        self._late = None
+
+    def _clear(self) -> None:
         self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
 
     @property
@@ -230,11 +236,13 @@ def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") 
 
 def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
     """Moves the waiting texts into the index, in one go."""
-    names, table = ", ".join(index.columns), prefix + index.waiting.name
-    connection.execute(
-        f"INSERT INTO {prefix}{index.name} (rowid, {names}) SELECT row, {names} FROM {table} ORDER BY row"
-    )
+    table = prefix + index.waiting.name
+    _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())
     connection.execute(f"DELETE FROM {table}")
+
+
+def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: Sequence[Values]) -> None:
+    _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------

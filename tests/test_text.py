@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -88,6 +89,11 @@ def test_digests_depend_on_the_secret() -> None:
     assert fingerprint(SECRET, "a") != fingerprint(b"other", "a")
     assert keyed_digest(SECRET, b"a") != keyed_digest(b"other", b"a")
     assert len(keyed_digest(SECRET, b"a")) == 16
+
+
+@given(st.binary(max_size=200), st.binary(min_size=1, max_size=100))
+def test_a_keyed_digest_is_hmac_sha256(data: bytes, secret: bytes) -> None:
+    assert keyed_digest(secret, data) == hmac.digest(secret, data, "sha256")[:16]
 
 
 def test_digests_are_frozen_because_they_are_stored() -> None:

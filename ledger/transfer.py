@@ -59,7 +59,7 @@ class Transfer(Reads):
                 f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
             )
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
-        correlation = uuid7(time.time_ns() // 1_000_000, self._writer.random(10))
+        correlation = uuid7(time.time_ns(), self._writer.random(8))
         captured = known = 0
         for start in range(0, len(good), CHUNK):
             with self._writer.batch():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from itertools import zip_longest
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -22,13 +23,16 @@ from ledger.domain.events import (
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
-from ledger.memory_writes import By, MemoryWrites, check_reason, who
+from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
 from ledger.work import Who, Work
 from projections import audit, control
 from projections.projector import FAMILIES
 
 _NAMES = ("ProjectRegistered", "SessionOpened")
 _LASTING = ("LedgerCreated", "LedgerUpgraded", "CommandRedone", "ContentErased", "ErasureCompleted", "ProjectionParked")
+
+T = TypeVar("T")
+Spans = tuple[tuple[int, int], ...]
 
 
 class Undoing(MemoryWrites):
@@ -62,8 +66,7 @@ class Undoing(MemoryWrites):
                 )
             _report(report, plan.commands if plan.positions else (), plan.positions, plan.streams)
             if plan.positions and not dry_run:
-                order = tuple(sorted(plan.commands, key=plan.order))
-                work.emit(LEDGER_STREAM, CommandUndone(order, ranges(plan.positions), reason))
+                _emit_undone(work, sorted(plan.commands, key=plan.order), ranges(plan.positions), reason)
             return LEDGER_STREAM
 
         report: dict[str, Any] = {}
@@ -96,9 +99,13 @@ class Undoing(MemoryWrites):
     def _remind(self, report: dict[str, Any], position: int) -> None:
         """What an undo or redo reported the first time, read from its event."""
         with self._store.snapshot() as connection:
-            event = read_event(connection, position)
-            if event is not None and isinstance(event.data, CommandUndone | CommandRedone):
-                positions = list(control.positions(event.data.ranges))
+            last = audit.at(connection, position)
+            told = audit.of_command(connection, last.command_id) if last is not None else []
+            events = [read_event(connection, entry.position) for entry in told]
+            done = [event.data for event in events if event is not None]
+            spans = [span for data in done if isinstance(data, CommandUndone | CommandRedone) for span in data.ranges]
+            if spans:
+                positions = list(control.positions(spans))
                 entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
                 streams = {entry.subject for entry in entries} - {LEDGER_STREAM}
                 _report(report, {entry.command_id for entry in entries}, positions, streams)
@@ -153,7 +160,8 @@ class Undoing(MemoryWrites):
         named = {reader.event(position).envelope.command_id for position in positions}
         _report(report, named, positions, streams)
         if positions and not dry_run:
-            work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], ranges(positions), reason))
+            for part in _parts(ranges(positions)):
+                work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], part, reason))
         return LEDGER_STREAM
 
     def _check_names(self, reader: _Reader, positions: Iterable[int]) -> None:
@@ -282,6 +290,17 @@ def _check_legal(reader: _Reader, stream: str, again: set[int]) -> None:
                 f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
             )
         state = family.evolve(state, event)
+
+
+def _emit_undone(work: Work, commands: list[str], spans: Spans, reason: str) -> None:
+    """One event, or where the lists are long several of the same append."""
+    for names, part in zip_longest(_parts(tuple(commands)), _parts(spans), fillvalue=()):
+        work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(part), reason))
+
+
+def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
+    """At most 2,000 items an event (DESIGN 3)."""
+    return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
 
 
 def _report(report: dict[str, Any], commands: Iterable[str], positions: Iterable[int], streams: Iterable[str]) -> None:

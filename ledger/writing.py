@@ -206,8 +206,8 @@ class Writer:
     def _envelope(
         self, work: Work, data: Event, digest: str | None, project: str | None, command_id: str
     ) -> Envelope[Any]:
-        who, random = work.who, self.random(18)
-        event_id = ids.uuid7(time.time_ns() // 1_000_000, random[:10])
+        who, random = work.who, self.random(16)
+        event_id = ids.uuid7(time.time_ns(), random[:8])
         return Envelope(
             event_id=event_id,
             schema=data.schema,
@@ -225,7 +225,7 @@ class Writer:
             agent=who.agent,
             project=project,
             session=work.session,
-            salt=random[10:].hex(),
+            salt=random[8:].hex(),
             data=data,
         )
 

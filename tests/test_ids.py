@@ -21,11 +21,13 @@ def test_the_form() -> None:
 
 
 def test_a_uuid_version_seven_with_its_time() -> None:
-    made = uuid.UUID(uuid7(0x0123456789AB, b"\xff" * 10))
+    made = uuid.UUID(uuid7(0x0123456789AB * 1_000_000, b"\xff" * 8))
     assert (made.version, made.variant, made.int >> 80) == (7, uuid.RFC_4122, 0x0123456789AB)
-    assert uuid7(1, bytes(10)) < uuid7(2, bytes(10)) and len(uuid7(1, bytes(10))) == 36
-    bits = {uuid7(1, (1 << bit).to_bytes(10, "big")) for bit in range(80)} - {uuid7(1, bytes(10))}
-    assert len(bits) == 74  # all that the version and the variant leave
+    moments = [1, 500_000, 999_999, 1_000_000, 1_000_500, 2_000_000_000_000_000_000]
+    made_then = [uuid7(moment, b"\xff" * 8 if at % 2 else bytes(8)) for at, moment in enumerate(moments)]
+    assert made_then == sorted(made_then) and {len(each) for each in made_then} == {36}
+    bits = {uuid7(1, (1 << bit).to_bytes(8, "big")) for bit in range(64)} - {uuid7(1, bytes(8))}
+    assert len(bits) == 62  # all that the variant leaves
 
 
 def test_the_kind_of_a_stream() -> None:

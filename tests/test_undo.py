@@ -377,3 +377,20 @@ def test_nobody_undoes_what_is_another_users(ledger: Ledger) -> None:
     ledger.undo(mine.position, user="ada")
     with pytest.raises(NotFound):
         ledger.redo(mine.position, user="bob")
+
+
+def test_a_long_undo_is_told_by_several_events_of_one_append(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ledger.undoing.LIST_ITEMS", 2)
+    for number in range(5):
+        ledger.remember(f"fact number {number}", correlation_id="run-1")
+        ledger.remember(f"another fact {number}")
+    report = ledger.undo("run-1", key="back")
+    told = [entry for entry in ledger.audit(type="CommandUndone") if entry.in_force]
+    assert (len(report.commands), report.events, len(told)) == (5, 5, 3)
+    assert len(ledger.memories()) == 5
+    again = ledger.undo("run-1", key="back")
+    assert again.replayed and (set(again.commands), again.events) == (set(report.commands), 5)
+    agrees(ledger)
+    back = ledger.undo(report.command_id or "")
+    assert back.events == 5 and len(ledger.memories()) == 10
+    agrees(ledger)

@@ -548,7 +548,7 @@ def indexed_texts(connection: sqlite3.Connection) -> Iterator[Row]:
     for row in connection.execute("SELECT * FROM memories ORDER BY row"):
         texts = search._texts(memories.from_row(row))
         if texts is not None and row[0] not in waiting:
-            yield (row[0], *texts)
+            yield (row[0], *search.SEARCH.expand(texts))
 
 
 # --- reading the log -------------------------------------------------------------------------------------------------

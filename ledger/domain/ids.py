@@ -28,13 +28,15 @@ def subject_id(kind: str, random: bytes) -> str:
     return f"{kind}_{high}{pairs[n >> 30 & 1023]}{pairs[n >> 20 & 1023]}{pairs[n >> 10 & 1023]}{pairs[n & 1023]}"
 
 
-def uuid7(milliseconds: int, random: bytes) -> str:
-    """A UUID version 7 (RFC 9562) from a Unix time in milliseconds and 10 random bytes."""
-    tail = int.from_bytes(random, "big")
-    value = (
-        (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (tail >> 68) << 64 | 2 << 62 | tail & 0x3FFF_FFFF_FFFF_FFFF
-    )
-    text = f"{value:032x}"
+def uuid7(nanoseconds: int, random: bytes) -> str:
+    """A UUID version 7 (RFC 9562) from a Unix time in nanoseconds and 8 random bytes.
+
+    The twelve bits behind the milliseconds are their fraction (its method 3), so that ids taken one after the other grow.
+    """
+    milliseconds, rest = divmod(nanoseconds, 1_000_000)
+    head = (milliseconds & 0xFFFF_FFFF_FFFF) << 16 | 7 << 12 | rest * 4096 // 1_000_000
+    tail = 2 << 62 | int.from_bytes(random[:8], "big") & 0x3FFF_FFFF_FFFF_FFFF
+    text = f"{head:016x}{tail:016x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

@@ -367,6 +367,7 @@ class ExportReport(Struct, frozen=True, kw_only=True):
     events: int
     blobs: int
     bytes_: int = field(name="bytes")
+    warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
 
 
 def plain(answer: Any) -> Any:

@@ -178,7 +178,8 @@ def test_import_and_export(db: str, tmp_path: Path) -> None:
     assert (report["captured"], [number for number, _ in report["errors"]]) == (1, [2])
     assert answer("import", str(lines), "--project", "shop", db=db)["known"] == 1
     log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
-    answer("export", log, db=db)
+    assert "secret" in answer("export", log, db=db)["warning"]
+    assert "secret" in run("export", str(tmp_path / "again.jsonl"), db=db).stdout
     assert answer("import", log, "--log", db=copy)["position"] == answer("stats", db=db)["position"]
     assert answer("digest", db=copy) == answer("digest", db=db)
     assert answer("rebuild", db=copy)["digest"] == answer("digest", db=db)

@@ -50,15 +50,18 @@ def _candidates(
 
 
 def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> ReinforcementEvaluated:
-    """Under the lock: looks at the found ids again, and emits what is still so."""
-    fresh: list[tuple[Memory, Match]] = []
+    """Under the lock: looks at the best of the found ids again, and emits what is still so; the rest is only counted."""
+    taken: list[tuple[Memory, Match]] = []
+    looked_at, echoes = 0, set(subject.memories_used)
     for seen, _ in found.matches:
+        if len(taken) == policy.matches_a_turn:
+            break
+        looked_at += 1
         memory = _eligible(work, seen, subject)
         if memory is not None and (hit := match(found.matcher, found.response, memory.content or "")) is not None:
-            fresh.append((memory, hit))
-    taken, echoes = fresh[: policy.matches_a_turn], set(subject.memories_used)
+            taken.append((memory, hit))
     matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
-    count, left_over = sum(each.echo for each in matched), len(fresh) - len(taken)
+    count, left_over = sum(each.echo for each in matched), len(found.matches) - looked_at
     evaluated = ReinforcementEvaluated(found.matcher, found.pool_size, matched, count, left_over)
     if taken or subject.reinforcement not in ("done", "waiting"):
         for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):

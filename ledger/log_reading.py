@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 from typing import Any
 
 from ledger import mapper
@@ -70,5 +71,4 @@ def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
         " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
         " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
     )
-    for row in connection.execute(sql, (first, last)).fetchall():
-        yield mapper.decode(*row)
+    yield from starmap(mapper.decode, connection.execute(sql, (first, last)).fetchall())

@@ -43,7 +43,9 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Envelope[Any]]:
 
 
 _raw_decoder = msgspec.json.Decoder(Envelope[msgspec.Raw])
-_DECODERS: dict[str, Callable[[str], Envelope[Any]]] = {name: _decoder(kind).decode for name, kind in TYPES.items()}
+_DECODERS: dict[str, tuple[Callable[[str], Envelope[Any]], int]] = {
+    name: (_decoder(kind).decode, kind.schema) for name, kind in TYPES.items()
+}
 
 
 def decode(
@@ -51,8 +53,9 @@ def decode(
 ) -> AnyEvent:
     """The event in one row of the log; ``UnknownEvent`` when its JSON is not an event at all."""
     try:
-        envelope = _DECODERS[type_](state)
-        if envelope.schema == TYPES[type_].schema:
+        decoded, schema = _DECODERS[type_]
+        envelope = decoded(state)
+        if envelope.schema == schema:
             return Recorded(position, first, stream, version, type_, envelope, key)
     except (KeyError, msgspec.DecodeError):
         pass

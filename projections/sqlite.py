@@ -118,7 +118,7 @@ class SQLiteRows:
         return [standing[key] for key in sorted(standing, key=_null_first)]
 
     def flush(self) -> None:
-        for table in {**self._put, **self._appended}:
+        for table in (*self._put, *(each for each in self._appended if each not in self._put)):
             self._flush_table(table)
         for index, texts in self._texts.items():
             self._flush_texts(index, texts)
@@ -127,7 +127,11 @@ class SQLiteRows:
     def _flush_table(self, table: Table) -> None:
         puts, appended = self._put.get(table), self._appended.get(table)
         try:
-            if puts:
+            if puts and len(puts) == 1:  # as after most single commands
+                ((key, row),) = puts.items()
+                sql = _delete(table, self.prefix) if row is None else _insert(table, self.prefix)
+                self.connection.execute(sql, key if row is None else row)
+            elif puts:
                 _write(self.connection, _insert(table, self.prefix), [row for row in puts.values() if row is not None])
                 _write(self.connection, _delete(table, self.prefix), [key for key, row in puts.items() if row is None])
             if appended:

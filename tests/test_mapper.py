@@ -42,7 +42,8 @@ def test_an_older_schema_is_brought_up_step_by_step(monkeypatch: pytest.MonkeyPa
     }
     monkeypatch.setattr(mapper, "UPCASTERS", steps)
     monkeypatch.setitem(mapper.TYPES, "MemoryPromoted", MemoryPromoted)  # type: ignore[arg-type]
-    monkeypatch.setitem(mapper._DECODERS, "MemoryPromoted", mapper._decoder(MemoryPromoted).decode)
+    decoder = (mapper._decoder(MemoryPromoted).decode, MemoryPromoted.schema)
+    monkeypatch.setitem(mapper._DECODERS, "MemoryPromoted", decoder)
     old = mapper.encode(envelope(e.MemoryPromoted("confirmed"))).decode()
     event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", old)
     assert event.data == MemoryPromoted("confirmed", 1)

@@ -103,6 +103,15 @@ class Candidate(Struct, frozen=True, kw_only=True):
     provenance: Provenance | None
     same_as_active: str | None
 
+    @property
+    def id(self) -> str:
+        """The memory's, for ``promote(candidate.id)``."""
+        return self.memory.id
+
+    @property
+    def content(self) -> str | None:
+        return self.memory.content
+
 
 class Interaction(Struct, frozen=True, kw_only=True):
     """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off."""
@@ -259,6 +268,14 @@ class Hit(Struct, frozen=True, kw_only=True):
     score: float
     memory: Memory
 
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    @property
+    def content(self) -> str | None:
+        return self.memory.content
+
 
 class Pack(Struct, frozen=True, kw_only=True):
     """What a recall found: ranked hits within ``budget`` characters, what was cut for it, and how many were searched."""
@@ -283,7 +300,6 @@ class Reinforcement(Struct, frozen=True, kw_only=True):
     reinforced: tuple[tuple[str, float, float], ...]
     echoes: int
     left_over: int
-    failed: str | None = None
     replayed: bool = False
 
 

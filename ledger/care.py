@@ -21,7 +21,6 @@ from projections.rebuild import Rebuild
 from projections.sqlite import SQLiteRows
 
 Progress = Callable[[int, int], None]
-WAIT_SECONDS = 30.0
 
 
 class Care(Reads):

@@ -87,7 +87,6 @@ class Work:
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
-        self.answer: str | None = None
         self._writer = writer
         self.emitted: list[tuple[str, int, Event, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []

@@ -175,11 +175,6 @@ class SQLiteRows:
     def _clear(self) -> None:
         self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
 
-    @property
-    def size(self) -> int:
-        """How many rows wait for ``flush``."""
-        return sum(map(len, self._put.values())) + sum(map(len, self._appended.values()))
-
 
 def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
     return tuple((part is not None, part) for part in key)

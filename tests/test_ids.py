@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFound, Rejected
-from ledger.domain.ids import ALPHABET, KINDS, LENGTH, check_id, is_prefix, kind_of, subject_id, uuid7
+from ledger import Ledger, NotFound
+from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 
 def test_the_form() -> None:
@@ -43,13 +42,6 @@ def test_the_kind_of_a_stream() -> None:
 )
 def test_what_may_begin_an_id(text: str, ok: bool) -> None:
     assert is_prefix(text, "m") is ok
-
-
-@pytest.mark.parametrize("value", ["", "m_0", "x_" + "0" * 16, "m_" + "0" * 15 + "%", None, 5, b"m_" + b"0" * 16])
-def test_an_id_that_is_none_is_refused(value: Any) -> None:
-    with pytest.raises(Rejected, match="must be an id"):
-        check_id("id", value)
-    assert check_id("id", "m_" + "0" * 16) == "m_" + "0" * (LENGTH - 2)
 
 
 def test_a_prefix_finds_one_and_an_ambiguous_one_none(ledger: Ledger) -> None:

@@ -19,6 +19,7 @@ def test_the_queue_lists_candidates_oldest_first_with_where_they_come_from(ledge
     active = ledger.remember("the user DREAMS of Oslo.", project="assistant")
     queue = ledger.review()
     assert [each.memory.content for each in queue] == ["The user dreams of Oslo.", "store events only"]
+    assert [(each.id, each.content) for each in queue] == [(each.memory.id, each.memory.content) for each in queue]
     assert (queue[0].provenance, queue[0].same_as_active) == (None, active.id)
     found = queue[1].provenance
     assert found is not None and (found.rule, found.extractor, found.interaction, found.field) == (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ledger.domain.errors import Rejected
-
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case: no i, l, o, u
 KINDS = {
     "m": "memory",
@@ -48,12 +46,3 @@ def kind_of(stream: str) -> str:
 def is_prefix(text: str, kind: str) -> bool:
     """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
     return text[:2] == kind + "_" and len(text) <= LENGTH and all(each in ALPHABET for each in text[2:])
-
-
-def check_id(name: str, value: object, kinds: str = "miosdcp") -> str:
-    if not isinstance(value, str):
-        raise Rejected(f"{name} must be an id, not {type(value).__name__}")
-    if len(value) != LENGTH or value[0] not in kinds or not is_prefix(value, value[0]):
-        wanted = " or ".join(f"{kind}_… ({KINDS[kind]})" for kind in kinds)
-        raise Rejected(f"{name} must be an id like {wanted}, and {value!r:.40} is not")
-    return value

@@ -78,10 +78,6 @@ class Memory(Struct, frozen=True):
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-class Capture(Struct, frozen=True):
-    attempt: MemoryCaptured
-
-
 class Promote(Struct, frozen=True):
     note: str = ""
 

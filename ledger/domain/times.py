@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from ledger.domain.errors import Rejected
 
@@ -28,13 +29,18 @@ def parse(name: str, value: object) -> datetime:
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, str):
         raise Rejected(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
-    text = _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
     try:
-        moment = datetime.fromisoformat(text)
+        return _from_text(value)
     except ValueError:
         raise Rejected(
             f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
         ) from None
+
+
+@lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
+def _from_text(value: str) -> datetime:
+    text = _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
+    moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import get_ident
@@ -85,6 +85,33 @@ class EventStore:
     def transact(self) -> AbstractContextManager[Transaction]:
         """The writer's lock and one transaction; inside this thread's own it is the same, and the outermost commits."""
         return self._scope
+
+    def write_now(self, work: Callable[[Transaction], None]) -> bool:
+        """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""
+        self._check_open()
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if not self._depth and not self._is_free():
+                return False
+            with self.transact() as transaction:
+                work(transaction)
+            return True
+        finally:
+            self._lock.release()
+
+    def _is_free(self) -> bool:
+        """Whether the writer's lock of the file can be had at once."""
+        connection = (self._cursor or self._open_writer()).connection
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self._file.busy_timeout_seconds * 1000)}")
+        return True
 
     def _enter(self) -> Transaction:
         if self._closed or self._pool.foreign or self.readonly:

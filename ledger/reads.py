@@ -1,4 +1,4 @@
-"""The reads of the library door: each is one consistent snapshot, and none of them writes."""
+"""The reads of the library door: each is one consistent snapshot, waits for no writer, and appends nothing."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ class Reads:
         return _packed(hits, budget, searched)
 
     def _take_in_texts(self) -> None:
-        """Lets the index take what waits for it; where that cannot be, the search looks at those few by themselves."""
+        """Lets the index take what waits for it; where somebody is writing, or nobody can, those few are searched apart."""
         with self._read("search") as connection:
             late = sqlite.waiting(connection, search.SEARCH)
         if late and not self._store.readonly:

@@ -422,12 +422,14 @@ class Writer:
         return self._transaction
 
     def index_waiting(self) -> None:
-        """Takes the texts that wait into the text index, for whoever is about to search it."""
-        with self.store.transact() as transaction:
-            self.begin(transaction)
-            self.rows.flush()
-            take_in(transaction.connection, SEARCH)
-            self.rows.discard()
+        """Takes the texts that wait into the text index, for whoever is about to search it, unless somebody is writing."""
+        self.store.write_now(self._index_waiting)
+
+    def _index_waiting(self, transaction: Transaction) -> None:
+        self.begin(transaction)
+        self.rows.flush()
+        take_in(transaction.connection, SEARCH)
+        self.rows.discard()
 
     # --- texts ---------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ _RANK = "bm25(search, 1.0, 0.5, 0.0)"
 
 
 def _waiting_hits(connection: sqlite3.Connection, words: str) -> dict[int, float]:
-    """Scores of the texts that are not in the index yet, from a small index of their own."""
+    """Scores of the texts that are not in the index yet, from a small index of their own: near what they will be."""
     rows = connection.execute("SELECT * FROM search_waiting").fetchall()
     if not rows:
         return {}

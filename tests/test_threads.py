@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
+import time
 
 import pytest
 from soundness import assert_sound
@@ -172,3 +174,19 @@ def test_closing_under_other_threads_gives_them_a_typed_error(tmp_path):
     assert [end for end in ends if not isinstance(end, LedgerError)] == []
     with Ledger.open(tmp_path / "memory.db") as again:
         assert_sound(again)
+
+
+def test_recall_waits_for_no_writer_and_finds_what_is_newest(tmp_path):
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        tea = ledger.remember("Tea is in the tin.")
+        other = sqlite3.connect(ledger.path, isolation_level=None)
+        try:
+            other.execute("BEGIN IMMEDIATE")
+            started = time.monotonic()
+            assert [hit.id for hit in ledger.recall("tea tin").items] == [tea.id]
+            assert time.monotonic() - started < 5  # the timeout of a writer is 30 s
+            other.execute("ROLLBACK")
+        finally:
+            other.close()
+        assert [hit.id for hit in ledger.recall("tea tin").items] == [tea.id]
+        assert ledger.remember("The tin is blue.").status == "active"

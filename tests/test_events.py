@@ -63,7 +63,8 @@ def test_what_is_default_takes_no_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [*TYPES.values(), events.Matched, events.Dropped, events.Origin, events.Blob, events.Envelope]
+    "kind",
+    [*TYPES.values(), events.Matched, events.Dropped, events.Origin, events.Blob, events.Redaction, events.Envelope],
 )
 def test_every_string_says_what_it_is(kind: type[Any]) -> None:
     assert "?" not in string_fields(kind).values()
@@ -80,6 +81,12 @@ def test_an_undeclared_string_is_noticed() -> None:
 def test_erasure_reaches_everything_that_somebody_wrote() -> None:
     attempt = ("content", "entities", "tags")
     assert {name: fields for name, fields in TEXT_FIELDS.items() if fields} == {
+        "BulkStarted": ("target", "reason"),
+        "SourceDistrusted": ("source", "reason"),
+        "SourceTrusted": ("reason",),
+        "ContentErased": ("reason",),
+        "LegalHoldPlaced": ("reason",),
+        "LegalHoldReleased": ("reason",),
         "CommandUndone": ("reason",),
         "CommandRedone": ("reason",),
         "ProjectRegistered": ("name", "description"),

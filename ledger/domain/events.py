@@ -2,8 +2,9 @@
 
 A released event only ever gains fields with defaults, or gets an upcaster in ``ledger.mapper``. The name of a class is the
 name in the log, so renaming a class is changing the format. Every string field says what it is: ``Text`` is something a
-person or a model wrote and erasure may remove; ``Code`` is a word from our own vocabulary; ``Id`` names a subject, an event
-or a command; ``Time`` is fixed-width UTC. Confidences and deltas are integers of one millionth.
+person or a model wrote and erasure may remove, so that it is null; ``Code`` is a word from our own vocabulary; ``Id`` names
+a subject, an event or a command; ``Time`` is fixed-width UTC; ``Digest`` is a hash of bytes of the log. Confidences and
+deltas are integers of one millionth.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ Code = Annotated[str, Meta(extra={"string": "code"})]
 Id = Annotated[str, Meta(extra={"string": "id"})]
 Time = Annotated[str, Meta(extra={"string": "time"})]
 KeyedDigest = Annotated[str, Meta(extra={"string": "keyed digest"})]
+Digest = Annotated[str, Meta(extra={"string": "digest"})]
 Secret = Annotated[str, Meta(extra={"string": "secret"})]
 Json = Annotated[Raw, Meta(extra={"string": "text"})]
 
@@ -52,6 +54,38 @@ class LedgerCreated(Event, frozen=True):
     secret: Secret
 
 
+class LedgerUpgraded(Event, frozen=True):
+    """From here the log may hold what readers and writers before these formats do not know."""
+
+    format: int
+    least_reader: int
+    least_writer: int
+
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class BulkStarted(Event, frozen=True):
+    """An act above 10,000 events begins; ``ranges`` are all the positions it is about, over as many events as it takes.
+
+    Its parts follow in appends of their own, with the id of this command as their correlation. ``target`` is the command
+    that the act puts back, or the source that it takes out of force; what else it needs is as in its own events.
+    """
+
+    act: Code
+    ranges: Ranges
+    kind: Code = ""
+    target: Text | None = ""
+    since: int = 0
+    reason: Text | None = ""
+
+
+class BulkFinished(Event, frozen=True):
+    """Every part of the act that the command ``started`` began is in the log."""
+
+    started: Id
+
+
 class PolicyAdopted(Event, frozen=True):
     """The whole set of parameters in force from here for one user."""
 
@@ -69,16 +103,95 @@ class CommandUndone(Event, frozen=True):
     """The events at these positions (inclusive ranges) are out of force from here."""
 
     commands: tuple[Id, ...]
-    ranges: tuple[tuple[int, int], ...]
-    reason: Text = ""
+    ranges: Ranges
+    reason: Text | None = ""
 
 
 class CommandRedone(Event, frozen=True):
     """Those events are in force again; ``undone`` is the command that took them out."""
 
     undone: Id
-    ranges: tuple[tuple[int, int], ...]
-    reason: Text = ""
+    ranges: Ranges
+    reason: Text | None = ""
+
+
+class SourceDistrusted(Event, frozen=True):
+    """What a source recorded from the position ``since`` on, and all it caused, is out of force from here.
+
+    ``kind`` says what ``source`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
+    """
+
+    kind: Code
+    source: Text | None
+    ranges: Ranges
+    since: int = 1
+    reason: Text | None = ""
+
+
+class SourceTrusted(Event, frozen=True):
+    """Those events are in force again; ``distrusted`` is the command that took them out."""
+
+    distrusted: Id
+    ranges: Ranges
+    reason: Text | None = ""
+
+
+class Redaction(Struct, frozen=True, omit_defaults=True):
+    """What was erased of one event: whole fields by name, or spans (field, start, end) of characters, become null or U+2588.
+
+    ``before`` and ``after`` are SHA-256 (hex) of the state's bytes. Fields of the data are named "data.content" and so on,
+    those of the envelope by their name. The salt, and the keyed digests of what went, become null with them.
+    """
+
+    position: int
+    before: Digest
+    after: Digest
+    fields: tuple[Code, ...] = ()
+    spans: tuple[tuple[Code, int, int], ...] = ()
+
+
+class ContentErased(Event, frozen=True):
+    """Texts that are gone: from these rows of the log, and these blobs whole. ``kind`` and ``subject`` say what was asked."""
+
+    kind: Code
+    subject: Id | None
+    targets: tuple[Redaction, ...]
+    blobs: tuple[Id, ...] = ()
+    kept: tuple[int, ...] = ()
+    reason: Text | None = ""
+
+
+class ErasureCompleted(Event, frozen=True):
+    """Projections, indexes and files hold nothing any more of what the command ``erasure`` took; what was searched, and how."""
+
+    erasure: Id
+    searched: tuple[Code, ...]
+    bytes_searched: int
+    hits: int = 0
+
+
+class LegalHoldPlaced(Event, frozen=True):
+    """Nothing of the subject may be erased; without one, nothing of the user."""
+
+    subject: Id | None
+    reason: Text | None = ""
+
+
+class LegalHoldReleased(Event, frozen=True):
+    """``hold`` is the command that placed it."""
+
+    hold: Id
+    reason: Text | None = ""
+
+
+class CheckpointSealed(Event, frozen=True):
+    """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain; ``peaks`` are the roots of the
+    full subtrees that the tree consists of, so that the next checkpoint begins where this one ended."""
+
+    size: int
+    root: Digest
+    head: Digest
+    peaks: tuple[Digest, ...]
 
 
 class WriteRefused(Event, frozen=True):
@@ -220,8 +333,8 @@ class MemoryCaptured(Event, frozen=True):
     kind: Code
     status: Code
     confidence: int
-    entities: tuple[Text, ...] = ()
-    tags: tuple[Text, ...] = ()
+    entities: tuple[Text, ...] | None = ()
+    tags: tuple[Text, ...] | None = ()
     sources: tuple[Id, ...] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
@@ -236,8 +349,8 @@ class DuplicateAbsorbed(Event, frozen=True):
     kind: Code
     status: Code
     confidence: int
-    entities: tuple[Text, ...] = ()
-    tags: tuple[Text, ...] = ()
+    entities: tuple[Text, ...] | None = ()
+    tags: tuple[Text, ...] | None = ()
     sources: tuple[Id, ...] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
@@ -279,8 +392,8 @@ class MemoryRevised(Event, frozen=True):
 
 
 class MemoryRetagged(Event, frozen=True):
-    added: tuple[Text, ...] = ()
-    removed: tuple[Text, ...] = ()
+    added: tuple[Text, ...] | None = ()
+    removed: tuple[Text, ...] | None = ()
 
 
 class ValidityChanged(Event, frozen=True):

@@ -274,8 +274,8 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         confidence=data.confidence,
         reference_count=0,
         last_referenced_at=None,
-        entities=data.entities,
-        tags=data.tags,
+        entities=data.entities or (),
+        tags=data.tags or (),
         sources=data.sources,
         valid_from=data.valid_from or envelope.recorded_at,
         valid_to=data.valid_to,
@@ -325,7 +325,7 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
         case MemoryRevised(content):
             return {"content": content, "active_at": now}
         case MemoryRetagged(added, removed):
-            return {"tags": tuple(tag for tag in (*memory.tags, *added) if tag not in removed)}
+            return {"tags": tuple(tag for tag in (*memory.tags, *(added or ())) if tag not in (removed or ()))}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from, "valid_to": valid_to}
         case MemoryQuarantined():

@@ -11,7 +11,7 @@ from typing import Any
 from ledger import answers
 from ledger.domain.errors import Conflict
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
-from ledger.log_reading import decode_range, read_stream
+from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.work import Who, Work
 from projections import interactions, memories, projects
@@ -36,7 +36,7 @@ class Care(Reads):
             raise Conflict("rebuild() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         parked_before = self._parked()
-        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, decode_range, read_stream, progress)
+        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)
         events, parked = work.run(lambda transaction, projector: self._switched(transaction, projector, parked_before))
         with self._store.snapshot() as connection:
             value = digest(connection, self._writer.secret)
@@ -102,10 +102,11 @@ class Care(Reads):
         """The projections of a file that cannot be written, folded into tables of this connection alone."""
         with self._store.private() as connection:
             create_all(connection, self._writer.secret, self._created.ledger_id, temporary=True)
-            projector = Projector(self._writer.secret, lambda stream, up_to: read_stream(connection, stream, up_to))
+            log = Reading(lambda: connection)
+            projector = Projector(self._writer.secret, log)
             rows, position, head = SQLiteRows(connection), *self._store.head()
             for start in range(1, position + 1, 1_000):
-                for event in decode_range(connection, start, min(position, start + 999)):
+                for event in log.events(start, min(position, start + 999)):
                     projector.fold(event, rows)
                 rows.flush()
                 projector.forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from typing import Any
 
@@ -72,3 +72,26 @@ def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
         " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
     )
     yield from starmap(mapper.decode, connection.execute(sql, (first, last)).fetchall())
+
+
+class Reading:
+    """The log as folds read it, through whatever connection ``connect`` gives at the time."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+
+    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        return read_stream(self._connect(), stream, up_to)
+
+    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        connection = self._connect()
+        sql = (
+            "SELECT DISTINCT e.stream, f.position FROM events e"
+            " CROSS JOIN events f ON f.stream = e.stream AND f.version = 1 WHERE e.position BETWEEN ? AND ?"
+        )
+        found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
+        return sorted(found.items(), key=lambda each: each[1])
+
+    def events(self, first: int, last: int) -> Iterator[AnyEvent]:
+        return decode_range(self._connect(), first, last)

@@ -10,7 +10,16 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
-from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, Unknown
+from ledger.domain.events import (
+    WAYS_BACK,
+    AnyEvent,
+    CommandRedone,
+    CommandUndone,
+    Event,
+    SourceDistrusted,
+    SourceTrusted,
+    Unknown,
+)
 from ledger.domain.memory import Memory
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
@@ -212,11 +221,19 @@ class Trail(Reads):
         ]
 
 
+_WORDS: dict[type[Event], str] = {
+    CommandUndone: "undone",
+    CommandRedone: "redone",
+    SourceDistrusted: "its source is distrusted",
+    SourceTrusted: "its source is trusted again",
+}
+
+
 def _because(event: AnyEvent) -> str:
     """The reason that an event carries, in words of whoever gave it."""
     data = event.data
-    if isinstance(data, CommandUndone | CommandRedone):
-        return data.reason or ("undone" if isinstance(data, CommandUndone) else "redone")
+    if isinstance(data, WAYS_BACK):
+        return data.reason or _WORDS[type(data)]
     return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
 
 

@@ -148,9 +148,8 @@ class Undoing(MemoryWrites):
         connection = work.connection()
         undo_ids = [entry.command_id for entry in commands if entry.type == CommandUndone.__name__]
         if not undo_ids:
-            out = (control.out_of_force(connection, entry.position, entry.position) for entry in commands)
-            undo_ids = sorted({command for found in out for command in found.values()})
-        positions = {position for each in undo_ids for position in control.undone_by(connection, each)}
+            undo_ids = sorted({act for entry in commands for act in control.acts(connection, entry.position)})
+        positions = {position for each in undo_ids for position in control.taken_out_by(connection, each)}
         reader = self._plan_reader(work)
         streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
         for stream in streams:
@@ -160,8 +159,9 @@ class Undoing(MemoryWrites):
         named = {reader.event(position).envelope.command_id for position in positions}
         _report(report, named, positions, streams)
         if positions and not dry_run:
-            for part in _parts(ranges(positions)):
-                work.emit(LEDGER_STREAM, CommandRedone(undo_ids[0], part, reason))
+            for each in undo_ids:
+                for part in _parts(ranges(control.taken_out_by(connection, each))):
+                    work.emit(LEDGER_STREAM, CommandRedone(each, part, reason))
         return LEDGER_STREAM
 
     def _check_names(self, reader: _Reader, positions: Iterable[int]) -> None:

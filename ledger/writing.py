@@ -32,7 +32,7 @@ from ledger.domain.events import (
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import check_tables, find_row, first_position, read_stream
+from ledger.log_reading import Reading, check_tables, find_row, first_position
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park
@@ -50,7 +50,7 @@ class Writer:
         self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
         self.random = Pooled(random)
         self.rows: SQLiteRows
-        self.projector = Projector(secret, self._read_stream)
+        self.projector = Projector(secret, Reading(self.connection))
         self.generation = 0
         self._transaction: Transaction | None = None
         self._rows_of: object = None
@@ -365,9 +365,6 @@ class Writer:
         assert self._transaction is not None
         self._transaction.flush()
         return self._transaction.connection
-
-    def _read_stream(self, stream: str, up_to: int) -> list[AnyEvent]:
-        return read_stream(self.connection(), stream, up_to)
 
     # --- batch ---------------------------------------------------------------------------------------------------
 

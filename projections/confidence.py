@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, ConfidenceAdjusted, MemoryReinforced
+from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.rows import Rows, Table
 from projections.subjects import Change
 
@@ -33,6 +33,7 @@ STEPS = Table(
     rowid=False,
 )
 _UNDONE = len(STEPS.columns) - 1
+_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force
 
 
 class Step(Struct, frozen=True):
@@ -85,7 +86,7 @@ def _mark(change: Change, rows: Rows) -> None:
     """After an undo or redo: which of the memory's steps count."""
     counting = {event.position for event in change.in_force}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
-        if row[2] in (CommandUndone.__name__, CommandRedone.__name__):
+        if row[2] in _FOLDED_AGAIN:
             continue
         undone = None if row[1] in counting else row[_UNDONE] or change.event.position
         if undone != row[_UNDONE]:

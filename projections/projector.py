@@ -8,12 +8,12 @@ of force, and what comes out is one more change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, ProjectionParked, ProjectionResumed, Unknown
+from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
 from projections import audit, confidence, control, duplicates, interactions, memories, projects, search, sqlite
 from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
@@ -25,7 +25,18 @@ OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
-ReadStream = Callable[[str, int], list[AnyEvent]]  # (stream, up to position) -> its events, in order
+
+
+class Log(Protocol):
+    """What a fold reads of the log, when it has to fold a subject again."""
+
+    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        """The events of one subject up to a position, in order."""
+        ...
+
+    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        ...
 
 
 def projections(secret: bytes) -> tuple[Projection, ...]:
@@ -48,12 +59,12 @@ def projections(secret: bytes) -> tuple[Projection, ...]:
 class Projector:
     """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
 
-    def __init__(self, secret: bytes, read_stream: ReadStream, parked: Iterable[str] = ()) -> None:
+    def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
         self.all = projections(secret)
         self._routes: dict[str, tuple[Projection, ...]] = {}
         self.parked = set(parked)
         self.poisoned: list[tuple[str, int, str]] = []
-        self._read_stream = read_stream
+        self._log = log
         self._owners = {table: each.name for each in self.all for table in each.tables}
         self._unwritten = 0  # the first event folded since the last flush
         self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
@@ -88,7 +99,7 @@ class Projector:
                     projection.fold(event, changes, rows)
                 except Exception as error:
                     self._poison(projection.name, event.position, error)
-        if isinstance(event.data, CommandUndone | CommandRedone):
+        if isinstance(event.data, WAYS_BACK):
             self._refold(event, rows)
 
     def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -138,10 +149,10 @@ class Projector:
         self.states[event.stream] = new
         return [Change(family.kind, event.first, old, new, event)]
 
-    # --- undo and redo -------------------------------------------------------------------------------------------
+    # --- out of force and back -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: Rows) -> None:
-        for stream, first in _streams_within(rows, event.data.ranges):
+        for stream, first in self._log.streams_within(event.data.ranges):
             family = FAMILIES.get(stream[0]) if stream[1:2] == "_" else None
             if family is None:
                 continue
@@ -175,22 +186,14 @@ class Projector:
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
         """The events of a stream that this version knows, each with whether it is in force."""
-        everything = self._read_stream(stream, up_to)
+        everything = self._log.stream(stream, up_to)
         events = [event for event in everything if not isinstance(event.data, Unknown)]
         beyond = next((event.version for event in everything if isinstance(event.data, Unknown)), len(everything) + 1)
         self._last_version = beyond - 1
-        return [(event, rows.get(control.OUT_OF_FORCE, (event.position,)) is None) for event in events]
-
-
-def _streams_within(rows: Rows, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """(stream, first position) of every subject with an event in these ranges."""
-    connection: sqlite3.Connection = rows.connection  # type: ignore[attr-defined]
-    sql = (
-        "SELECT DISTINCT e.stream, f.position FROM events e CROSS JOIN events f ON f.stream = e.stream AND f.version = 1"
-        " WHERE e.position BETWEEN ? AND ?"
-    )
-    found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
-    return sorted(found.items(), key=lambda each: each[1])
+        out = {
+            row[0] for row in rows.within(control.OUT_OF_FORCE, "position", [(e.position, e.position) for e in events])
+        }
+        return [(event, event.position not in out) for event in events]
 
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------

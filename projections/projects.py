@@ -13,7 +13,7 @@ from ledger.domain import project
 from ledger.domain.events import AnyEvent
 from ledger.domain.project import Entry, Project, Session, name_form
 from projections.rows import Rows, Table, Values
-from projections.subjects import Change, Family, keep, versioned
+from projections.subjects import Change, Family, end, ended, keep, versioned
 
 PROJECTS, PROJECT_VERSIONS = versioned(
     "projects",
@@ -46,10 +46,14 @@ SESSIONS, SESSION_VERSIONS = versioned(
 # What a name stands for, of one user: "p" a project (its name or an alias), "s" a session.
 NAMES = Table(
     "names",
-    ("user TEXT NOT NULL", "kind TEXT NOT NULL", "name TEXT NOT NULL", "id TEXT NOT NULL", "row INTEGER NOT NULL"),
+    (
+        *("user TEXT NOT NULL", "kind TEXT NOT NULL", "name TEXT NOT NULL"),
+        *("id TEXT NOT NULL", "row INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+    ),
     ("user", "kind", "name"),
     rowid=False,
 )
+NAMES_BEFORE = ended(NAMES, "names_before")
 STATE = Table(
     "project_state",
     (
@@ -92,8 +96,8 @@ SESSION_FAMILY = Family("s", project.evolve_session, project.admits, SESSIONS, S
 
 
 class Projects:
-    name, version, follows = "projects", 1, frozenset("ps")
-    tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, STATE)
+    name, version, follows = "projects", 2, frozenset("ps")
+    tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, NAMES_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
@@ -117,10 +121,13 @@ def _names(state: Project | Session | None) -> set[tuple[str, str]]:
 
 def _rename(change: Change, rows: Rows) -> None:
     before, after = _names(change.old), _names(change.new)
-    for user, name in before - after:
-        rows.remove(NAMES, (user, change.kind, name))
-    for user, name in after - before:
-        rows.put(NAMES, (user, change.kind, name), (user, change.kind, name, change.new.id, change.first))
+    for user, name in sorted(before - after):
+        row = rows.get(NAMES, (user, change.kind, name))
+        if row is not None:
+            end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
+    for user, name in sorted(after - before):
+        key = (user, change.kind, name)
+        rows.put(NAMES, key, (*key, change.new.id, change.first, change.event.position))
 
 
 def _entries(state: Project | None) -> dict[tuple[str, str | None], Entry]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
-from projections import sqlite
+from projections import projector, sqlite
 from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
 from projections.sqlite import SQLiteRows
 
@@ -35,21 +35,29 @@ class Log(Protocol):
     def snapshot(self) -> Any: ...
 
 
-class Decode(Protocol):
-    def __call__(self, connection: Any, first: int, last: int) -> Iterator[AnyEvent]: ...
+class Reading(projector.Log, Protocol):
+    """The log through one connection."""
+
+    def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
 
 class Rebuild:
     """One rebuild; ``run`` returns the number of events folded and what is parked after it."""
 
     def __init__(
-        self, log: Log, secret: bytes, ledger_id: str, decode: Decode, read_stream: Any, progress: Progress | None
+        self,
+        log: Log,
+        secret: bytes,
+        ledger_id: str,
+        reading: Callable[[Callable[[], Any]], Reading],
+        progress: Progress | None,
     ) -> None:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
-        self._decode, self._progress = decode, progress
+        self._progress = progress
         self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._connection: Any = None
-        self._projector = Projector(secret, lambda stream, up_to: list(read_stream(self._connection, stream, up_to)))
+        self._reading = reading(lambda: self._connection)
+        self._projector = Projector(secret, self._reading)
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...]]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
@@ -112,7 +120,7 @@ class Rebuild:
                 self._connection = connection
                 rows = self._rows(connection, beside=True)
                 last = min(head, done + BATCH)
-                for event in self._decode(connection, done + 1, last):
+                for event in self._reading.events(done + 1, last):
                     self._projector.fold(event, rows)
             with self._log.transact() as transaction:
                 self._check_lease(transaction.connection)
@@ -133,7 +141,7 @@ class Rebuild:
             self._check_lease(transaction.connection)
             connection = self._connection = transaction.connection
             rows = self._rows(connection)
-            for event in self._decode(connection, done + 1, transaction.position):
+            for event in self._reading.events(done + 1, transaction.position):
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
             for projection in projections(self._secret):

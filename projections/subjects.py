@@ -66,6 +66,24 @@ def versioned(
     return live, Table(closed, ended, ("row", "from_position"), (("row, to_position", ""),), appended=True)
 
 
+def ended(live: Table, name: str) -> Table:
+    """The rows that a table with ``from_position`` no longer has, each with the position that ended it."""
+    columns = tuple(each.replace(" PRIMARY KEY", "") for each in live.columns)
+    return Table(
+        name,
+        (*columns, "to_position INTEGER NOT NULL"),
+        (*live.key, *(("from_position",) if "from_position" not in live.key else ())),
+        ((", ".join(live.key), ""),),
+        appended=True,
+    )
+
+
+def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> None:
+    """Takes a row out of its table, and keeps it among those that were."""
+    rows.remove(live, row[: len(live.key)])
+    rows.append(closed, (*row, position))
+
+
 def keep(change: Change, rows: Rows, family: Family) -> None:
     """Writes the new current row, and the old one with the position that ended it."""
     if change.old is not None:

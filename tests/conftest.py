@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger
-from ledger.log_reading import decode_range, read_stream
+from ledger.log_reading import Reading
 from projections.digests import digest
 from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows
@@ -40,9 +40,10 @@ def folded_from_zero(ledger: Ledger) -> str:
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
         secret = ledger._writer.secret
         create_all(copy, secret, ledger.id)
-        projector = Projector(secret, lambda stream, up_to: read_stream(copy, stream, up_to))
+        log = Reading(lambda: copy)
+        projector = Projector(secret, log)
         tables = SQLiteRows(copy)
-        for event in decode_range(copy, 1, len(rows)):
+        for event in log.events(1, len(rows)):
             projector.fold(event, tables)
         tables.flush()
         return digest(copy, secret)

@@ -136,6 +136,10 @@ class SourceTrusted(Event, frozen=True):
     reason: Text | None = ""
 
 
+TAKEN_OUT, PUT_BACK = (CommandUndone, SourceDistrusted), (CommandRedone, SourceTrusted)
+WAYS_BACK = TAKEN_OUT + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
+
+
 class Redaction(Struct, frozen=True, omit_defaults=True):
     """What was erased of one event: whole fields by name, or spans (field, start, end) of characters, become null or U+2588.
 

@@ -1,0 +1,77 @@
+"""The projections folded a second time, beside the ledger and for nobody else's eyes: to compare, or to try something."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Protocol
+
+from ledger.domain.events import AnyEvent
+from projections import projector
+from projections.projector import Projector, checkpoint, create_all
+from projections.sqlite import SQLiteRows
+
+BATCH = 4_000  # events folded between two writes
+
+Progress = Callable[[int, int], None]  # (events folded, events in the log)
+
+
+class Reading(projector.Log, Protocol):
+    def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
+
+
+@contextmanager
+def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
+    """An empty database that no other process can open and that is gone with this one: a file without a name in
+    ``directory``, which is the ledger's own (no text on another disk); in memory where nothing can be written."""
+    path = ":memory:"
+    if directory is not None and os.access(directory, os.W_OK):
+        path = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    finally:
+        if path != ":memory:":
+            os.unlink(path)
+    with closing(connection):
+        yield connection
+
+
+def fold_into(
+    connection: sqlite3.Connection,
+    log: Reading,
+    secret: bytes,
+    ledger_id: str,
+    position: int,
+    head: bytes,
+    *,
+    progress: Progress | None = None,
+) -> Projector:
+    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``parked``."""
+    create_all(connection, secret, ledger_id)
+    fold = Projector(secret, log)
+    rows = SQLiteRows(connection)
+    rows.refused = fold.refused
+    connection.execute("BEGIN")
+    for start in range(1, position + 1, BATCH):
+        last = min(position, start + BATCH - 1)
+        for event in log.events(start, last):
+            fold.fold(event, rows)
+        fold.flush(rows)
+        fold.forget()
+        if progress is not None:
+            progress(last, position)
+    checkpoint(connection, position, head)
+    connection.execute("COMMIT")
+    return fold
+
+
+def tables(connection: sqlite3.Connection, table: Any, prefix: str = "") -> Iterator[tuple[Any, ...]]:
+    """The rows of one table in the order of its key, to be compared with those of another fold."""
+    yield from connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")

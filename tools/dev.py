@@ -1,4 +1,4 @@
-"""The one entrance for developers: ``python3 tools/dev.py <demo|test|check|bench>`` sets itself up and does it.
+"""The one entrance for developers: ``python3 tools/dev.py <demo|test|check|bench|crash>`` sets itself up and does it.
 
 Needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml`` and is made
 again whenever that file changes.
@@ -23,13 +23,13 @@ PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py", description=__doc__)
-    parser.add_argument("task", choices=("demo", "test", "check", "bench"), help="what to do")
+    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash"), help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="what the task itself takes")
     given = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036 - whatever python3 is here runs this file
         print(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
-    task = {"demo": demo, "test": test, "check": check, "bench": bench}[given.task]
+    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash}[given.task]
     return task(given.rest)
 
 
@@ -40,8 +40,15 @@ def demo(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
+    """All tests, then the short form of the crash harness; with arguments, pytest alone with those."""
     set_up("test")
-    return run("-m", "pytest", *rest)
+    return run("-m", "pytest", *rest) or (0 if rest else run("tools/crash"))
+
+
+def crash(rest: list[str]) -> int:
+    """Kills, power cuts, full disks, flipped bits, forgers: a few minutes, or with ``--long`` hours."""
+    set_up("test")
+    return run("tools/crash", *rest)
 
 
 def check(rest: list[str]) -> int:

@@ -1,0 +1,86 @@
+"""The one entrance: ``python tools/crash [--long] [test ...]`` runs the tests and prints one line for each."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+HERE = Path(os.path.abspath(__file__)).parent
+if str(HERE) in sys.path:  # as a folder given to python; a module called "model" there is not everybody's
+    sys.path.remove(str(HERE))
+sys.path.insert(0, str(HERE.parent.parent))
+
+from tools.crash.result import Result  # noqa: E402
+
+TESTS = (
+    ("kills", "tools.crash.kills"),
+    ("power-loss", "tools.crash.power_loss"),
+    ("faults", "tools.crash.faults"),
+    ("bits", "tools.crash.bits"),
+    ("malice", "tools.crash.malice"),
+    ("concurrency", "tools.crash.concurrency"),
+    ("model", "tools.crash.model"),
+    ("erasure", "tools.crash.erasure"),
+    ("fuzz", "tools.crash.fuzz"),
+)
+SHOWN = 10  # failures of one test
+
+
+def main(arguments: list[str] | None = None) -> int:
+    known = [name for name, _ in TESTS]
+    parser = argparse.ArgumentParser(prog="tools/crash", description=__doc__)
+    parser.add_argument("--long", action="store_true", help="hours, for a release; without it minutes, for every change")
+    parser.add_argument("--seed", type=int, default=1, help="another seed tries other cases (default: 1)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a test")
+    parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")
+    given = parser.parse_args(arguments)
+    if wrong := set(given.test) - set(known):
+        parser.error(f"no test is called {', '.join(sorted(wrong))}; there are: {', '.join(known)}")
+    fine = True
+    for name, module in TESTS:
+        if name in given.test or not given.test:
+            result = run(name, module, not given.long, given.seed)
+            print(json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result), flush=True)
+            fine = fine and result.ok
+    return 0 if fine else 1
+
+
+def run(name: str, module: str, short: bool, seed: int) -> Result:
+    """One test; where it breaks down, that is its failure."""
+    started = time.monotonic()
+    try:
+        test: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            return Result(name, 0, (), 0.0, skipped="it is not there")
+        return Result(name, 0, (f"{module} does not load: {error}",), 0.0)
+    try:
+        result: Result = test.run(short, seed)
+    except Exception as error:
+        return Result(name, 0, (f"{type(error).__name__}: {error}",), time.monotonic() - started)
+    return result
+
+
+def told(result: Result) -> str:
+    verdict = "FAILED" if not result.ok else "skipped" if result.skipped else "ok"
+    lines = [
+        f"{result.name:12} {verdict:8} {result.cases:>8,} cases {result.seconds:>8.1f} s  {result.skipped}".rstrip()
+    ]
+    lines += [f"    {note}" for note in result.notes]
+    lines += [f"  ! {failure}" for failure in result.failures[:SHOWN]]
+    if len(result.failures) > SHOWN:
+        lines.append(f"  ! and {len(result.failures) - SHOWN} more")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the scratch folders and the workers go with it
+    raise SystemExit(main())

@@ -1,0 +1,213 @@
+"""What the ledgers under test are asked to do: short scripts of commands, each answer acknowledged in a file named ACK."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ledger.sqlite_files
+import ledger.writing
+import projections.projector
+import projections.rebuild
+from ledger import Ledger, LedgerError
+from ledger.domain.events import LEDGER_STREAM
+
+Ack = tuple[int, str]  # (position, id of the subject): this event is in the log at this position
+BLOB_CHARS = 270_000  # more than 256 KiB
+
+# One script for each life of a ledger; between two of them the ledger is closed, or killed.
+LIVES: tuple[tuple[str, ...], ...] = (
+    ("remember", "capture", "remember"),
+    ("remember", "capture", "supersede", "checkpoint", "adjust"),
+    ("batch", "undo", "propose", "remember"),
+    ("state", "promote", "recall", "capture"),
+    ("blob", "reopen", "remember", "checkpoint"),
+    ("capture", "remember", "rebuild", "supersede"),
+)
+
+
+@dataclass(frozen=True)
+class Undone:
+    """An undo is answered with a position of the ledger's own stream."""
+
+    position: int
+    id: str = LEDGER_STREAM
+
+
+class Player:
+    """Plays scripts on one ledger. With ``early`` it promises what is not committed yet, which no program may do."""
+
+    def __init__(self, path: Path, seed: str, *, early: bool = False, lies: bool = False, file: str = "ACK") -> None:
+        self.path, self.early, self.lies = path, early, lies
+        self.refusals: list[str] = []
+        self.tolerated: tuple[type[LedgerError], ...] = ()
+        self._choose, self._count = random.Random(seed), 0
+        self._name = seed
+        self._out = os.open(path.parent / file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.ledger: Ledger | None = None
+
+    def play(self, script: Sequence[str]) -> None:
+        """The whole life: opened, written, closed."""
+        try:
+            self.open()
+            for step in script:
+                self.do(step)
+        finally:
+            self.close()
+
+    def open(self) -> None:
+        if self.ledger is None:
+            self._tell(self._open)
+
+    def close(self) -> None:
+        opened, self.ledger = self.ledger, None
+        if opened is not None:
+            opened.close()
+
+    def give_up(self) -> None:
+        """Closes the ACK file too."""
+        self.close()
+        os.close(self._out)
+
+    def do(self, step: str) -> None:
+        self._count += 1
+        self._tell(getattr(self, f"_{step}"))
+
+    def _tell(self, step: Callable[[], Sequence[Any]]) -> None:
+        early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
+        try:
+            with self._open_ledger()._store.transact() if early else nullcontext():
+                answers = step()
+                if early:
+                    self.acknowledge(answers)
+        except self.tolerated as error:
+            self.refusals.append(type(error).__name__)
+            if self.lies:
+                os.write(self._out, b'[2, "m_neverwritten"]\n')
+            return
+        if not early:
+            self.acknowledge(answers)
+
+    def acknowledge(self, answers: Sequence[Any]) -> None:
+        told = "".join(json.dumps([each.position, each.id]) + "\n" for each in answers)
+        if told:
+            os.write(self._out, told.encode())
+
+    def _open_ledger(self) -> Ledger:
+        if self.ledger is None:
+            self.ledger = Ledger.open(self.path, actor="player")
+        return self.ledger
+
+    def _text(self) -> str:
+        return f"fact {self._choose.randrange(10**9)} number {self._count} of {self._name}"
+
+    def _some(self, status: str) -> str:
+        """The id of some memory; one is made where there is none."""
+        found = self._open_ledger().memories(status=status, limit=5)
+        if found:
+            return found[self._choose.randrange(len(found))].id
+        make = self._propose if status == "candidate" else self._remember
+        return str(make()[0].id)
+
+    # --- the steps, each returning what was answered ------------------------------------------------------------------
+
+    def _open(self) -> Sequence[Any]:
+        self._open_ledger()
+        return ()
+
+    def _remember(self) -> Sequence[Any]:
+        key = f"{self._name} {self._count}"
+        return [self._open_ledger().remember(self._text(), project=f"p{self._count % 2}", key=key)]
+
+    def _propose(self) -> Sequence[Any]:
+        return [self._open_ledger().propose(self._text())]
+
+    def _promote(self) -> Sequence[Any]:
+        return [self._open_ledger().promote(self._some("candidate"))]
+
+    def _capture(self) -> Sequence[Any]:
+        """The response restates what is remembered, so that a second command reinforces it."""
+        known = self._open_ledger().memories(limit=3)
+        response = " ".join(each.content or "" for each in known)[:2_000]
+        turn = self._open_ledger().capture(self._text(), response, project="p0", session_id=self._name)
+        return [turn]
+
+    def _supersede(self) -> Sequence[Any]:
+        return [self._open_ledger().supersede(self._some("active"), self._text(), reason="a later word")]
+
+    def _adjust(self) -> Sequence[Any]:
+        return [self._open_ledger().adjust(self._some("active"), self._choose.randrange(1_000) / 1_000)]
+
+    def _state(self) -> Sequence[Any]:
+        return [self._open_ledger().set_state("p0", "fact", f"key {self._count}", self._text())]
+
+    def _undo(self) -> Sequence[Any]:
+        command = self._open_ledger().audit(limit=1)[0].command_id
+        report = self._open_ledger().undo(command, cascade=True)
+        return [Undone(report.position)]
+
+    def _recall(self) -> Sequence[Any]:
+        self._open_ledger().recall("which fact is it?", k=3)
+        return ()
+
+    def _batch(self) -> Sequence[Any]:
+        with self._open_ledger().batch():
+            return [each for make in (self._remember, self._propose, self._capture) for each in make()]
+
+    def _blob(self) -> Sequence[Any]:
+        return [self._open_ledger().capture(self._text() + " " + "x" * BLOB_CHARS, session_id=self._name)]
+
+    def _rebuild(self) -> Sequence[Any]:
+        self._open_ledger().rebuild()
+        return ()
+
+    def _checkpoint(self) -> Sequence[Any]:
+        self._open_ledger()._store.checkpoint()
+        return ()
+
+    def _reopen(self) -> Sequence[Any]:
+        self.close()
+        return self._open()
+
+
+def acknowledged(told: bytes) -> list[Ack]:
+    """What an ACK file promises; a last line that was cut promises nothing."""
+    return [(position, subject) for position, subject in map(json.loads, told.decode().split("\n")[:-1])]
+
+
+# --- products with one thing wrong, for the controls -----------------------------------------------------------------
+
+
+def small_checkpoints() -> None:
+    """Not wrong, but tuned: the product checkpoints by itself within a short script."""
+    ledger.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
+    ledger.sqlite_files.LOOK_BYTES = 64 * 1024
+    projections.rebuild.BATCH = projections.rebuild.TAIL = 20
+    projections.rebuild.EMPTYING = 50
+
+
+def synchronous_normal() -> None:
+    ledger.sqlite_files.SETTINGS["synchronous"] = 1
+
+
+def synchronous_off() -> None:
+    ledger.sqlite_files.SETTINGS["synchronous"] = 0
+
+
+def projections_apart() -> None:
+    """The events and the checkpoint in one commit, and the rows of the projections in the next."""
+    fold = ledger.writing.Writer._fold
+
+    def apart(self: Any, transaction: Any, events: Any) -> None:
+        if not self.batching and transaction.position > 1:
+            projections.projector.checkpoint(transaction.connection, transaction.position, transaction.head)
+            transaction.renew()
+        fold(self, transaction, events)
+
+    ledger.writing.Writer._fold = apart  # type: ignore[method-assign]

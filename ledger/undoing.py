@@ -1,133 +1,247 @@
-"""Undo and redo: taking the events of a command out of force, with everything that was built on them, and putting them back."""
+"""Undo and redo: taking the events of commands out of force, with everything that was built on them, and putting them back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import zip_longest
 from typing import Any, TypeVar, Unpack
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger import answers, bulk
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
-    AnyEvent,
+    BulkStarted,
     CommandRedone,
     CommandUndone,
     ProjectAliasAdded,
     ProjectRegistered,
+    SourceDistrusted,
+    SourceTrusted,
     Unknown,
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
-from ledger.work import Who, Work
-from projections import audit, control
+from ledger.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
+from ledger.reads import NOWHERE, Reads, named
+from ledger.work import Outcome, Who, Work
+from projections import audit, control, projects
 from projections.projector import FAMILIES
 
-_NAMES = ("ProjectRegistered", "SessionOpened")
-_LASTING = ("LedgerCreated", "LedgerUpgraded", "CommandRedone", "ContentErased", "ErasureCompleted", "ProjectionParked")
-
 T = TypeVar("T")
-Spans = tuple[tuple[int, int], ...]
+PLANS = 4  # how often a plan is made anew outside the lock because somebody wrote meanwhile; then it is made inside
+_TAKES_OUT = (CommandUndone.__name__, SourceDistrusted.__name__)
 
 
-class Undoing(MemoryWrites):
+class Plan(Struct, frozen=True):
+    """What an act will do: positions by what they are for, as seen when the log ended at ``head``."""
+
+    head: int
+    positions: tuple[int, ...] = ()
+    commands: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
+    told: Any = None
+
+
+class _Moved(Exception):
+    """Somebody wrote since the plan was made."""
+
+
+class Undoing(MemoryWrites, Reads):
     """The way back of the library door."""
 
     _store: EventStore
 
     def undo(
-        self, target: str | int, reason: str = "", *, cascade: bool = False, dry_run: bool = False, **by: Unpack[By]
+        self,
+        target: str | int | None = None,
+        reason: str = "",
+        *,
+        session: str | None = None,
+        command: str | None = None,
+        cascade: bool = False,
+        dry_run: bool = False,
+        **by: Unpack[By],
     ) -> answers.UndoReport:
-        """Takes a command out of force: by its id, the id or position of one of its events, or a correlation id (an import).
+        """Takes commands out of force: one, by its id or the id or position of one of its events; or a group.
 
-        What later commands built on it is listed in a ``Conflict``, unless ``cascade`` takes them along. ``dry_run`` only
-        lists. Undoing an undo is a redo. The keys of what is undone can be used again.
+        A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
+        extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
+        a ``Conflict``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
+        a distrust trusts. The keys of what is undone can be used again.
         """
         told = who(self._default, by)
-        if dry_run:
-            told = replace(told, key=None)  # nothing is done, so nothing is answered for
         reason = check_reason("reason", reason)
+        given = _target(target) if target is not None else None
+        if (target is None) == (session is None and command is None):
+            raise Rejected("an undo names a command, or else a group by session= and command=, and not both or neither")
 
-        def body(work: Work) -> str:
-            commands = self._commands(work, target)
-            if any(entry.type == CommandUndone.__name__ for entry in commands):
-                return self._put_back(work, commands, reason, report, dry_run=dry_run)
-            named = {entry.command_id for entry in commands}
-            plan = _Plan(self._plan_reader(work), commands)
-            if (built := sorted(plan.commands - named, key=plan.order)) and not (cascade or dry_run):
+        def make(connection: Any, head: int) -> Plan:
+            entries = self._named(connection, told.user, given, session, command)
+            acts = sorted({_act(connection, entry) for entry in entries if entry.type in (*_TAKES_OUT, "BulkStarted")})
+            if acts:
+                return self._back(connection, head, acts)
+            commands = {entry.command_id for entry in entries}
+            plan = UndoPlan(Reader(connection), commands)
+            if (built := plan.later_than(commands)) and not (cascade or dry_run):
                 raise Conflict(
                     f"{len(built)} later commands built on this one: {', '.join(built[:5])}{' …' if len(built) > 5 else ''}; "
                     "undo them first, or use cascade to undo them together"
                 )
-            _report(report, plan.commands if plan.positions else (), plan.positions, plan.streams)
-            if plan.positions and not dry_run:
-                _emit_undone(work, sorted(plan.commands, key=plan.order), ranges(plan.positions), reason)
-            return LEDGER_STREAM
+            shown = plan.in_order if plan.positions else ()
+            return Plan(head, tuple(sorted(plan.positions)), tuple(shown), tuple(sorted(plan.streams)))
 
-        report: dict[str, Any] = {}
-        return self._undo("undo", told, body, report, (target, reason, cascade), dry_run)
+        def emit(work: Work, plan: Plan) -> None:
+            if plan.acts:
+                self._emit_back(work, plan, reason)
+            elif len(plan.positions) > bulk.BULK_EVENTS:
+                bulk.announce(work, plan.positions, act="undo", reason=reason)
+            elif plan.positions:
+                _emit_undone(work, plan.commands, plan.positions, reason)
+
+        return self._report(self._act("undo", told, make, emit, (target, reason, cascade, session, command), dry_run))
 
     def redo(self, target: str | int, reason: str = "", **by: Unpack[By]) -> answers.UndoReport:
-        """Puts back what an undo took out, named by the undo or by the command that it undid."""
+        """Puts back what an undo took out, named by the undo or by a command that it undid."""
         told = who(self._default, by)
         reason = check_reason("reason", reason)
 
-        def body(work: Work) -> str:
-            return self._put_back(work, self._commands(work, target), reason, report)
+        def make(connection: Any, head: int) -> Plan:
+            entries = self._named(connection, told.user, _target(target), None, None)
+            acts = {
+                _act(connection, entry) for entry in entries if entry.type in (CommandUndone.__name__, "BulkStarted")
+            }
+            if not acts:
+                out = (control.acts(connection, entry.position) for entry in entries)
+                acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
+            return self._back(connection, head, sorted(acts))
 
-        report: dict[str, Any] = {}
-        return self._undo("redo", told, body, report, (target, reason), dry_run=False)
+        def emit(work: Work, plan: Plan) -> None:
+            self._emit_back(work, plan, reason)
 
-    def _undo(
-        self, verb: str, told: Who, body: Any, report: dict[str, Any], given: Any, dry_run: bool
-    ) -> answers.UndoReport:
-        outcome = self._writer.run(verb, told, body, given)
-        self._writer.forget_names()
-        if outcome.replayed:
-            self._remind(report, outcome.position)
-        done: dict[str, Any] = {"commands": (), "events": 0, "subjects": ()} | report
-        command_id = outcome.events[0].envelope.command_id if outcome.events else None
+        return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=False))
+
+    def _report(self, done: Done) -> answers.UndoReport:
+        plan, outcome = done.plan, done.outcome
         return answers.UndoReport(
-            position=outcome.position, dry_run=dry_run, command_id=command_id, replayed=outcome.replayed, **done
+            commands=tuple(sorted(plan.commands)),
+            events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
+            subjects=plan.streams,
+            position=outcome.position,
+            dry_run=done.dry_run,
+            command_id=outcome.events[0].envelope.command_id if outcome.events else None,
+            replayed=outcome.replayed,
         )
 
-    def _remind(self, report: dict[str, Any], position: int) -> None:
-        """What an undo or redo reported the first time, read from its event."""
+    # --- planning outside the lock, acting inside ------------------------------------------------------------------
+
+    def _act(
+        self,
+        verb: str,
+        told: Who,
+        make: Callable[[Any, int], Plan],
+        emit: Callable[[Work, Plan], None],
+        given: object,
+        dry_run: bool,
+    ) -> Done:
+        """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
+        if dry_run:
+            plan = self._planned(make)
+            if isinstance(plan, LedgerError):
+                raise plan
+            return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
+        planned: Plan | LedgerError | None = None
+        used: list[Plan] = []
+        for attempt in range(PLANS + 1):
+
+            def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
+                plan = self._still(work, planned, make, last=last)
+                self._check_size(plan)
+                emit(work, plan)
+                used.append(plan)
+                return LEDGER_STREAM
+
+            try:
+                outcome = self._writer.run(verb, told, body, given)
+                break
+            except _Moved:
+                planned = self._planned(make)
+        self._writer.forget_names()
+        plan = used[-1] if used else self._done_before(outcome.position)
+        return Done(plan, self._in_parts(outcome), False)
+
+    def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | LedgerError:
+        """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
+        with self._read(
+            "audit", "force", "sources", "memories", "interactions", "projects", "confidence"
+        ) as connection:
+            (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+            try:
+                return make(connection, head)
+            except LedgerError as error:
+                return error
+
+    def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
+        work.need("audit", "force", "sources")
+        if isinstance(planned, LedgerError):
+            raise planned
+        if planned is not None and planned.head == work.transaction.position:
+            plan: Plan = planned
+            return plan
+        if last:
+            self._writer.settle()
+            return make(work.connection(), work.transaction.position)
+        raise _Moved
+
+    def _check_size(self, plan: Plan) -> None:
+        most = max((len(plan.positions), *(len(positions) for _, _, positions in plan.acts)))
+        if most > bulk.BULK_EVENTS and self._writer.batching:
+            raise Rejected(
+                f"{most} events take several appends, and a batch is one: leave the batch first", rule="size"
+            )
+
+    def _in_parts(self, outcome: Outcome) -> Outcome:
+        """Carries out what the append only announced."""
+        announced = {e.envelope.command_id for e in outcome.events if isinstance(e.data, BulkStarted)}
+        for act in sorted(announced):
+            last = bulk.go_on(self._writer, act)
+            outcome = replace(outcome, position=last.position if last is not None else outcome.position)
+        self._writer.forget_names()
+        return outcome
+
+    def _done_before(self, position: int) -> Plan:
+        """What an act did the first time, read from its events."""
         with self._store.snapshot() as connection:
             last = audit.at(connection, position)
             told = audit.of_command(connection, last.command_id) if last is not None else []
             events = [read_event(connection, entry.position) for entry in told]
-            done = [event.data for event in events if event is not None]
-            spans = [span for data in done if isinstance(data, CommandUndone | CommandRedone) for span in data.ranges]
-            if spans:
-                positions = list(control.positions(spans))
-                entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
-                streams = {entry.subject for entry in entries} - {LEDGER_STREAM}
-                _report(report, {entry.command_id for entry in entries}, positions, streams)
+            spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
+            positions = sorted(set(control.positions(spans)))
+            entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
+            data = next((e.data for e in events if e is not None and isinstance(e.data, SourceDistrusted)), None)
+        streams = tuple(sorted({entry.subject for entry in entries} - {LEDGER_STREAM}))
+        return Plan(position, tuple(positions), tuple({e.command_id for e in entries}), streams, told=data)
 
     # --- which commands ------------------------------------------------------------------------------------------
 
-    def _commands(self, work: Work, target: str | int) -> list[audit.Entry]:
-        """The entries of the command, or of all commands of a correlation; ``NotFound`` when they are not this user's."""
-        self._writer.need("audit", "force", "sources")
-        self._writer.settle()
-        connection = work.connection()
-        target = _target(target)
-        first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
-        if first is not None:
-            entries = audit.of_command(connection, first.command_id)
-        else:
-            entries = audit.of_correlation(connection, target) if isinstance(target, str) and target else []
-        if not entries or any(entry.user != work.who.user for entry in entries):
+    def _named(
+        self, connection: Any, user: str, target: str | int | None, session: str | None, command: str | None
+    ) -> list[audit.Entry]:
+        """The entries of the commands meant; ``NotFound`` when they are not this user's."""
+        entries = self._grouped(connection, user, session, command) if target is None else _one(connection, target)
+        if not entries or any(entry.user != user for entry in entries):
+            what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
             raise NotFound(
-                f"no command of this user is named by {target!r:.60}: give a command's or event's id, or a position"
+                f"no command of this user is named by {what}: give a command's or event's id, a position, "
+                "a correlation id, or a session or verb that was used"
             )
-        if lasting := [entry.type for entry in entries if entry.type in _LASTING]:
+        if lasting := [entry.type for entry in entries if entry.type in LASTING]:
             raise Rejected(f"{lasting[0]} cannot be undone", rule="transition")
         for entry in entries:
             event = read_event(connection, entry.position)
@@ -137,174 +251,111 @@ class Undoing(MemoryWrites):
                 )
         return entries
 
-    def _plan_reader(self, work: Work) -> _Reader:
-        return _Reader(work.connection(), self._writer)
+    @staticmethod
+    def _grouped(connection: Any, user: str, session: str | None, command: str | None) -> list[audit.Entry]:
+        where = named(connection, user, "s", session) if session is not None else None
+        if where == NOWHERE or (session is not None and where is None):
+            return []
+        found = audit.trail(connection, user=user, session=where, command=command, limit=2**31)
+        hidden = (*LASTING, *_TAKES_OUT, "BulkStarted")
+        return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
 
-    # --- redo ----------------------------------------------------------------------------------------------------
+    # --- putting back --------------------------------------------------------------------------------------------
 
-    def _put_back(
-        self, work: Work, commands: list[audit.Entry], reason: str, report: dict[str, Any], *, dry_run: bool = False
-    ) -> str:
-        connection = work.connection()
-        undo_ids = [entry.command_id for entry in commands if entry.type == CommandUndone.__name__]
-        if not undo_ids:
-            undo_ids = sorted({act for entry in commands for act in control.acts(connection, entry.position)})
-        positions = {position for each in undo_ids for position in control.taken_out_by(connection, each)}
-        reader = self._plan_reader(work)
-        streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
-        for stream in streams:
-            _check_legal(reader, stream, positions)
-        self._check_keys(reader, positions)
-        self._check_names(reader, positions)
-        named = {reader.event(position).envelope.command_id for position in positions}
-        _report(report, named, positions, streams)
-        if positions and not dry_run:
-            for each in undo_ids:
-                for part in _parts(ranges(control.taken_out_by(connection, each))):
-                    work.emit(LEDGER_STREAM, CommandRedone(each, part, reason))
-        return LEDGER_STREAM
+    def _back(self, connection: Any, head: int, acts: Iterable[str], but: Collection[int] = ()) -> Plan:
+        """What the acts keep out of force, if all of it still fits, ``but`` without some events; ``Conflict`` where not."""
+        reader = Reader(connection)
+        held = [(act, control.taken_out_by(connection, act)) for act in acts]
+        ending = {act for act, _ in held}
+        positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
+        streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
+        for stream in filter(is_subject, streams):
+            _check_legal(reader, stream, positions, but)
+        _check_keys(reader, positions)
+        _check_names(reader, positions)
+        commands = {reader.event(each).envelope.command_id for each in positions}
+        types = {act: next(iter(control.acts(connection, kept[0]).values())) for act, kept in held if kept}
+        told = tuple((act, types[act], tuple(kept)) for act, kept in held if kept)
+        return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told)
 
-    def _check_names(self, reader: _Reader, positions: Iterable[int]) -> None:
-        for event in map(reader.event, positions):
-            data = event.data
-            name = data.alias if isinstance(data, ProjectAliasAdded) else None
-            name = data.name if isinstance(data, ProjectRegistered) else name
-            if name and self._writer.named(event.envelope.user or "", "p", name) not in (None, event.stream):
-                raise Conflict(
-                    f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
-                    "it cannot be redone"
-                )
-
-    def _check_keys(self, reader: _Reader, positions: Iterable[int]) -> None:
-        for position in positions:
-            key = reader.event(position).key
-            if key is not None and control.answer(self._writer.rows, key) is not None:
-                raise Conflict(
-                    f"the key of the command at position {position} was used again since; it cannot be redone"
-                )
+    @staticmethod
+    def _emit_back(work: Work, plan: Plan, reason: str) -> None:
+        for act, type_, positions in plan.acts:
+            verb, event = ("trust", SourceTrusted) if type_ == SourceDistrusted.__name__ else ("redo", CommandRedone)
+            if len(positions) > bulk.BULK_EVENTS:
+                if len(plan.acts) > 1:
+                    raise Conflict(
+                        f"{len(plan.acts)} undos with more than {bulk.BULK_EVENTS} events: redo one at a time"
+                    )
+                bulk.announce(work, positions, act=verb, target=act, reason=reason)
+                continue
+            for spans in bulk.parts(positions):
+                work.emit(LEDGER_STREAM, event(act, spans, reason))
 
 
-class _Reader:
-    """The log as the plan of an undo needs it."""
+class Done(Struct, frozen=True):
+    """An act carried out, or only planned."""
 
-    def __init__(self, connection: Any, writer: Any) -> None:
-        self.connection, self._writer = connection, writer
-
-    def event(self, position: int) -> AnyEvent:
-        event = read_event(self.connection, position)
-        assert event is not None
-        return event
-
-    def in_force(self, stream: str, but: set[int], also: set[int] = frozenset()) -> list[AnyEvent]:  # type: ignore[assignment]
-        """The events of a stream that would count without some of them, or with others put back."""
-        events = self._writer.projector.stream(stream, self._writer.rows)
-        (last,) = self.connection.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()
-        if len(events) != last:
-            raise UnknownEvent(f"{stream} holds an event of a newer version, so nothing can be undone in it")
-        return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
-
-    def citing(self, stream: str) -> list[AnyEvent]:
-        """The first events in force of the memories that cite a subject as their source."""
-        firsts = (self.event(row) for row in control.dependents(self.connection, stream))
-        return [event for event in firsts if event.stream != stream]
-
-    def caused_by(self, event_id: str) -> list[audit.Entry]:
-        found = audit.caused_by(self.connection, event_id)
-        return [entry for entry in found if not control.out_of_force(self.connection, entry.position, entry.position)]
-
-    def naming(self, stream: str) -> list[audit.Entry]:
-        """The entries in force that are about a project."""
-        found = audit.trail(self.connection, user=None, project=stream, limit=10_000)
-        return [entry for entry in found if not control.out_of_force(self.connection, entry.position, entry.position)]
+    plan: Plan
+    outcome: Outcome
+    dry_run: bool
 
 
-class _Plan:
-    """The commands that fall together: the ones named, what they caused, and what makes no sense without them."""
-
-    def __init__(self, reader: _Reader, named: list[audit.Entry]) -> None:
-        self._reader = reader
-        self.commands: set[str] = set()
-        self.positions: set[int] = set()
-        self.streams: set[str] = set()
-        self._order: dict[str, int] = {}
-        waiting = {entry.command_id for entry in named}
-        while waiting:
-            for command in waiting:
-                self._add(command)
-            waiting = self._dependents() - self.commands
-
-    def order(self, command: str) -> int:
-        return self._order[command]
-
-    def _add(self, command: str) -> None:
-        entries = audit.of_command(self._reader.connection, command)
-        self.commands.add(command)
-        self._order[command] = entries[0].position
-        for entry in entries:
-            if entry.type in _NAMES and entry.command != "register_project":
-                continue  # others may have used the name since; an unused one harms nobody
-            if not control.out_of_force(self._reader.connection, entry.position, entry.position):
-                self.positions.add(entry.position)
-                if entry.subject != LEDGER_STREAM:
-                    self.streams.add(entry.subject)
-
-    def _dependents(self) -> set[str]:
-        caused = (self._reader.caused_by(self._reader.event(position).envelope.event_id) for position in self.positions)
-        found = {entry.command_id for entries in caused for entry in entries}
-        for stream in self.streams:
-            found |= self._built_on(stream)
-        return found
-
-    def _built_on(self, stream: str) -> set[str]:
-        family = FAMILIES[ids.kind_of(stream)]
-        state, found = None, set[str]()
-        for event in self._reader.in_force(stream, self.positions):
-            if family.admits(state, event.data):
-                state = family.evolve(state, event)
-            else:
-                found.add(event.envelope.command_id)
-        return found if state is not None else found | self._unsupported(stream) | self._within(stream)
-
-    def _within(self, gone: str) -> set[str]:
-        """The commands about a project that goes."""
-        entries = self._reader.naming(gone) if ids.kind_of(gone) == "p" else []
-        return {entry.command_id for entry in entries if entry.position not in self.positions}
-
-    def _unsupported(self, gone: str) -> set[str]:
-        """The commands behind memories that have no other source than subjects that go."""
-        found = set[str]()
-        for event in self._reader.citing(gone):
-            for counted in self._reader.in_force(event.stream, self.positions):
-                sources = getattr(counted.data, "sources", ())
-                if gone in sources and all(source == gone or source in self.streams for source in sources):
-                    found.add(counted.envelope.command_id)
-        return found
+def _one(connection: Any, target: str | int) -> list[audit.Entry]:
+    first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
+    if first is not None:
+        return audit.of_command(connection, first.command_id)
+    return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
 
 
-def _check_legal(reader: _Reader, stream: str, again: set[int]) -> None:
+def _act(connection: Any, entry: audit.Entry) -> str:
+    event = read_event(connection, entry.position)
+    assert event is not None
+    return act_named(connection, event)
+
+
+def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
     """``Conflict`` when events put back do not fit what happened since."""
     family, state = FAMILIES[ids.kind_of(stream)], None
-    for event in reader.in_force(stream, set(), again):
-        if isinstance(event.data, Unknown) or not family.admits(state, event.data):
+    for event in reader.counting(stream, but, again):
+        if not family.admits(state, event.data):
             raise Conflict(
                 f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
             )
         state = family.evolve(state, event)
 
 
-def _emit_undone(work: Work, commands: list[str], spans: Spans, reason: str) -> None:
+def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
+    sql = "SELECT position FROM keys WHERE key = ? AND released_at IS NULL"
+    for position in positions:
+        key = reader.event(position).key
+        used = reader.connection.execute(sql, (key,)).fetchone() if key is not None else None
+        if used is not None and used[0] != position:
+            raise Conflict(f"the key of the command at position {position} was used again since; it cannot be redone")
+
+
+def _check_names(reader: Reader, positions: Iterable[int]) -> None:
+    for event in map(reader.event, positions):
+        data = event.data
+        name = data.alias if isinstance(data, ProjectAliasAdded) else None
+        name = data.name if isinstance(data, ProjectRegistered) else name
+        found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if found is not None and found[0] != event.stream:
+            raise Conflict(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
+                "it cannot be redone"
+            )
+
+
+def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:
     """One event, or where the lists are long several of the same append."""
-    for names, part in zip_longest(_parts(tuple(commands)), _parts(spans), fillvalue=()):
-        work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(part), reason))
+    for names, spans in zip_longest(_parts(tuple(commands)), _parts(ranges(positions)), fillvalue=()):
+        work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(spans), reason))
 
 
 def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
     """At most 2,000 items an event (DESIGN 3)."""
     return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
-
-
-def _report(report: dict[str, Any], commands: Iterable[str], positions: Iterable[int], streams: Iterable[str]) -> None:
-    report |= {"commands": tuple(sorted(commands)), "events": len(set(positions)), "subjects": tuple(sorted(streams))}
 
 
 def _target(given: str | int) -> str | int:
@@ -313,14 +364,3 @@ def _target(given: str | int) -> str | int:
     if isinstance(given, int):
         return given if 0 < given < 2**63 else 0
     return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)
-
-
-def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Positions as inclusive ranges, in order."""
-    found: list[tuple[int, int]] = []
-    for position in sorted(positions):
-        if found and found[-1][1] == position - 1:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)

@@ -17,12 +17,14 @@ from ledger.domain.events import (
     BulkStarted,
     CommandAnswered,
     CommandRedone,
+    DuplicateAbsorbed,
     PolicyAdopted,
+    SourceDistrusted,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
 from ledger.domain.text import fingerprint
-from projections.rows import Rows, Table
+from projections.rows import CURRENT, Rows, Standing, Table
 from projections.subjects import EVERYTHING, Change, end, ended
 
 KEYS = Table(
@@ -40,6 +42,7 @@ KEYS = Table(
     ("key",),
     (("position", ""),),
     rowid=False,
+    then=CURRENT,
 )
 REFUSALS = Table(
     "refusals",
@@ -58,28 +61,44 @@ REFUSALS = Table(
     ),
     ("position",),
     (("attempt", ""),),
+    then=Standing("position"),
 )
 # An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
 OUT_OF_FORCE = Table(
     "out_of_force",
-    ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL"),
+    ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
     ("position", "from_position"),
     (("act", ""),),
     rowid=False,
+    then=Standing("from_position", closed="was_out_of_force"),
 )
 WAS_OUT_OF_FORCE = ended(OUT_OF_FORCE, "was_out_of_force")
-BULKS = Table("bulks", ("act TEXT PRIMARY KEY", "position INTEGER NOT NULL"), ("act",), rowid=False)
+BULKS = Table("bulks", ("act TEXT PRIMARY KEY", "position INTEGER NOT NULL"), ("act",), rowid=False, then=CURRENT)
+DISTRUSTED = Table(
+    "distrusted",
+    (
+        *("act TEXT NOT NULL", "from_position INTEGER NOT NULL", "user TEXT", "kind TEXT NOT NULL", "source TEXT"),
+        *("since INTEGER NOT NULL", "recorded_at TEXT NOT NULL", "reason TEXT"),
+    ),
+    ("act",),
+    rowid=False,
+    then=Standing("from_position", closed="no_longer_distrusted"),
+)
+NO_LONGER_DISTRUSTED = ended(DISTRUSTED, "no_longer_distrusted")
 POLICIES = Table(
     "policies",
     ("user TEXT NOT NULL", "from_position INTEGER NOT NULL", "parameters TEXT NOT NULL", "undone_at INTEGER"),
     ("user", "from_position"),
     rowid=False,
+    then=Standing("from_position", undone="undone_at"),
 )
 DEPENDENTS = Table(
     "dependents",
     ("source TEXT NOT NULL", "memory INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
     ("source", "memory"),
+    (("memory", ""),),
     rowid=False,
+    then=Standing("from_position", closed="were_dependents"),
 )
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
 
@@ -158,17 +177,23 @@ class Force:
 
     name, version = "force", 2
     follows = frozenset(each.__name__ for each in (*WAYS_BACK, BulkStarted, BulkFinished, PolicyAdopted))
-    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, BULKS, POLICIES)
+    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, BULKS, POLICIES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
         if isinstance(data, TAKEN_OUT):
             act = act_of(event, rows)
             for position in positions(data.ranges):
-                rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act))
+                rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
             self._policies(rows, data.ranges)
+            if isinstance(data, SourceDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
+                envelope = event.envelope
+                told = (envelope.user, data.kind, data.source, data.since, envelope.recorded_at, data.reason)
+                rows.put(DISTRUSTED, (act,), (act, event.position, *told))
         elif isinstance(data, PUT_BACK):
             act = data.undone if isinstance(data, CommandRedone) else data.distrusted
+            if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
+                end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
             for row in rows.within(OUT_OF_FORCE, "position", data.ranges):
                 if row[2] == act:
                     end(rows, OUT_OF_FORCE, WAS_OUT_OF_FORCE, row, event.position)
@@ -199,23 +224,34 @@ def since(rows: Rows, position: int) -> int | None:
 
 
 class Sources:
-    """From a source (an interaction, a chunk, a memory) to the memories that cite it."""
+    """From a source (an interaction, a chunk, a memory) to the memories that cite it, in a capture or in an equal one."""
 
     name, version, follows = "sources", 2, frozenset("m")
     tables = (DEPENDENTS, WAS_DEPENDENT)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if (change.old is None and change.new is not None and change.new.sources) or change.refold:
-                before = set(change.old.sources) if change.old is not None else set()
-                after = set(change.new.sources) if change.new is not None else set()
-                for source in sorted(before - after):
-                    row = rows.get(DEPENDENTS, (source, change.first))
-                    if row is not None:
-                        end(rows, DEPENDENTS, WAS_DEPENDENT, row, change.event.position)
-                for source in sorted(after - before):
-                    key = (source, change.first)
-                    rows.put(DEPENDENTS, key, (*key, change.event.position))
+            if change.refold:
+                self._again(change, rows)
+            elif change.old is None and change.new is not None:
+                self._cite(change, rows, change.new.sources)
+            elif isinstance(event.data, DuplicateAbsorbed) and event.data.sources:
+                self._cite(change, rows, event.data.sources)
+
+    @staticmethod
+    def _cite(change: Change, rows: Rows, sources: Iterable[str]) -> None:
+        for source in sources:
+            key = (source, change.first)
+            if rows.get(DEPENDENTS, key) is None:
+                rows.put(DEPENDENTS, key, (*key, change.event.position))
+
+    def _again(self, change: Change, rows: Rows) -> None:
+        cited = {source for event in change.in_force for source in getattr(event.data, "sources", ())}
+        cited = cited if change.new is not None else set()
+        for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
+            if row[0] not in cited:
+                end(rows, DEPENDENTS, WAS_DEPENDENT, row, change.event.position)
+        self._cite(change, rows, sorted(cited))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -249,10 +285,28 @@ def taken_out_by(connection: sqlite3.Connection, act: str) -> list[int]:
     return [position for (position,) in connection.execute(sql, (act,))]
 
 
-def acts(connection: sqlite3.Connection, position: int) -> list[str]:
-    """The undos and distrusts that keep an event out of force."""
-    sql = "SELECT act FROM out_of_force WHERE position = ? ORDER BY from_position"
-    return [act for (act,) in connection.execute(sql, (position,))]
+def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
+    """The undos and distrusts that keep an event out of force: their commands, and the type of their events."""
+    sql = "SELECT act, type FROM out_of_force WHERE position = ? ORDER BY from_position"
+    return dict(connection.execute(sql, (position,)).fetchall())
+
+
+class Distrusted(Struct, frozen=True):
+    """A source out of force: by which command, from which position on."""
+
+    act: str
+    from_position: int
+    user: str | None
+    kind: str
+    source: str | None
+    since: int
+    recorded_at: str
+    reason: str | None
+
+
+def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
+    """Every source that is out of force, of every user."""
+    return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
 def bulks(connection: sqlite3.Connection) -> list[tuple[str, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 from ledger.domain import memory
 from ledger.domain.events import AnyEvent, Origin
 from ledger.domain.memory import Memory
+from ledger.domain.text import normalise
 from projections.rows import Rows, Values
 from projections.subjects import Change, Family, keep, versioned
 
@@ -39,6 +40,7 @@ MEMORIES, VERSIONS = versioned(
         "quarantined INTEGER NOT NULL",
         "before TEXT",
         "until_before TEXT",
+        "beneath TEXT",
         "origin TEXT",
         "recorded_at TEXT NOT NULL",
         "active_at TEXT NOT NULL",
@@ -80,7 +82,7 @@ FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, f
 
 
 class Memories:
-    name, version, follows = "memories", 1, frozenset("m")
+    name, version, follows = "memories", 3, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -117,9 +119,13 @@ def listing(
     min_confidence: int = 0,
     limit: int,
     before: int | None = None,
+    valid: str | None = None,
 ) -> list[Memory]:
-    """Current memories of one user, newest first; ``projects`` may hold None for global ones."""
+    """Current memories of one user, newest first; ``projects`` may hold None for global ones; ``valid`` is when they hold."""
     where, values = ["user = ?"], [user]
+    if valid is not None:
+        where.append(f"quarantined = 0 AND {HOLDS}")
+        values.extend((valid, valid))
     _among(where, values, "status", statuses)
     _among(where, values, "kind", kinds)
     if projects is not None:
@@ -136,6 +142,16 @@ def listing(
         values.append(before)  # type: ignore[arg-type]
     sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
+BELIEVED = ("active", "superseded")  # the second until another fact took its place
+
+
+def believed(state: Memory, valid: str) -> bool:
+    """Whether a memory says what was true in the world at a time."""
+    holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
+    return holds and state.status in BELIEVED and not state.quarantined
 
 
 def _among(where: list[str], values: list[Any], column: str, wanted: Sequence[str]) -> None:
@@ -163,6 +179,41 @@ def pool(connection: sqlite3.Connection, user: str, project: str | None) -> Iter
         yield from_row(row)
 
 
+def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
+    """Rows of the memories of a user that came, changed or went after a position, oldest first."""
+    sql = (
+        "SELECT row FROM memories WHERE user = ? AND from_position > ?"
+        " UNION SELECT row FROM memory_versions WHERE user = ? AND to_position > ? ORDER BY 1"
+    )
+    return [row for (row,) in connection.execute(sql, (user, after, user, after))]
+
+
+def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | None]]:
+    """Every state of a memory with the position that it stands from; None from where it was not there."""
+    found: dict[int, Memory | None] = {}
+    for values in connection.execute("SELECT * FROM memory_versions WHERE row = ? ORDER BY from_position", (row,)):
+        found[values[-2]] = from_row(values)
+        found.setdefault(values[-1], None)
+    if (current := get(connection, row)) is not None:
+        found[current.position] = current
+    return sorted(found.items())
+
+
+def saying_of(state: Memory) -> tuple[str, str | None, str]:
+    """What makes two memories of a user and a status the same: kind, project, normalised content."""
+    return (state.kind, state.project, normalise(state.content or ""))
+
+
+def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
+    """The memories of a user that say or ever said one of these."""
+    sql = (
+        "SELECT id, kind, project, content FROM memories WHERE user = ?"
+        " UNION ALL SELECT id, kind, project, content FROM memory_versions WHERE user = ?"
+    )
+    rows = connection.execute(sql, (user, user))
+    return [id for id, kind, project, content in rows if (kind, project, normalise(content or "")) in wanted]
+
+
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
     """Active memories, never referenced, last active before a time: what decay can have touched."""
     sql = (
@@ -172,6 +223,8 @@ def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, afte
     return [from_row(row) for row in connection.execute(sql, (after, active_before, limit))]
 
 
-def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
-    sql = "SELECT status, count(*) FROM memories WHERE user = ? GROUP BY status ORDER BY status"
-    return dict(connection.execute(sql, (user,)).fetchall())
+def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = None) -> dict[str, int]:
+    """How many memories of a user have each status; with ``valid`` of those that are true of a time."""
+    holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))
+    sql = f"SELECT status, count(*) FROM memories WHERE user = ? {holds}GROUP BY status ORDER BY status"
+    return dict(connection.execute(sql, (user, *times)).fetchall())

@@ -394,3 +394,69 @@ def test_a_long_undo_is_told_by_several_events_of_one_append(ledger: Ledger, mon
     back = ledger.undo(report.command_id or "")
     assert back.events == 5 and len(ledger.memories()) == 10
     agrees(ledger)
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_was_extracted_in_a_session_is_undone_at_once(ledger: Ledger) -> None:
+    for number, session in ((1, "s1"), (2, "s1"), (3, "s2")):
+        ledger.capture("What now?", f"## Decision: the shed number {number} gets a new tin roof.", session_id=session)
+    ledger.run_policies()
+    assert len(ledger.review()) == 3
+    listed = ledger.undo(session="s1", command="extract", dry_run=True)
+    assert len(listed.commands) == 2 and len(ledger.review()) == 3
+    report = ledger.undo(session="s1", command="extract", reason="a bad rule")
+    assert len(ledger.review()) == 1 and len(ledger.interactions()) == 3
+    agrees(ledger)
+    ledger.redo(report.command_id or "")
+    assert len(ledger.review()) == 3
+    agrees(ledger)
+
+
+def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) -> None:
+    idea = ledger.propose("The user runs.", session_id="s1")
+    ledger.promote(idea.id)
+    with pytest.raises(Conflict, match="1 later commands built on this one"):
+        ledger.undo(session="s1")
+    assert len(ledger.undo(session="s1", cascade=True).commands) == 2
+    assert ledger.memories(status="all") == []
+
+
+@pytest.mark.parametrize("group", [{"session": "nowhere"}, {"command": "dance"}, {"session": "s1", "command": "dance"}])
+def test_a_group_that_is_none_is_not_found(ledger: Ledger, group: dict[str, str]) -> None:
+    ledger.propose("The user runs.", session_id="s1")
+    with pytest.raises(NotFound):
+        ledger.undo(**group)  # type: ignore[arg-type]
+
+
+def test_an_undo_names_one_thing_or_a_group(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.", session_id="s1")
+    with pytest.raises(Rejected):
+        ledger.undo()
+    with pytest.raises(Rejected):
+        ledger.undo(fact.position, session="s1")
+
+
+def test_a_memory_whose_sources_go_one_after_the_other_goes_with_the_last(ledger: Ledger) -> None:
+    first, second = ledger.capture("One?", "Yes.", reinforce=False), ledger.capture("Two?", "Yes.", reinforce=False)
+    ledger.remember("It is so.", source=[first.id, second.id])
+    ledger.undo(first.position)
+    assert len(ledger.memories()) == 1
+    with pytest.raises(Conflict):
+        ledger.undo(second.position)
+    ledger.undo(second.position, cascade=True)
+    assert ledger.memories() == []
+    agrees(ledger)
+
+
+def test_digests_of_beliefs_are_the_same_after_undo_and_redo(ledger: Ledger) -> None:
+    coffee = ledger.remember("The user drinks coffee.", confidence=0.5)
+    ledger.reinforce(coffee.id)
+    tea = ledger.supersede(coffee.id, "The user drinks tea.")
+    before = [(each.id, each.status, each.confidence, each.superseded_by) for each in ledger.memories(status="all")]
+    report = ledger.undo(tea.position)
+    ledger.redo(report.command_id or "")
+    assert before == [
+        (each.id, each.status, each.confidence, each.superseded_by) for each in ledger.memories(status="all")
+    ]

@@ -1,0 +1,130 @@
+"""Acts above 10,000 events: several appends under one name, between BulkStarted and BulkFinished, finished by whoever opens.
+
+The first append names the whole act. Every part looks at what is left of it under the lock, so that it does not matter who
+goes on after a crash, nor whether two do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ledger.domain.errors import UnknownEvent
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    BulkFinished,
+    BulkStarted,
+    CommandRedone,
+    CommandUndone,
+    Event,
+    SourceDistrusted,
+    SourceTrusted,
+)
+from ledger.log_reading import read_event
+from ledger.memory_writes import LIST_ITEMS
+from ledger.plans import ranges
+from ledger.work import Outcome, Who, Work
+from ledger.writing import Writer
+from projections import audit, control
+
+ACTS = ("undo", "redo", "distrust", "trust")
+BULK_EVENTS = 10_000  # the most that one append takes out of force, or puts back
+
+Spans = tuple[tuple[int, int], ...]
+Part = Callable[[Spans], Event]
+
+
+def parts(positions: Iterable[int]) -> list[Spans]:
+    """Positions as ranges, at most 2,000 an event (DESIGN 3)."""
+    spans = ranges(positions)
+    return [spans[start : start + LIST_ITEMS] for start in range(0, len(spans), LIST_ITEMS)]
+
+
+def announce(work: Work, positions: Iterable[int], **told: Any) -> str:
+    """The first append of a bulk act: all that it is about."""
+    for spans in parts(positions):
+        work.emit(LEDGER_STREAM, BulkStarted(ranges=spans, **told))
+    return LEDGER_STREAM
+
+
+def finish_all(writer: Writer, others: dict[str, Callable[[str, list[AnyEvent]], None]]) -> int:
+    """Finishes every act that was cut; ``others`` are those that take more than events out of force and back."""
+    with writer.store.snapshot() as connection:
+        waiting = control.bulks(connection)
+        began = {act: _events_of(connection, act) for act, _ in waiting}
+    for act, _ in waiting:
+        kind = began[act][0].data.act
+        if kind in others:
+            others[kind](act, began[act])
+        elif kind in ACTS:  # another one is for the newer version that began it
+            go_on(writer, act)
+    return len(waiting)
+
+
+def go_on(writer: Writer, act: str) -> Outcome | None:
+    """One part after the other, each an append of its own, until the act is finished; the last outcome."""
+    outcome: Outcome | None = None
+    while (following := _step(writer, act)) is not None:
+        outcome = following
+    return outcome
+
+
+def _step(writer: Writer, act: str) -> Outcome | None:
+    with writer.store.snapshot() as connection:
+        if all(each != act for each, _ in control.bulks(connection)):
+            return None
+        first = _events_of(connection, act)[0]
+    envelope = first.envelope
+    who = Who(
+        user=envelope.user or "",
+        actor=envelope.actor or "",
+        client=envelope.client or "",
+        channel=envelope.channel,
+        agent=envelope.agent or "",
+        correlation_id=act,
+    )
+
+    def body(work: Work) -> str:
+        connection = work.connection()
+        if any(each == act for each, _ in control.bulks(connection)):
+            began = [event.data for event in _events_of(connection, act)]
+            left = _left(connection, act, began)
+            for spans in parts(left[:BULK_EVENTS]):
+                work.emit(LEDGER_STREAM, _part(began[0])(spans))
+            if not left:
+                work.emit(LEDGER_STREAM, BulkFinished(act))
+        return LEDGER_STREAM
+
+    return writer.run(first.envelope.command, who, body)
+
+
+def _events_of(connection: Any, act: str) -> list[AnyEvent]:
+    entries = audit.of_command(connection, act)
+    found = (read_event(connection, entry.position) for entry in entries if entry.type == BulkStarted.__name__)
+    return [event for event in found if event is not None]
+
+
+def _left(connection: Any, act: str, began: list[BulkStarted]) -> list[int]:
+    """The positions of the act that it has not reached yet."""
+    wanted = sorted({position for each in began for position in control.positions(each.ranges)})
+    if began[0].act in ("undo", "distrust"):
+        done = set(control.taken_out_by(connection, act))
+        return [position for position in wanted if position not in done]
+    out = set(control.taken_out_by(connection, began[0].target or ""))
+    return [position for position in wanted if position in out]
+
+
+def _part(told: BulkStarted) -> Part:
+    reason = told.reason
+    match told.act:
+        case "undo":
+            return lambda spans: CommandUndone((), spans, reason)
+        case "redo":
+            return lambda spans: CommandRedone(told.target or "", spans, reason)
+        case "distrust":
+            return lambda spans: SourceDistrusted(told.kind, told.target, spans, told.since, reason)
+        case "trust":
+            return lambda spans: SourceTrusted(told.target or "", spans, reason)
+        case act:
+            raise UnknownEvent(f"a bulk act {act!r:.40} was begun by a newer version, which has to finish it")

@@ -1,0 +1,108 @@
+"""The commands of the way back: undo and redo, distrust and trust a source, and what if something had never been."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli_frame import WRITES, command
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.memory_writes import By
+
+BACK = "Take back"
+
+Target = Annotated[str, typer.Argument(help="A command's, event's or correlation's id, or a position in the log.")]
+OfTarget = Annotated[
+    str | None, typer.Argument(help="A command's, event's or correlation's id, or a position; or name a group.")
+]
+Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
+Source = Annotated[str, typer.Argument(help="An interaction's or session's id, or with --kind a name.")]
+Kind = Annotated[str | None, typer.Option("--kind", help="actor, client, agent, session, interaction or document.")]
+Since = Annotated[str | None, typer.Option("--since", help="Only from this position or time on.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    for function in (undo, redo):
+        command(app, BACK, view="undo", options=WRITES)(function)
+    for act in (distrust, trust):
+        command(app, BACK, view="distrust", options=WRITES)(act)
+    command(app, BACK, view="distrusted")(distrusted)
+    command(app, BACK, view="what_if")(what_if)
+
+
+def undo(
+    ledger: Ledger,
+    by: By,
+    target: OfTarget = None,
+    reason: Reason = "",
+    session: Annotated[str | None, typer.Option("--of-session", help="Everything done in this session.")] = None,
+    command: Annotated[str | None, typer.Option("--of-command", help="Only this verb, like extract.")] = None,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")] = False,
+    dry_run: DryRun = False,
+) -> Any:
+    """Take a command out of force, as if it had not happened, or a group: an import, all that a session extracted."""
+    what = _target(target) if target is not None else None
+    return ledger.undo(what, reason, session=session, command=command, cascade=cascade, dry_run=dry_run, **by)
+
+
+def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "") -> Any:
+    """Put back what an undo took out."""
+    return ledger.redo(_target(target), reason, **by)
+
+
+def distrust(
+    ledger: Ledger,
+    by: By,
+    source: Source,
+    kind: Kind = None,
+    since: Since = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+) -> Any:
+    """Take all that a source recorded and caused out of force, and refuse what it writes from now on."""
+    start = _target(since) if since is not None else None
+    return ledger.distrust(source, kind=kind, since=start, reason=reason, dry_run=dry_run, **by)
+
+
+def trust(
+    ledger: Ledger, by: By, source: Source, kind: Kind = None, reason: Reason = "", dry_run: DryRun = False
+) -> Any:
+    """Put back what a distrust took out; SOURCE may also be the distrust's command id."""
+    return ledger.trust(source, kind=kind, reason=reason, dry_run=dry_run, **by)
+
+
+def distrusted(ledger: Ledger) -> Any:
+    """The sources that are out of force."""
+    return ledger.distrusted()
+
+
+def what_if(
+    ledger: Ledger,
+    without: Annotated[
+        str | None,
+        typer.Option("--without", help="A command, event, position or correlation; or a source's id or name."),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="What --without names, if a source: actor, client, …")
+    ] = None,
+    since: Since = None,
+    gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation would have added.")] = None,
+    echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory would.")] = None,
+    matches_a_turn: Annotated[
+        int | None, typer.Option("--matches-a-turn", help="How many memories one turn would have confirmed.")
+    ] = None,
+) -> Any:
+    """Show what would be believed without something, or under another confidence policy; nothing is written."""
+    told = {"gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
+    policy = {name: value for name, value in told.items() if value is not None}
+    what: Any = None if without is None else {kind: without} if kind is not None else _target(without)
+    start = _target(since) if since is not None else None
+    return ledger.what_if(without=what, since=start, policy=policy or None)
+
+
+def _target(given: str) -> str | int:
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else given

@@ -1,0 +1,441 @@
+"""Distrust and trust: a source and all it caused out of force, and back; what if it, or the policy, were different."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Unpack
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ledger import answers, bulk
+from ledger.domain import ids, times
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    CommandRedone,
+    CommandUndone,
+    MemoryReinforced,
+    ReinforcementEvaluated,
+    SourceDistrusted,
+    SourceTrusted,
+)
+from ledger.domain.memory import Memory
+from ledger.domain.policy import Policy, adopted
+from ledger.domain.text import check_text
+from ledger.log_reading import find_row, first_position, read_event
+from ledger.memory_writes import By, Time, check_reason, who
+from ledger.plans import Reader, SourcePlan, UndoPlan
+from ledger.reads import NOWHERE, named
+from ledger.undetermined import receipts, undetermined
+from ledger.undoing import Done, Plan, Undoing
+from ledger.work import Work
+from projections import audit, control
+from projections.projector import FAMILIES
+
+NAMED = ("actor", "client", "agent")  # sources that go by a name
+IDENTIFIED = {"i": "interaction", "s": "session", "d": "document"}
+KINDS = (*NAMED, *IDENTIFIED.values())
+Position = int
+
+
+class Source(Struct, frozen=True):
+    """Whom or what: a name for actors, clients and agents, an id for the rest."""
+
+    kind: str
+    name: str
+    since: int
+
+
+class Told(Struct, frozen=True):
+    """What a distrust is found to reach, beside the events themselves."""
+
+    source: Source
+    memories: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    receipts: tuple[str, ...] = ()
+    undetermined: tuple[answers.Undetermined, ...] = ()
+
+
+class Distrusting(Undoing):
+    """The half of the way back that names a source."""
+
+    def distrust(
+        self,
+        source: str,
+        *,
+        kind: str | None = None,
+        since: Position | Time | None = None,
+        reason: str = "",
+        dry_run: bool = False,
+        **by: Unpack[By],
+    ) -> answers.DistrustReport:
+        """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
+
+        ``source`` is the id of an interaction or a session, or with ``kind`` the name of an actor, a client, an agent
+        or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
+        stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
+        not made again. ``trust`` puts all of it back.
+        """
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        check_text("source", source, max_bytes=1024)
+
+        def make(connection: Any, head: int) -> Plan:
+            found = self._source(connection, told.user, source, kind, since)
+            if (known := _standing(connection, told.user, found)) is not None:
+                return Plan(head, told=Told(replace(found, since=known.since)))
+            plan = _source_plan(connection, told.user, found)
+            return self._plan_of(connection, head, plan, found, told.user)
+
+        def emit(work: Work, plan: Plan) -> None:
+            about: Source = plan.told.source
+            _back_again(work, plan, reason)
+            fields: dict[str, Any] = {"since": about.since, "reason": reason}
+            if len(plan.positions) > bulk.BULK_EVENTS:
+                bulk.announce(work, plan.positions, act="distrust", kind=about.kind, target=about.name, **fields)
+            elif plan.positions or not _is_standing(work, about):
+                for spans in bulk.parts(plan.positions) or [()]:
+                    work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, spans, **fields))
+
+        return self._distrust_report(
+            self._act("distrust", told, make, emit, (source, kind, str(since), reason), dry_run), told.user
+        )
+
+    def trust(
+        self, source: str, *, kind: str | None = None, reason: str = "", dry_run: bool = False, **by: Unpack[By]
+    ) -> answers.DistrustReport:
+        """Puts back what a distrust took out of force: by the source, or by the distrust's command id."""
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        check_text("source", source, max_bytes=1024)
+
+        def make(connection: Any, head: int) -> Plan:
+            standing = [each for each in control.distrusted(connection) if each.user == told.user]
+            found = [each for each in standing if each.act == source]
+            if not found:
+                about = self._source(connection, told.user, source, kind, None)
+                found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
+            if not found:
+                raise NotFound(f"no distrust of {source!r:.60} is in force for this user")
+            undone = {
+                position
+                for each in found
+                for event in _redone(connection, each.act)
+                for position in control.positions(event.ranges)
+            }
+            plan = self._back(connection, head, [each.act for each in found], undone)
+            acts = plan.acts or tuple((each.act, SourceDistrusted.__name__, ()) for each in found)
+            about = Source(found[0].kind, found[0].source or "", found[0].since)
+            memories = tuple(each for each in plan.streams if each[0] == "m")
+            return replace(plan, acts=acts, told=Told(about, memories, (), receipts(connection, told.user, memories)))
+
+        def emit(work: Work, plan: Plan) -> None:
+            _undo_again(work, plan, reason)
+            self._emit_back(work, plan, reason)
+            for act, _, positions in plan.acts:
+                if not positions:
+                    work.emit(LEDGER_STREAM, SourceTrusted(act, (), reason))
+
+        done = self._act("trust", told, make, emit, (source, kind, reason), dry_run)
+        return self._distrust_report(done, told.user, trusted=True)
+
+    def distrusted(self, *, user: str | None = None) -> list[answers.Distrusted]:
+        """The sources out of force, oldest first."""
+        owner = self._user(user)
+        with self._read("force") as connection:
+            found = [each for each in control.distrusted(connection) if each.user == owner]
+        return [
+            answers.Distrusted(
+                kind=each.kind,
+                source=each.source,
+                since=each.since,
+                reason=each.reason,
+                command_id=each.act,
+                position=each.from_position,
+                recorded_at=each.recorded_at,
+            )
+            for each in found
+        ]
+
+    def _distrust_report(self, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
+        plan, outcome = done.plan, done.outcome
+        told = plan.told if isinstance(plan.told, Told) else self._retold(plan, user)
+        return answers.DistrustReport(
+            kind=told.source.kind,
+            source=told.source.name,
+            since=told.source.since,
+            events=len(plan.positions) or sum(len(positions) for _, _, positions in plan.acts),
+            memories=told.memories,
+            gone=told.gone,
+            receipts=told.receipts,
+            undetermined=told.undetermined,
+            position=outcome.position,
+            trusted=trusted,
+            dry_run=done.dry_run,
+            command_id=outcome.events[0].envelope.command_id if outcome.events else None,
+            replayed=outcome.replayed,
+        )
+
+    def _retold(self, plan: Plan, user: str) -> Told:
+        """Of a distrust that was answered before: what its events say."""
+        data = plan.told
+        source = Source(data.kind, data.source or "", data.since) if data is not None else Source("", "", 1)
+        memories = tuple(each for each in plan.streams if each[0] == "m")
+        with self._read("interactions") as connection:
+            return Told(source, memories, (), receipts(connection, user, memories))
+
+    # --- who is meant --------------------------------------------------------------------------------------------
+
+    def _source(
+        self, connection: Any, user: str, source: str, kind: str | None, since: Position | Time | None
+    ) -> Source:
+        """The source by kind and name or id; ``NotFound`` when nothing of this user has it."""
+        if kind is None:
+            prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
+            kind = IDENTIFIED.get(prefix, "")
+        if kind not in KINDS:
+            raise Rejected(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
+        name = source if kind in NAMED else self._identified(connection, user, source, kind)
+        return Source(kind, name, _since(connection, since))
+
+    def _identified(self, connection: Any, user: str, source: str, kind: str) -> str:
+        letter = next(each for each, word in IDENTIFIED.items() if word == kind)
+        found = named(connection, user, "s", source) if letter == "s" else None
+        if letter == "i":
+            row = find_row(connection, source, "i", user) or first_position(connection, source)
+            event = read_event(connection, row) if row is not None else None  # out of force it has no row any more
+            found = event.stream if event is not None and event.envelope.user == user else None
+        if found is None or found == NOWHERE:
+            raise NotFound(f"no {kind} of this user is called {source!r:.60}")
+        return found
+
+    def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
+        memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
+        told = Told(
+            found,
+            memories,
+            tuple(sorted(each for each in plan.gone if each in plan.streams)),
+            receipts(connection, user, memories),
+            undetermined(plan, self._writer.secret, user),
+        )
+        acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
+        return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
+
+    # --- what if -------------------------------------------------------------------------------------------------
+
+    def what_if(
+        self,
+        *,
+        without: str | int | Mapping[str, str] | None = None,
+        since: Position | Time | None = None,
+        policy: Mapping[str, Any] | None = None,
+        user: str | None = None,
+    ) -> answers.WhatIf:
+        """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
+
+        ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
+        an interaction or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes ``gain``,
+        ``echo_gain`` and ``matches_a_turn`` for what a matcher found; what was never matched cannot be tried now.
+        """
+        owner = self._user(user)
+        if without is None and policy is None:
+            raise Rejected(
+                "what_if asks what would change without something, or under another policy: give one of them"
+            )
+        other = _other_policy(policy)
+        with self._read(
+            "audit", "force", "sources", "memories", "interactions", "projects", "confidence"
+        ) as connection:
+            reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
+            out, again, concerned, told = self._left_out(reader, owner, without, since)
+            streams = sorted(each for each in concerned if each[0] == "m")
+            if other is not None:
+                streams = _reinforced(connection, owner)
+            return self._difference(connection, owner, head, _Other(reader, out, again, other), streams, told)
+
+    def _left_out(
+        self, reader: Reader, owner: str, without: Any, since: Any
+    ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Undetermined, ...]]:
+        if without is None:
+            return (), (), (), ()
+        connection = reader.connection
+        source = self._source_of(connection, owner, without, since)
+        if source is None:
+            entries = self._named(connection, owner, without, None, None)
+            plan = UndoPlan(reader, {entry.command_id for entry in entries})
+            return plan.positions, (), plan.streams, ()
+        found = _source_plan(connection, owner, source, reader)
+        return found.out, found.again, found.streams, undetermined(found, self._writer.secret, owner)
+
+    def _source_of(self, connection: Any, owner: str, without: Any, since: Any) -> Source | None:
+        if isinstance(without, Mapping):
+            if len(without) != 1:
+                raise Rejected(
+                    f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
+                )
+            ((kind, name),) = without.items()
+            return self._source(connection, owner, check_text("source", name, max_bytes=1024), kind, since)
+        if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
+            return self._source(connection, owner, without, None, since)
+        if since is not None:
+            raise Rejected("since goes with a source, and a command is one moment")
+        return None
+
+    def _difference(
+        self,
+        connection: Any,
+        owner: str,
+        head: int,
+        other: _Other,
+        streams: Iterable[str],
+        told: tuple[answers.Undetermined, ...],
+    ) -> answers.WhatIf:
+        lost: list[answers.Belief] = []
+        gained: list[answers.Belief] = []
+        changed: list[answers.Belief] = []
+        for stream in streams:
+            now: Memory | None = other.reader.state(stream)
+            then = other.state(stream)
+            if (now or then) is None or (now or then).user != owner or _same(now, then):  # type: ignore[union-attr]
+                continue
+            shown = (self._memories(connection, [each])[0] if each is not None else None for each in (now, then))
+            belief = answers.Belief(id=stream, now=next(shown), then=next(shown))
+            held, would = _held(now), _held(then)
+            (changed if held == would else lost if held else gained).append(belief)
+        return answers.WhatIf(
+            position=head,
+            events=len(other.out),
+            lost=tuple(lost),
+            gained=tuple(gained),
+            changed=tuple(changed),
+            undetermined=told,
+        )
+
+
+class _Other:
+    """The fold under other assumptions: without some events, with others again, and with other gains."""
+
+    def __init__(
+        self, reader: Reader, out: Collection[int], again: Collection[int], policy: Mapping[str, int] | None
+    ) -> None:
+        self.reader, self.out, self._again, self._policy = reader, out, again, policy
+        self._ranks: dict[str, dict[str, int]] = {}
+
+    def state(self, stream: str) -> Memory | None:
+        evolve, state = FAMILIES["m"].evolve, None
+        for event in self.reader.counting(stream, self.out, self._again):
+            under = self._under(event)
+            state = evolve(state, under) if under is not None else state
+        return state
+
+    def _under(self, event: AnyEvent) -> AnyEvent | None:
+        """The event as the other policy would have it; None where it would not have been."""
+        data = event.data
+        if self._policy is None or not isinstance(data, MemoryReinforced) or data.matcher is None:
+            return event
+        most = self._policy.get("matches_a_turn")
+        if most is not None and self._rank(data.interaction or "", event.stream) >= most:
+            return None
+        gain = self._policy.get("echo_gain" if data.echo else "gain", data.delta)
+        return replace(event, envelope=replace(event.envelope, data=replace(data, delta=gain)))
+
+    def _rank(self, interaction: str, memory: str) -> int:
+        """The place of a memory among the matches of an interaction, best first."""
+        if interaction not in self._ranks:
+            events = self.reader.stream(interaction)
+            found = [event.data for event, _ in events if isinstance(event.data, ReinforcementEvaluated)]
+            self._ranks[interaction] = {
+                match.memory: place for data in found for place, match in enumerate(data.matches)
+            }
+        return self._ranks[interaction].get(memory, 0)
+
+
+def _source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
+    reader = reader or Reader(connection)
+    if source.kind == "interaction":
+        base = [event.position for event, _ in reader.stream(source.name) if event.position >= source.since]
+        return SourcePlan(reader, base)
+    sql = f"SELECT position FROM audit WHERE position >= ? AND user = ? AND {source.kind} = ? ORDER BY position"
+    base = [position for (position,) in connection.execute(sql, (source.since, user, source.name))]
+    sessions = {each.source for each in control.distrusted(connection) if (each.kind, each.user) == ("session", user)}
+    whole = {source.name} if source.kind == "session" and source.since <= 1 else set()
+    return SourcePlan(reader, base, whole | {each for each in sessions if each is not None})
+
+
+def _standing(connection: Any, user: str, source: Source) -> control.Distrusted | None:
+    """A distrust in force that covers this one."""
+    for each in control.distrusted(connection):
+        if (each.user, each.kind, each.source) == (user, source.kind, source.name) and each.since <= source.since:
+            return each
+    return None
+
+
+def _is_standing(work: Work, source: Source) -> bool:
+    return _standing(work.connection(), work.who.user, source) is not None
+
+
+def _since(connection: Any, given: Position | Time | None) -> int:
+    """The first position meant: itself, or that of the first event recorded at or after a time."""
+    if given is None:
+        return 1
+    if isinstance(given, bool) or (isinstance(given, int) and given < 1):
+        raise Rejected(f"since is a position from 1, or a time, and {given!r:.40} is neither")
+    if isinstance(given, int):
+        return given
+    sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"
+    return int(connection.execute(sql, (times.moment("since", given),)).fetchone()[0])
+
+
+def _back_again(work: Work, plan: Plan, reason: str) -> None:
+    """The undos that the source made are no longer."""
+    for act, _, positions in plan.acts:
+        for spans in bulk.parts(positions):
+            work.emit(LEDGER_STREAM, CommandRedone(act, spans, reason))
+
+
+def _undo_again(work: Work, plan: Plan, reason: str) -> None:
+    """The undos that a distrust had taken back are made again."""
+    for act, _, _ in plan.acts:
+        for redone in _redone(work.connection(), act):
+            work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
+
+
+def _redone(connection: Any, act: str) -> list[CommandRedone]:
+    """The undos by the source that its distrust took back."""
+    events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
+    return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
+
+
+def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+    if given is None:
+        return None
+    allowed = ("gain", "echo_gain", "matches_a_turn")
+    if not given or (unknown := sorted(set(given) - set(allowed))):
+        what = f"{unknown[0]!r:.40} is" if given else "nothing was"
+        raise Rejected(
+            f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
+        )
+    checked = asdict(adopted(Policy(), dict(given)))
+    return {name: checked[name] for name in given}
+
+
+def _reinforced(connection: Any, owner: str) -> list[str]:
+    """The memories of a user that a matcher reinforced."""
+    sql = (
+        "SELECT m.id FROM memories m WHERE m.user = ? AND EXISTS"
+        " (SELECT 1 FROM confidence_steps s WHERE s.memory = m.row AND s.matcher IS NOT NULL) ORDER BY m.row"
+    )
+    return [id for (id,) in connection.execute(sql, (owner,))]
+
+
+def _held(state: Memory | None) -> bool:
+    return state is not None and state.status == "active" and not state.quarantined
+
+
+_ASIDE = {"position": 0, "version": 0, "row": 0}
+
+
+def _same(now: Memory | None, then: Memory | None) -> bool:
+    if now is None or then is None:
+        return now is then
+    return replace(now, **_ASIDE) == replace(then, **_ASIDE)

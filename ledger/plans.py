@@ -1,0 +1,318 @@
+"""Which events fall together: what an undo takes along, what a source caused, and what makes no sense without them.
+
+A plan is made on one snapshot and changes nothing. It reads streams with some events left out, or others put back, and
+goes on until nothing more falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ledger.domain import ids
+from ledger.domain.errors import UnknownEvent
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    CommandRedone,
+    CommandUndone,
+    DuplicateAbsorbed,
+    MemoryCaptured,
+    MemoryReinforced,
+    MemorySuperseded,
+    SourceDistrusted,
+    SourceTrusted,
+    Unknown,
+)
+from ledger.log_reading import read_event, read_stream
+from projections import audit, control
+from projections.projector import FAMILIES
+
+NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
+LASTING = (
+    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased", "ErasureCompleted"),
+    *(
+        "BulkFinished",
+        "CheckpointSealed",
+        "LegalHoldPlaced",
+        "LegalHoldReleased",
+        "ProjectionParked",
+        "ProjectionResumed",
+    ),
+)
+_WITHOUT_EFFECT = ("WriteRefused", "CommandAnswered", "RecallServed", "BulkStarted")
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def ranges(positions: Iterable[int]) -> Spans:
+    """Positions as inclusive ranges, in order."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
+class Reader:
+    """The log and what is in force, through one connection; what was read once is kept."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self._events: dict[int, AnyEvent] = {}
+        self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
+
+    def event(self, position: int) -> AnyEvent:
+        if position not in self._events:
+            event = read_event(self.connection, position)
+            assert event is not None
+            self._events[position] = event
+        return self._events[position]
+
+    def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
+        """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
+        if stream not in self._streams:
+            sql = "SELECT o.position FROM events e CROSS JOIN out_of_force o ON o.position = e.position WHERE e.stream = ?"
+            out = {position for (position,) in self.connection.execute(sql, (stream,))}
+            events = read_stream(self.connection, stream, 2**62)
+            if any(isinstance(event.data, Unknown) for event in events):
+                raise UnknownEvent(
+                    f"{stream} holds an event of a newer version, so nothing in it can be put out of force"
+                )
+            self._streams[stream] = [(event, event.position not in out) for event in events]
+        return self._streams[stream]
+
+    def counting(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> list[AnyEvent]:
+        """The events of a stream that would count without some of them, or with others put back."""
+        events = self.stream(stream)
+        return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
+
+    def state(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> Any:
+        """What the subject would be."""
+        family, state = FAMILIES[stream[0]], None
+        for event in self.counting(stream, but, also):
+            state = family.evolve(state, event)
+        return state
+
+    def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
+        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there."""
+        return is_subject(subject) and self.state(subject, but, also) is None
+
+    def citing(self, stream: str) -> list[str]:
+        """The memories that cite a subject as a source."""
+        return [self.event(row).stream for row in control.dependents(self.connection, stream)]
+
+    def caused_by(self, event_id: str) -> list[audit.Entry]:
+        return audit.caused_by(self.connection, event_id)
+
+    def is_out(self, position: int) -> bool:
+        return bool(control.out_of_force(self.connection, position, position))
+
+    def about(self, project: str) -> list[audit.Entry]:
+        """The entries in force that are about a project."""
+        found = audit.trail(self.connection, user=None, project=project, limit=10_000)
+        return [entry for entry in found if not self.is_out(entry.position)]
+
+
+def is_subject(stream: str) -> bool:
+    return stream[1:2] == "_" and stream[0] in FAMILIES
+
+
+class UndoPlan:
+    """The commands that fall together: the ones named, what they caused, and what makes no sense without them."""
+
+    def __init__(self, reader: Reader, named: Iterable[str]) -> None:
+        self.reader = reader
+        self.commands: set[str] = set()
+        self.positions: set[int] = set()
+        self.streams: set[str] = set()
+        self._order: dict[str, int] = {}
+        self._gone: set[str] = set()
+        waiting = set(named)
+        while waiting:
+            fresh = {position for command in waiting for position in self._add(command)}
+            concerned = {self.reader.event(position).stream for position in fresh} - {LEDGER_STREAM}
+            self.streams |= concerned
+            waiting = self._caused(fresh) | {each for stream in concerned for each in self._built_on(stream)}
+            waiting |= {each for stream in sorted(concerned - self._gone) for each in self._gone_with(stream)}
+            waiting -= self.commands
+
+    @property
+    def in_order(self) -> list[str]:
+        return sorted(self.commands, key=self._order.__getitem__)
+
+    def later_than(self, named: Collection[str]) -> list[str]:
+        """The commands that built on those named."""
+        return [command for command in self.in_order if command not in named]
+
+    def _add(self, command: str) -> list[int]:
+        """Takes a command in; the positions that this puts out of force."""
+        entries = audit.of_command(self.reader.connection, command)
+        self.commands.add(command)
+        self._order[command] = entries[0].position
+        fresh = [entry.position for entry in entries if self._falls(entry)]
+        self.positions |= set(fresh)
+        return fresh
+
+    def _falls(self, entry: audit.Entry) -> bool:
+        if entry.type in NAMES and entry.command != "register_project":
+            return False
+        return CommandUndone.__name__ not in control.acts(self.reader.connection, entry.position).values()
+
+    def _caused(self, positions: Iterable[int]) -> set[str]:
+        caused = (self.reader.caused_by(self.reader.event(position).envelope.event_id) for position in positions)
+        return {entry.command_id for entries in caused for entry in entries if not self.reader.is_out(entry.position)}
+
+    def _built_on(self, stream: str) -> set[str]:
+        """The commands whose events no longer make sense on what the subject becomes."""
+        family, state, found = FAMILIES[ids.kind_of(stream)], None, set[str]()
+        for event in self.reader.counting(stream, self.positions):
+            if family.admits(state, event.data):
+                state = family.evolve(state, event)
+            else:
+                found.add(event.envelope.command_id)
+        return found
+
+    def _gone_with(self, stream: str) -> set[str]:
+        """Where a subject goes: the memories with no other source, and the commands about a project."""
+        if self.reader.state(stream, self.positions) is not None:
+            return set()
+        self._gone.add(stream)
+        found = {event.envelope.command_id for event in self._unsupported(stream)}
+        if ids.kind_of(stream) == "p":
+            entries = self.reader.about(stream)
+            found |= {entry.command_id for entry in entries if entry.position not in self.positions}
+        return found
+
+    def _unsupported(self, gone: str) -> Iterable[AnyEvent]:
+        for memory in self.reader.citing(gone):
+            for event in self.reader.counting(memory, self.positions):
+                sources = getattr(event.data, "sources", ())
+                if gone in sources and all(self.reader.is_gone(source, self.positions) for source in sources):
+                    yield event
+
+
+class SourcePlan:
+    """What a source recorded and all it caused, event by event; other people's acts stay, where they still make sense.
+
+    ``out`` falls, ``acts`` are the undos of the source that are taken back, ``gone`` the subjects that cease to be, and
+    ``senseless`` the events of others that have nothing left to act on.
+    """
+
+    def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
+        self.reader = reader
+        self.out: set[int] = set()
+        self.acts: dict[str, None] = {}
+        self.again: set[int] = set()
+        self.gone: set[str] = set(gone)
+        self.senseless: list[AnyEvent] = []
+        self._waiting: dict[str, None] = {}
+        for subject in self.gone:
+            self._wake(reader.citing(subject))
+        self._take(base)
+        self._settle()
+        self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
+
+    # --- what falls ----------------------------------------------------------------------------------------------
+
+    def _take(self, positions: Iterable[int]) -> None:
+        waiting = [position for position in positions if position not in self.out]
+        while waiting:
+            event = self.reader.event(waiting.pop())
+            if event.position in self.out or event.type in LASTING + _WITHOUT_EFFECT or self._only_a_name(event):
+                if isinstance(event.data, CommandRedone | SourceTrusted):
+                    waiting += [each for each in control.positions(event.data.ranges) if each not in self.out]
+                continue
+            if isinstance(event.data, CommandUndone):
+                self._take_back(event)
+                continue
+            if isinstance(event.data, SourceDistrusted):
+                continue  # that one is judged by itself
+            self.out.add(event.position)
+            if is_subject(event.stream):
+                self._wake([event.stream])
+            waiting += [entry.position for entry in self.reader.caused_by(event.envelope.event_id)]
+
+    @staticmethod
+    def _only_a_name(event: AnyEvent) -> bool:
+        return event.type in NAMES and event.envelope.command != "register_project"
+
+    def _take_back(self, undo: AnyEvent) -> None:
+        """An undo by the source: what it took out counts again."""
+        act = act_named(self.reader.connection, undo)
+        if act in self.acts:
+            return
+        self.acts[act] = None
+        for position in control.taken_out_by(self.reader.connection, act):
+            if set(control.acts(self.reader.connection, position)) <= set(self.acts):
+                self.again.add(position)
+                if is_subject(stream := self.reader.event(position).stream):
+                    self._wake([stream])
+
+    def _wake(self, streams: Iterable[str]) -> None:
+        self._waiting |= dict.fromkeys(streams)
+
+    def _settle(self) -> None:
+        told = set[str]()  # of these, the reinforcements that name them were looked for
+        while self._waiting or self.gone - told:
+            while self._waiting:
+                stream = next(iter(self._waiting))
+                del self._waiting[stream]
+                self._look_at(stream)
+            fresh, told = self.gone - told, set(self.gone)
+            self._take(self._reinforcements_by(fresh))
+
+    def _look_at(self, stream: str) -> None:
+        """Folds a subject without what fell; what has no support or makes no sense any more falls too."""
+        family, state, fell = FAMILIES[stream[0]], None, list[int]()
+        for event in self.reader.counting(stream, self.out, self.again):
+            if self._unsupported(event):
+                fell.append(event.position)
+            elif state is not None and not family.admits(state, event.data):
+                fell.append(event.position)
+                self.senseless.append(event)
+            else:
+                state = family.evolve(state, event)
+        self._take(fell)
+        if state is None and stream not in self.gone:
+            self.gone.add(stream)
+            self._wake(self.reader.citing(stream))
+            self._wake(self._predecessors(stream))
+
+    def _unsupported(self, event: AnyEvent) -> bool:
+        data = event.data
+        if isinstance(data, MemoryCaptured | DuplicateAbsorbed):
+            return bool(data.sources) and all(map(self._is_gone, data.sources))
+        if isinstance(data, MemorySuperseded):
+            return data.by in self.gone
+        return isinstance(data, MemoryReinforced) and data.interaction in self.gone
+
+    def _is_gone(self, subject: str) -> bool:
+        return subject in self.gone or self.reader.is_gone(subject, self.out, self.again)
+
+    def _predecessors(self, gone: str) -> list[str]:
+        """The memories that the events of a subject superseded in the same command."""
+        commands = {
+            event.envelope.command_id for event, _ in self.reader.stream(gone) if hasattr(event.data, "supersedes")
+        }
+        entries = [entry for each in commands for entry in audit.of_command(self.reader.connection, each)]
+        return [entry.subject for entry in entries if entry.type == MemorySuperseded.__name__]
+
+    def _reinforcements_by(self, interactions: Collection[str]) -> list[int]:
+        """Reinforcements that people gave with one of these interactions as evidence; a policy's are caused by it."""
+        if not interactions:
+            return []
+        sql = "SELECT position, interaction FROM confidence_steps WHERE interaction IS NOT NULL AND matcher IS NULL"
+        return [position for position, named in self.reader.connection.execute(sql) if named in interactions]
+
+
+def act_named(connection: Any, event: AnyEvent) -> str:
+    """The act that an undo or a distrust is or belongs to: its command, or the one that began the bulk."""
+    began = event.envelope.correlation_id
+    first = audit.by_event(connection, began) if began else None
+    is_part = first is not None and any(
+        entry.type == "BulkStarted" for entry in audit.of_command(connection, first.command_id)
+    )
+    return began if is_part and began else event.envelope.command_id

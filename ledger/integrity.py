@@ -1,16 +1,19 @@
 """Digests, the hash chain over the log, and the check that walks it.
 
 ``digest`` covers the state of one event. ``link`` covers the digest, the place of the event and the head before it, so
-that whoever knows one head knows everything before it. ``leaf`` is the same record as a leaf of a Merkle tree.
+that whoever knows one head knows everything before it. ``leaf`` is the same record as a leaf of a Merkle tree. An erased
+row keeps its digest, so that the chain holds; what its state must be now is said by the event that erased it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any
+
+from ledger.domain.events import ContentErased
 
 GENESIS = bytes(32)  # the head of an empty log
 
@@ -43,13 +46,52 @@ def _record(previous: str, position: int, stream: str, version: int, type_: str,
     return json.dumps(record, separators=(",", ":")).encode()
 
 
-def check_chain(rows: Iterable[CheckedRow], *, position: int = 0, head: bytes = GENESIS) -> Iterator[str]:
+class Erasures:
+    """What the ContentErased events of a log took, of which rows and which blobs; they are added in their order."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[tuple[int, str, str]]] = {}  # position: (erased at, digest before, digest after)
+        self.blobs: dict[str, int] = {}  # id: erased at
+
+    def add(self, position: int, event: ContentErased) -> None:
+        for each in event.targets:
+            self.rows.setdefault(each.position, []).append((position, each.before, each.after))
+        self.blobs |= dict.fromkeys(event.blobs, position)
+
+    def problems(self, place: int, erased_by: int | None, stored: bytes, computed: bytes) -> Iterator[str]:
+        """What a row says of its erasure against what the erasures say; ``computed`` is the digest of its state."""
+        acts = self.rows.get(place, [])
+        last = acts[-1][0] if acts else None
+        if erased_by != last:
+            said = f"position {erased_by} erased it" if erased_by is not None else "nothing was erased of it"
+            told = f"the last to name it is position {last}" if last is not None else "no erasure names it"
+            yield f"position {place}: the row says that {said}, and {told}"
+            return
+        expected = stored.hex()
+        for at, before, after in acts:
+            if at <= place or before != expected:
+                yield f"position {place}: position {at} erased another state than the one that was there"
+                return
+            expected = after
+        if expected != computed.hex():
+            yield f"position {place}: the state is not what its erasure at position {last} left"
+
+
+def check_chain(
+    rows: Iterable[CheckedRow],
+    *,
+    position: int = 0,
+    head: bytes = GENESIS,
+    erasures: Erasures | None = None,
+    leaf_to: Callable[[bytes], None] | None = None,
+) -> Iterator[str]:
     """Walk the log in order and say what is wrong with it, with the position; nothing when all is well.
 
     ``position`` and ``head`` are those of the row before the first. After a problem the walk goes on from what the row
-    claims, so that one change is told once. A row with ``erased_by`` may hold a state that does not hash to its digest.
+    claims, so that one change is told once. Without ``erasures`` a row with ``erased_by`` may hold any state. ``leaf_to``
+    is given the leaf of every row.
     """
-    previous = head.hex()
+    previous, erased = head.hex(), erasures.rows if erasures is not None else {}
     for row in rows:
         place, stream, version, type_, state, stored, after, erased_by = row
         try:
@@ -59,9 +101,15 @@ def check_chain(rows: Iterable[CheckedRow], *, position: int = 0, head: bytes = 
         except (AttributeError, TypeError, ValueError):
             yield _unreadable(place, row)
             position, previous = _resume(position, previous, place, after)
+            if leaf_to is not None:
+                leaf_to(GENESIS)
             continue
+        if leaf_to is not None:
+            leaf_to(sha256(b"\x00" + record).digest())
         if not sound or (computed != stored and erased_by is None):
             yield from _problems(position, place, computed == stored or erased_by is not None, sha256(record), after)
+        if erasures is not None and (erased_by is not None or place in erased):
+            yield from erasures.problems(place, erased_by, stored, computed)
         position, previous = place, following
 
 

@@ -1,0 +1,213 @@
+"""The proofs of the library door: the whole ledger verified, checkpoints to keep elsewhere, and proofs of single events."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger import answers, checkpoints, kept, mapper, proofs
+from ledger.domain.errors import Conflict, NotFound, Rejected, StorageError
+from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
+from ledger.integrity import GENESIS, check_chain
+from ledger.kept import Given
+from ledger.memory_writes import By, who
+from ledger.merkle import Tree
+from ledger.reads import Reads
+from ledger.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, typed
+from ledger.verifying import verify
+from ledger.work import Work
+
+
+class Proving(Reads):
+    """What a ledger can prove, to its owner and to others."""
+
+    def verify(
+        self,
+        *,
+        against: Given | None = None,
+        public_key: Any = None,
+        full: bool = False,
+        projections: bool = True,
+        progress: Progress | None = None,
+    ) -> answers.VerifyReport:
+        """Checks everything there is to check, and never raises for a damaged ledger: what is wrong is in the report.
+
+        The file (SQLite's integrity check), the schema, the chain with the digest of every state, erasures, texts outside
+        the log, stream versions, sealed checkpoints, and every projection against a fold of the log beside it
+        (``projections=False`` leaves out that fold, which takes longest). Rows that a checkpoint sealed in the log covers
+        were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
+        A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.
+
+        What an attacker computed anew from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
+        (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
+        ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
+        ``progress`` is called with (steps done, steps). ``Rejected`` for what is no checkpoint, or another ledger's.
+        """
+        path = self._store.path
+        from_elsewhere = kept.checkpoint(against, public_key, path)
+        self._writer.settle()
+        with self._store.snapshot() as connection:
+            return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
+
+    def checkpoint(
+        self, *, sign: Any = None, actor: str | None = None, progress: Progress | None = None
+    ) -> answers.Checkpoint:
+        """The log's size, Merkle root and head, as a small text to keep elsewhere; the log itself keeps it as an event.
+
+        What was appended since the last one is walked first; with nothing new that one is given again. A ledger opened
+        for reading computes it without the event. ``sign`` is an Ed25519 private key (the path of its PEM or OpenSSH file,
+        or a key of the package cryptography, which ``memory-ledger[sign]`` brings). ``progress`` is called
+        with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
+        """
+        if self._writer.batching:
+            raise Conflict("checkpoint() cannot run inside a batch; leave the batch first")
+        signer = checkpoints.private_key(kept.key(sign, self._store.path)) if sign is not None else None
+        with self._store.snapshot() as connection:
+            seal = next(seals(connection), None)
+            new = _computed(connection, seal, progress)
+        if new is not None:
+            seal = self._sealed(new, actor)
+        assert seal is not None
+        stated = checkpoints.Stated(self._created.ledger_id, seal.size, seal.root, seal.head, seal.time)
+        return _answer(stated if signer is None else checkpoints.sign(stated, signer), seal.position or None)
+
+    def _sealed(self, new: CheckpointSealed, actor: str | None) -> Seal:
+        """The event, appended unless somebody else sealed as much meanwhile; where nothing can be written, without it."""
+        if self._store.readonly:
+            return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), self._writer.now())
+
+        def body(work: Work) -> str:
+            sql = "SELECT count(*) FROM main.events WHERE position > ? AND type = 'CheckpointSealed'"
+            if work.connection().execute(sql, (new.size,)).fetchone() == (0,):
+                work.emit(LEDGER_STREAM, new)
+            return LEDGER_STREAM
+
+        self._writer.run("checkpoint", who(self._default, By(actor=actor) if actor is not None else By()), body)
+        with self._store.snapshot() as connection:
+            return next(seals(connection))
+
+    def prove(
+        self,
+        position: int,
+        *,
+        size: int | None = None,
+        against: Given | None = None,
+        state: bool = False,
+        user: str | None = None,
+    ) -> answers.Proof:
+        """Proof that the event at a position is in the log, for somebody who has a checkpoint and nothing else.
+
+        It is about the log of ``size`` events: by itself that of the checkpoint given as ``against``, and without one that
+        of the last checkpoint sealed. Where the event is younger than ``against``, the proof also shows that the log
+        continues what that covers. ``state`` puts in what an event of ``user`` says. The answer's ``as_text()`` is a file
+        for ``tools/check_proof.py``. ``Rejected`` when no checkpoint covers the position, ``StorageError`` when the log is
+        not the one that a checkpoint covers.
+        """
+        place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
+        given = kept.checkpoint(against, None, self._store.path)
+        older = given.stated if given is not None else None
+        if older is not None and older.ledger_id != self._created.ledger_id:
+            raise Rejected(f"the checkpoint is of the ledger {older.ledger_id}, and this is {self._created.ledger_id}")
+        self._writer.settle()
+        with self._store.snapshot() as connection:
+            last = _last(connection)
+            if place > last:
+                raise Rejected(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
+            seal = next(seals(connection), None)
+            proof = proofs.inclusion(
+                connection, self._created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
+            )
+            if seal is not None and seal.size == proof.size:
+                proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")
+            if older is not None:
+                proof = proofs.continuing(connection, proof, older)
+            return self._with_state(connection, proof, user) if state else proof
+
+    def _with_state(self, connection: sqlite3.Connection, proof: answers.Proof, user: str | None) -> answers.Proof:
+        if proof.type == "LedgerCreated":
+            raise Rejected("the first event holds the ledger's secret, which nothing shows; prove it without its state")
+        sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
+        row = connection.execute(sql, (proof.position,)).fetchone()
+        if mapper.decode(proof.position, 1, *row).envelope.user != self._user(user):
+            raise Rejected(f"the event at position {proof.position} is not this user's; prove it without its state")
+        return replace(proof, state=row[3])
+
+
+def verify_file(
+    path: StrPath,
+    *,
+    against: Given | None = None,
+    public_key: Any = None,
+    full: bool = False,
+    projections: bool = True,
+    progress: Progress | None = None,
+) -> answers.VerifyReport:
+    """``Ledger.verify`` for a file that may be too damaged to be opened as a ledger; it is only read."""
+    real = checked_path(path)
+    if not os.path.lexists(real):
+        raise NotFound(f"there is no ledger at {real}")
+    from_elsewhere = kept.checkpoint(against, public_key, real)
+    try:
+        with examining(real) as connection:
+            connection.execute("BEGIN")
+            _check_kind(connection, real)
+            return verify(connection, real, kept=from_elsewhere, full=full, folded=projections, progress=progress)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+            raise typed(error) from error
+        told = str(typed(error))
+    except UnicodeDecodeError:  # by the driver, from an error of SQLite that quotes damaged bytes
+        told = "the schema is damaged"
+    return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {told}",))
+
+
+def _check_kind(connection: sqlite3.Connection, path: str) -> None:
+    (found,) = connection.execute("PRAGMA application_id").fetchone()
+    tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'blobs')"
+    if found != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
+        raise Rejected(f"{path} is a database of another program, not a ledger", rule="format")
+
+
+def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:
+    """The checkpoint of the whole log, from where the last one ended; None when nothing but that was appended since."""
+    last = _last(connection)
+    tip = Tip.of(seal, connection) if seal is not None else Tip(0, GENESIS, Tree())
+    if tip is None:
+        assert seal is not None
+        raise StorageError(
+            f"the checkpoint sealed at position {seal.position} is not one of the log before it; verify() tells more"
+        )
+    if seal is not None and last == seal.position == seal.size + 1:
+        return None
+    rows, taken = counted(rows_after(connection, tip.size, last), last - tip.size, progress), erasures(connection)
+    for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=taken, leaf_to=tip.tree.add):
+        raise StorageError(f"a damaged log cannot be sealed: {problem}; verify() tells the rest")
+    peaks = tuple(each.hex() for each in tip.tree.peaks)
+    return CheckpointSealed(last, tip.tree.root().hex(), (head_at(connection, last) or b"").hex(), peaks)
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT max(position) FROM main.events").fetchone()[0])
+
+
+def _counted(name: str, given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 2**63:
+        raise Rejected(f"{name} counts events from 1, and {given!r:.40} is none")
+    return given
+
+
+def _answer(stated: checkpoints.Stated, position: int | None) -> answers.Checkpoint:
+    return answers.Checkpoint(
+        ledger_id=stated.ledger_id,
+        size=stated.size,
+        root=stated.root.hex(),
+        head=stated.head.hex(),
+        time=stated.time,
+        text=stated.text,
+        signed=bool(stated.signatures),
+        position=position,
+    )

@@ -1,0 +1,60 @@
+"""What a ledger's file consists of, against what this product makes: every table, index, trigger and view."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+from ledger.sqlite_files import SCHEMA
+from projections.projector import create_all
+from projections.rebuild import FRESH, OLD
+
+_Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
+
+# A table that a rebuild made was renamed, which changes how names are written at the beginning, and no more.
+_HEADER = re.compile(r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?""")
+
+
+def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
+    """What is missing, was changed or is too much. Without the projections their tables may be any, but no trigger or view."""
+    found, wanted = Counter(_objects(connection, "main")), Counter(_made(with_projections))
+    for kind, name, _ in wanted - found:
+        yield f"the schema: {kind} {name} is missing or was changed"
+    own = {name for kind, name, _ in wanted if kind == "table"}
+    for each in found - wanted:
+        told = with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
+        if told and not _is_of_a_rebuild(each, own):
+            yield f"the schema: {each[0]} {each[1][:60]} is not as a ledger has it"
+
+
+def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
+    for kind, name, table, sql in connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master"):
+        if kind == "index":
+            yield "index of", table, _body(sql or "")
+        elif kind == "trigger":
+            yield kind, name, sql or ""
+        elif not name.startswith("sqlite_stat"):
+            yield kind, name, _body(sql or "")
+
+
+def _body(sql: str) -> str:
+    return " ".join(_HEADER.sub(r"\1 ", sql, count=1).split())
+
+
+def _made(with_projections: bool) -> list[_Object]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        fresh.executescript(SCHEMA)
+        if with_projections:
+            create_all(fresh, b"", "")
+        return list(_objects(fresh, "main"))
+
+
+def _is_of_a_rebuild(each: _Object, own: set[str]) -> bool:
+    """One that is under way, or was killed, has tables of its own beside the live ones; old ones may be of any version."""
+    kind, name, _ = each
+    if kind not in ("table", "index of"):
+        return False
+    return name.startswith(OLD) or (name.startswith(FRESH) and name.removeprefix(FRESH) in own)

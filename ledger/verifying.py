@@ -1,0 +1,434 @@
+"""The check of a whole ledger: file, schema, chain, erasures, blobs, streams, sealed checkpoints and projections.
+
+It takes nothing for granted: what cannot even be read is one more problem. Everything is seen in one snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Any
+
+from ledger import answers, checkpoints, index_check, mapper
+from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
+from ledger.integrity import GENESIS, Erasures, check_chain
+from ledger.kept import Kept
+from ledger.log_reading import Reading, blobs_named
+from ledger.merkle import Tree
+from ledger.schema_check import differences
+from ledger.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.sqlite_files import APPLICATION_ID, FORMAT, typed
+from projections import shadow
+from projections.projector import projections
+from projections.rows import Table, TextIndex
+from projections.subjects import Projection
+
+TOLD = 100  # problems told; of the others the number
+_PLACE = re.compile(r"position (\d+):")
+_UNREADABLE = (LedgerError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # with UnicodeError
+
+
+def verify(
+    connection: sqlite3.Connection,
+    path: str,
+    *,
+    kept: Kept | None = None,
+    full: bool = False,
+    folded: bool = True,
+    progress: Progress | None = None,
+) -> answers.VerifyReport:
+    """Looks at everything through one snapshot; ``folded``: at the projections too. ``Rejected`` for another's checkpoint.
+
+    A projection that differs from the log proves nothing against the projection: the log may be what was changed.
+    """
+    started = time.monotonic()
+    look = _Look(connection, path, kept, folded, progress)
+    with look.at("the file"):
+        look.file()
+    with look.at("the schema"):
+        look.schema()
+    look.log(full=full or kept is not None)
+    with look.at("the streams"):
+        look.streams()
+    with look.at("the keys"):
+        look.keys()
+    with look.at("the texts outside the log"):
+        look.blobs()
+    with look.at("the projections"):
+        look.projections()
+    with look.at("the log"):
+        look.skipped()
+    return look.report(time.monotonic() - started)
+
+
+class _Marks:
+    """Lets a tree grow leaf by leaf, and keeps its root at the sizes asked for."""
+
+    def __init__(self, tree: Tree, sizes: Iterable[int]) -> None:
+        self.roots: dict[int, bytes] = {}
+        self._tree, self.wanted = tree, sorted({each for each in sizes if each > tree.size}, reverse=True)
+
+    def __call__(self, leaf: bytes) -> None:
+        wanted = self.wanted
+        if wanted:
+            self._tree.add(leaf)
+            if self._tree.size == wanted[-1]:
+                self.roots[wanted.pop()] = self._tree.root()
+
+
+class _Look:
+    """One look at a ledger, and what is wrong with it."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        kept: Kept | None,
+        folded: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._connection, self._path, self._kept = connection, path, kept
+        self._folded, self._progress = folded, progress
+        self._problems: list[str] = []
+        self._more = 0
+        self._first_wrong: int | None = None
+        self._warnings: list[str] = []
+        self._compared: list[str] = []
+        self._created: LedgerCreated | None = None
+        self._last, self._head, self._since = 0, GENESIS, 0
+        self._erasures = Erasures()
+
+    @contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        """Whatever cannot be read is a problem, and the next part is looked at all the same."""
+        try:
+            yield
+        except Rejected:
+            raise
+        except sqlite3.Error as error:
+            self.problem(f"{what}: {typed(error)}")
+        except _UNREADABLE as error:
+            told = str(error) if isinstance(error, LedgerError) else f"it cannot be looked at: {type(error).__name__}"
+            self.problem(told if _PLACE.match(told) else f"{what}: {told}")
+
+    def problem(self, text: str) -> None:
+        if text in self._problems:
+            return
+        if place := _PLACE.match(text):
+            position = int(place[1])
+            self._first_wrong = position if self._first_wrong is None else min(position, self._first_wrong)
+        if len(self._problems) < TOLD:
+            self._problems.append(text)
+        else:
+            self._more += 1
+
+    def report(self, seconds: float) -> answers.VerifyReport:
+        more = (f"and {self._more:,} more problems",) if self._more else ()
+        return answers.VerifyReport(
+            ok=not self._problems,
+            events=self._last,
+            problems=(*self._problems, *more),
+            first_wrong=self._first_wrong,
+            since=self._since,
+            head=self._head.hex() if self._last else None,
+            against=self._kept.stated.size if self._kept is not None else None,
+            signed=self._kept.signed if self._kept is not None else None,
+            projections=tuple(self._compared),
+            warnings=tuple(self._warnings),
+            seconds=seconds,
+        )
+
+    # --- the file and its schema ---------------------------------------------------------------------------------
+
+    def file(self) -> None:
+        """SQLite's own check of every page and index, and the numbers that say what this file is."""
+        for (told,) in self._connection.execute(f"PRAGMA main.integrity_check({TOLD})"):
+            if told != "ok":
+                self.problem(f"the file: {told[:200]}")
+        (found,) = self._connection.execute("PRAGMA main.application_id").fetchone()
+        if found != APPLICATION_ID:
+            self.problem(f"the file: its application id is {found:#x}, and a ledger's is {APPLICATION_ID:#x}")
+        (version,) = self._connection.execute("PRAGMA main.user_version").fetchone()
+        if version < 1:
+            self.problem(f"the file: its format is {version}, and the first there was is 1")
+        elif version > FORMAT:
+            self._warnings.append(f"the file has format {version}, and this product knows the formats up to {FORMAT}")
+
+    def schema(self) -> None:
+        for each in differences(self._connection, with_projections=self._versions_fit()):
+            self.problem(each)
+
+    def _versions_fit(self) -> bool:
+        """Whether the projections are those of this product; where nothing says so, they should be."""
+        try:
+            found = dict(self._connection.execute("SELECT name, version FROM main.projections").fetchall())
+        except sqlite3.Error:
+            return True
+        return found == {each.name: each.version for each in projections(b"")}
+
+    # --- the log -------------------------------------------------------------------------------------------------
+
+    def log(self, *, full: bool) -> None:
+        """Chain, states and erasures of every row that no sealed checkpoint covers, and the checkpoints themselves."""
+        with self.at("the log"):
+            self._look_at_the_ends()
+        self._look_at_the_kept()
+        with self.at("the erasures"):
+            self._erasures = erasures(self._connection)
+        tip, sealed = Tip(0, GENESIS, Tree()), list[Seal]()
+        with self.at("the sealed checkpoints"):
+            tip, sealed = self._start(full)
+        self._since = tip.size
+        kept = self._kept.stated if self._kept is not None else None
+        sizes = [each.size for each in sealed] + ([kept.size] if kept is not None else [])
+        marks = _Marks(tip.tree, sizes)
+        with self.at("the log"):
+            self._walk(tip, marks)
+        with self.at("the sealed checkpoints"):
+            for seal in sealed:
+                if marks.roots.get(seal.size) != seal.root or Tip.of(seal, self._connection) is None:
+                    self._problem_of(seal)
+        with self.at("the erasures"):
+            self._look_at_the_erased()
+        if kept is not None:
+            with self.at("the checkpoint kept elsewhere"):
+                self._compare_with(kept, marks.roots.get(kept.size))
+
+    def skipped(self) -> None:
+        """Where anything is wrong, nothing is taken on trust: what a sealed checkpoint covers is walked after all."""
+        if self._problems and self._since:
+            rows, self._since = rows_after(self._connection, 0, self._since), 0
+            for problem in check_chain(rows, erasures=self._erasures):
+                self.problem(problem)
+
+    def _look_at_the_ends(self) -> None:
+        """The last event, and the first, which says whose log this is."""
+        sql = "SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1"
+        row = self._connection.execute(sql).fetchone()
+        if row is None:
+            self.problem("position 1: the log holds no event, and a ledger begins with LedgerCreated")
+            return
+        self._last, self._head = row[0], row[1] if isinstance(row[1], bytes) else GENESIS
+        sql = "SELECT stream, version, type, state FROM main.events WHERE position = 1"
+        first = self._connection.execute(sql).fetchone()
+        with self.at("the first event"):
+            if first is not None and first[:3] == (LEDGER_STREAM, 1, "LedgerCreated"):
+                data = mapper.decode(1, 1, *first).data
+                self._created = data if isinstance(data, LedgerCreated) else None
+        if self._created is None:
+            self.problem("position 1: is not the LedgerCreated that a ledger begins with")
+
+    def _look_at_the_kept(self) -> None:
+        kept = self._kept
+        if kept is None:
+            return
+        if self._created is not None and kept.stated.ledger_id != self._created.ledger_id:
+            raise Rejected(
+                f"the checkpoint is of the ledger {kept.stated.ledger_id}, and this is {self._created.ledger_id}"
+            )
+        if kept.signed is False:
+            self.problem("the checkpoint kept elsewhere: it has no good signature of this key")
+
+    def _start(self, full: bool) -> tuple[Tip, list[Seal]]:
+        """Where to begin: behind the last sealed checkpoint that the log bears out; and the seals to look at on the way."""
+        unsound: list[Seal] = []
+        for seal in seals(self._connection) if not full else ():
+            if (tip := Tip.of(seal, self._connection)) is not None:
+                for each in unsound:
+                    self._problem_of(each)
+                return tip, []
+            unsound.append(seal)
+        return Tip(0, GENESIS, Tree()), list(seals(self._connection))[::-1]
+
+    def _problem_of(self, seal: Seal) -> None:
+        self.problem(f"position {seal.position}: the checkpoint sealed here is not one of the log before it")
+
+    def _walk(self, tip: Tip, marks: _Marks) -> None:
+        of = self._last - tip.size + self._last * self._folded
+        rows = counted(rows_after(self._connection, tip.size, self._last), of, self._progress)
+        leaf_to = marks if marks.wanted else None
+        for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=self._erasures, leaf_to=leaf_to):
+            self.problem(problem)
+
+    def _look_at_the_erased(self) -> None:
+        """Rows that an erasure names among those that were skipped, and rows that are not there at all."""
+        sql = "SELECT digest, state, erased_by FROM main.events WHERE position = ?"
+        for place in sorted(self._erasures.rows):
+            if self._since < place <= self._last:
+                continue
+            row = self._connection.execute(sql, (place,)).fetchone() if place <= self._since else None
+            if row is None:
+                by = self._erasures.rows[place][-1][0]
+                self.problem(f"position {by}: it erased text of position {place}, which is not in the log")
+                continue
+            for problem in self._erasures.problems(place, row[2], row[0], sha256(row[1].encode()).digest()):
+                self.problem(problem)
+
+    def _compare_with(self, kept: checkpoints.Stated, root: bytes | None) -> None:
+        if kept.size > self._last:
+            self.problem(
+                f"position {self._last + 1}: is missing; the checkpoint kept elsewhere covers {kept.size:,} events and"
+                f" the log ends at {self._last:,}: it was cut, or an older copy was put in its place"
+            )
+        elif root != kept.root or head_at(self._connection, kept.size) != kept.head:
+            self.problem(
+                f"the checkpoint kept elsewhere: the first {kept.size:,} events are not those that it covers; at least"
+                " one of them was changed"
+            )
+
+    def streams(self) -> None:
+        """In each stream the versions are 1, 2, 3 …, in the order of the log."""
+        sql = (
+            "SELECT position, stream, version, before FROM (SELECT position, stream, version,"
+            " lag(version, 1, 0) OVER w AS before, lag(position, 1, 0) OVER w AS place FROM main.events"
+            " WINDOW w AS (PARTITION BY stream ORDER BY version)) WHERE version IS NOT before + 1 OR position <= place"
+        )
+        for position, stream, version, before in self._connection.execute(sql):
+            self.problem(
+                f"position {position}: version {version} of {str(stream)[:40]!r} does not follow its version {before}"
+            )
+
+    def keys(self) -> None:
+        """The key column is outside the chain; the state, which is inside, names the same key or none."""
+        sql = (
+            "SELECT position, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.key') END AS named, lower(hex(key))"
+            ' FROM main.events WHERE (key IS NOT NULL OR instr(state, \'"key":"\')) AND named IS NOT'
+            " CASE WHEN key IS NULL THEN NULL ELSE lower(hex(key)) END"
+        )
+        for position, *_ in self._connection.execute(sql):
+            self.problem(f"position {position}: the row has another key than its state names")
+
+    # --- blobs ---------------------------------------------------------------------------------------------------
+
+    def blobs(self) -> None:
+        """Every text outside the log is the one that its event names, or was erased by an erasure that names it."""
+        referred, sql = set(), "SELECT data, erased_by FROM main.blobs WHERE id = ?"
+        for position, blob in self._references():
+            referred.add(blob.blob)
+            row = self._connection.execute(sql, (blob.blob,)).fetchone()
+            if row is None:
+                self.problem(f"position {position}: its text {blob.blob} is missing")
+            elif row[0] is not None and sha256(row[0]).hexdigest() != blob.digest:
+                self.problem(f"position {position}: its text {blob.blob} is not the one that was recorded")
+        for name, empty, by in self._connection.execute("SELECT id, data IS NULL, erased_by FROM main.blobs"):
+            act = self._erasures.blobs.get(name)
+            if (empty, by) != (act is not None, act):
+                said = f"position {by} erased it" if by is not None else "nothing was erased of it"
+                told = f"position {act} did" if act is not None else "no erasure names it"
+                self.problem(f"the text {name[:40]}: it is {'' if empty else 'not '}empty and says that {said}; {told}")
+            elif not empty and not self._since and name not in referred:
+                self.problem(f"the text {name[:40]}: it lies outside the log and belongs to no event of it")
+
+    def _references(self) -> Iterator[tuple[int, Blob]]:
+        sql = (
+            "SELECT position, stream, version, type, state FROM main.events"
+            " WHERE position > ? AND instr(state, '\"blob\":') ORDER BY position"
+        )
+        for position, *row in self._connection.execute(sql, (self._since,)):
+            for blob in blobs_named(position, *row):
+                yield position, blob
+
+    # --- projections ---------------------------------------------------------------------------------------------
+
+    def projections(self) -> None:
+        """The live tables against a fold of the log beside them, row by row; the text index word by word."""
+        if self._created is None:
+            return
+        standing = self._connection.execute("SELECT ledger, position, head FROM main.checkpoint").fetchall()
+        if [tuple(row) for row in standing] != [(self._created.ledger_id, self._last, self._head)]:
+            self.problem("the projections: they do not stand at the last event of this log")
+        if self._folded:
+            self._compare_with_fold(bytes.fromhex(self._created.secret), self._created.ledger_id)
+
+    def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
+        walked, report = self._last - self._since, self._progress
+        told = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
+        log, standing = Reading(lambda: self._connection), self._standing()
+        with shadow.scratch(os.path.dirname(self._path)) as beside:
+            fold = shadow.fold_into(beside, log, secret, ledger_id, self._last, self._head, progress=told)
+            stuck = {name: at for name, at, _ in fold.poisoned}
+            for each in fold.all:
+                version, parked_at = standing.get(each.name, (None, None))
+                if version != each.version:
+                    is_there = f"is of version {version}" if version is not None else "is not there"
+                    self._warnings.append(f"{each.name} {is_there}, and this product has {each.version}: not compared")
+                elif parked_at is not None:
+                    self._warnings.append(f"{each.name} is parked at position {parked_at}, and was not compared")
+                elif each.name in stuck:
+                    self.problem(
+                        f"the projection {each.name}: it cannot fold the log from position {stuck[each.name]} on"
+                    )
+                else:
+                    self._compared.append(each.name)
+                    self._compare(each, beside)
+
+    def _standing(self) -> dict[str, tuple[int, int | None]]:
+        """Version of each projection, and where it is parked; what only says that it is parked hides something."""
+        found = self._connection.execute("SELECT name, version, parked_at FROM main.projections").fetchall()
+        parked = {name for name, _, at in found if at is not None}
+        for name in parked - self._parked_by_the_log() if parked else ():
+            self.problem(f"the projection {name}: its table says that it is parked, and the log does not")
+        return {name: (version, at) for name, version, at in found}
+
+    def _parked_by_the_log(self) -> set[str]:
+        names: set[str] = set()
+        sql = (
+            "SELECT position, stream, version, type, state FROM main.events WHERE stream = ?"
+            " AND type IN ('ProjectionParked', 'ProjectionResumed') ORDER BY version"
+        )
+        for position, *row in self._connection.execute(sql, (LEDGER_STREAM,)):
+            data = mapper.decode(position, 1, *row).data
+            if isinstance(data, ProjectionParked):
+                names.add(data.projection)
+            elif isinstance(data, ProjectionResumed):
+                names.discard(data.projection)
+        return names
+
+    def _compare(self, projection: Projection, beside: sqlite3.Connection) -> None:
+        for table in projection.tables:
+            with self.at(f"the projection {projection.name}"):
+                told = None
+                if isinstance(table, TextIndex):
+                    told = index_check.difference(self._connection, beside, table)
+                elif not table.derived:
+                    told = self._compare_tables(table, beside)
+                if told:
+                    self.problem(f"the projection {projection.name}: {told}")
+
+    def _compare_tables(self, table: Table, beside: sqlite3.Connection) -> str | None:
+        live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(beside, table)
+        pairs = zip_longest(live, fresh)
+        return next((difference(table, found, wanted) for found, wanted in pairs if found != wanted), None)
+
+
+_Values = tuple[Any, ...]
+
+
+def difference(table: Table, found: _Values | None, wanted: _Values | None) -> str:
+    """How the first row that differs does so; no texts, for they may be anybody's."""
+    key = len(table.key)
+    if found is not None and wanted is not None and found[:key] == wanted[:key]:
+        names = [name for name, mine, other in zip(table.names, found, wanted, strict=True) if mine != other]
+        return f"the table {table.name} says otherwise than the log in {', '.join(names)} ({_named(table, found)})"
+    if found is None or (wanted is not None and _is_before(wanted[:key], found[:key])):
+        return f"the table {table.name} lacks what the log gives ({_named(table, wanted)})"
+    return f"the table {table.name} holds what the log does not give ({_named(table, found)})"
+
+
+def _is_before(one: _Values, other: _Values) -> bool:
+    try:
+        return one < other
+    except TypeError:  # a null, or a value of another type, in the key
+        return False
+
+
+def _named(table: Table, row: _Values | None) -> str:
+    values = zip(table.key, row or (), strict=False)
+    return ", ".join(f"{name} {value}" if isinstance(value, int) else f"{name} …" for name, value in values)

@@ -1,0 +1,100 @@
+"""Checks a proof from ``memory-ledger prove`` against a checkpoint that you kept; it needs Python 3.8 and nothing else.
+
+``python check_proof.py PROOF CHECKPOINT`` says that the event is among those that the checkpoint covers, or, if it is
+younger, in a log that continues them: exit code 0, 1 when that does not hold, 2 when a file is no proof or no checkpoint.
+Signatures are not checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from hashlib import sha256
+from typing import Any
+
+CHECKPOINT = (
+    r"memory-ledger/([0-9a-f]{32})\n([1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\nhead [0-9a-f]{64}\ntime \S+\s*(\n\n|$)"
+)
+DIGITS = {"ledger_id": 32, "root": 64, "digest": 64, "previous": 64}  # of the fields in hex
+
+
+def nodes(text: str) -> list[bytes]:
+    data = base64.b64decode(text, validate=True)
+    return [data[at : at + 32] for at in range(0, len(data), 32)]
+
+
+def climb(place: int, last: int, start: bytes, path: list[bytes]) -> tuple[bytes, bytes]:
+    """Where a path leads from a node (RFC 9162, 2.1.3.2 and 2.1.4.2): without what is right of it, and with everything."""
+    old = new = start
+    for node in path:
+        if not last:
+            return b"", b""
+        if place & 1 or place == last:
+            old, new = (sha256(b"\x01" + node + each).digest() for each in (old, new))
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            new = sha256(b"\x01" + new + node).digest()
+        place, last = place >> 1, last >> 1
+    return (old, new) if not last else (b"", b"")
+
+
+def continued(old: int, size: int, root: bytes, path: list[bytes]) -> tuple[bytes, bytes]:
+    """The roots of the older and of the younger log that a consistency proof leads to."""
+    place, last = old - 1, size - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    path = path if old & (old - 1) else [root, *path]
+    return climb(place, last, path[0], path[1:]) if path else (b"", b"")
+
+
+def check(proof: dict[str, Any], kept_id: str, kept_size: int, kept_root: bytes) -> str:
+    """Nothing when the proof holds, or what is wrong with it."""
+    position, size, root = proof["position"], proof["size"], bytes.fromhex(proof["root"])
+    row = [position, proof["stream"], proof["version"], proof["type"], proof["digest"]]
+    record = json.dumps(["ledger/1", proof["previous"], *row], separators=(",", ":")).encode()
+    leaf = sha256(b"\x00" + record).digest()
+    if proof["ledger_id"] != kept_id:
+        return f"the proof is of the ledger {proof['ledger_id']}, and the checkpoint of {kept_id}"
+    if not 1 <= position <= size or climb(position - 1, size - 1, leaf, nodes(proof["path"]))[1] != root:
+        return "this event is not at this position of the log that the proof is about"
+    state, erased = proof.get("state"), proof.get("erased_by") is not None
+    if state is not None and not erased and sha256(state.encode()).hexdigest() != proof["digest"]:
+        return "the state is not the one that was recorded"
+    if size == kept_size:
+        return "" if root == kept_root else "the checkpoint covers other events than the proof is about"
+    if proof.get("since") != kept_size or not kept_size < size:
+        return f"the proof is about {size} events and the checkpoint covers {kept_size}: prove it --against that"
+    ends = continued(kept_size, size, kept_root, nodes(proof["consistency"]))
+    return "" if ends == (kept_root, root) else "the log of the proof does not continue what the checkpoint covers"
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        proof_path, checkpoint_path = arguments
+        with open(proof_path, encoding="utf-8") as one, open(checkpoint_path, encoding="utf-8") as other:
+            proof, told = json.loads(one.read()), re.match(CHECKPOINT, other.read())
+        hexadecimal = all(re.fullmatch(f"[0-9a-f]{{{count}}}", proof[name]) for name, count in DIGITS.items())
+        whole = all(type(proof[name]) is int for name in ("position", "version", "size"))
+        if told is None or not hexadecimal or not whole:
+            raise ValueError("it is no checkpoint" if told is None else "it is no proof")
+        wrong = check(proof, told[1], int(told[2]), base64.b64decode(told[3]))
+    except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
+        print(f"usage: check_proof.py PROOF CHECKPOINT; what was given cannot be read: {error!r}", file=sys.stderr)
+        return 2
+    if wrong:
+        print(f"NOT PROVEN: {wrong!a}")
+        return 1
+    size, how = proof["size"], "continues" if proof["size"] != int(told[2]) else "is"
+    print(f"ok: position {proof['position']} is {proof['type']!a}, version {proof['version']} of {proof['stream']!a},")
+    print(f"in a log of {size} events that {how} what the checkpoint covers; its digest is {proof['digest']}")
+    if proof.get("state") is not None:
+        erased = proof.get("erased_by") is not None
+        print(f"{'not proven, for text of it was erased since:' if erased else 'it says'} {proof['state']!a}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

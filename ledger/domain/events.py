@@ -454,7 +454,8 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True):
     """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns beside it.
 
     ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
-    keeps the offset it was given with. ``arguments`` is a keyed digest of the command's arguments, only with a key.
+    keeps the offset it was given with. ``arguments`` is a keyed digest of the command's arguments, only with a key; ``key``
+    is that of the row, which the chain covers by it.
     """
 
     event_id: Id
@@ -464,6 +465,7 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True):
     command_id: Id
     command: Code
     arguments: KeyedDigest | None = None
+    key: KeyedDigest | None = None
     causation_id: Id | None = None
     correlation_id: Id | None = None
     actor: Text | None = ""

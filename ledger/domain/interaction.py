@@ -21,6 +21,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.times import moment
 
+ERASED = "erased"
 ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often by itself
 
 TEXT_BYTES = 10 * 1024 * 1024
@@ -30,7 +31,8 @@ class Interaction(Struct, frozen=True):
     """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
 
     ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and
-    ``extraction`` are "waiting" for a response, "pending", "done", "failed" (after the last attempt) or "off".
+    ``extraction`` are "waiting" for a response, "pending", "done", "failed" (after the last attempt), "off", or "erased":
+    then there is nothing left to look at.
     """
 
     row: int
@@ -79,6 +81,10 @@ Command = Attach | RecordReinforcement | RecordExtraction | RecordFailure
 
 
 def decide(command: Command, interaction: Interaction) -> list[Event]:
+    if interaction.extraction == ERASED:
+        if isinstance(command, RecordFailure):
+            return []
+        raise Rejected(f"nothing can be done with {interaction.id}: it was erased", subject=interaction.id)
     match command:
         case Attach(attached):
             if interaction.response_at is not None:
@@ -116,16 +122,19 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
         case InteractionCaptured():
             return now
         case ResponseAttached():
+            ready = "pending" if data.response or data.response_summary else ERASED
             return replace(
                 now,
                 response_at=event.position,
                 memories_used=_united(now.memories_used, data.memories_used),
                 chunks_used=_united(now.chunks_used, data.chunks_used),
-                reinforcement="off" if now.reinforcement == "off" else "pending",
-                extraction="pending",
+                reinforcement="off" if now.reinforcement == "off" else ready,
+                extraction=ready,
                 reinforcement_attempts=0,
                 extraction_attempts=0,
             )
+        case _ if now.extraction == ERASED:
+            return now
         case ReinforcementEvaluated():
             return replace(now, reinforcement="done", reinforcement_attempts=0)
         case CandidatesExtracted():
@@ -141,7 +150,8 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
 def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
     envelope = event.envelope
     answered = bool(data.response or data.response_summary)
-    ready = "pending" if answered else "waiting"
+    erased = not answered and None in (data.prompt, data.response, data.response_summary)
+    ready = "pending" if answered else ERASED if erased else "waiting"
     return Interaction(
         row=event.first,
         id=event.stream,
@@ -156,7 +166,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
         memories_used=data.memories_used,
         chunks_used=data.chunks_used,
         prompt_at=event.position,
-        response_at=event.position if answered else None,
+        response_at=event.position if answered or None in (data.response, data.response_summary) else None,
         reinforcement=ready if data.reinforce else "off",
         extraction=ready,
         reinforcement_attempts=0,

@@ -3,6 +3,8 @@
 none ──► candidate ──promote──► active ──supersede──► superseded
              │  │                 │ └───invalidate──► invalid
              │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
+
+An erasure ends all of them: what lost its content is erased, and nothing is decided about it any more.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
     *("user_profile", "fact", "env"),  # rubino's, beside preference and project
 )
-STATUSES = ("candidate", "active", "superseded", "invalid", "retracted")
+ERASED = "erased"
+STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")
 CONTENT_BYTES = 256 * 1024
 
@@ -68,6 +71,7 @@ class Memory(Struct, frozen=True):
     quarantined: bool
     before: str | None  # the status that restore goes back to
     until_before: str | None  # ... and the end of validity that a supersession cut
+    beneath: str | None  # the status that it would have, had its content not been erased
     origin: Origin | None
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
@@ -159,6 +163,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "superseded": ("restore",),
     "invalid": ("restore",),
     "retracted": ("restore",),
+    ERASED: (),
 }
 
 
@@ -201,7 +206,7 @@ def decide(command: Command, memory: Memory) -> list[Event]:
 
 def refusal(command: Struct, memory: Memory) -> Rejected:
     asked = _verb(command)
-    allowed = ", ".join(ALLOWED[memory.status])
+    allowed = ", ".join(ALLOWED[memory.status]) or "nothing any more"
     message = f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}"
     return Rejected(message, rule="transition", subject=memory.id)
 
@@ -254,10 +259,15 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
     """The memory after an event in force. Without a capture in force there is nothing that an event could change."""
     data: MemoryEvent = event.data
     if memory is None:
-        return _captured(event, data) if isinstance(data, MemoryCaptured | DuplicateAbsorbed) else None
-    if isinstance(data, MemoryReinforced):  # the most frequent by far
-        return replace(memory, version=event.version, position=event.position, **_reinforced(memory, event, data))
-    return replace(memory, version=event.version, position=event.position, **_changes(memory, event, data))
+        return _gone(_captured(event, data)) if isinstance(data, MemoryCaptured | DuplicateAbsorbed) else None
+    if memory.status == ERASED:  # folds on beneath, for a later wording may not have been erased
+        memory = replace(memory, status=memory.beneath or "active", beneath=None)
+    return _gone(replace(memory, version=event.version, position=event.position, **_changes(memory, event, data)))
+
+
+def _gone(memory: Memory) -> Memory:
+    """Whatever happened to it: without content it is erased."""
+    return memory if memory.content is not None else replace(memory, status=ERASED, beneath=memory.status)
 
 
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
@@ -284,6 +294,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         quarantined=False,
         before=None,
         until_before=None,
+        beneath=None,
         origin=data.origin,
         recorded_at=envelope.recorded_at,
         active_at=envelope.recorded_at,
@@ -369,4 +380,4 @@ def admits(memory: Memory | None, data: Event) -> bool:
     """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
-    return memory.status in _NEEDS.get(type(data), STATUSES)
+    return (memory.beneath or memory.status) in _NEEDS.get(type(data), STATUSES)

@@ -85,6 +85,8 @@ def name_form(name: str) -> str:
 
 
 def decide(command: Command, project: Project) -> list[Event]:
+    if project.name is None:
+        raise Rejected(f"nothing can be done with {project.id}: it was erased", subject=project.id)
     match command:
         case AddAlias(alias):
             known = {name_form(each) for each in (project.name, *project.aliases) if each is not None}

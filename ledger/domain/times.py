@@ -39,14 +39,52 @@ def parse(name: str, value: object) -> datetime:
 
 @lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
 def _from_text(value: str) -> datetime:
-    text = _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
-    moment = datetime.fromisoformat(text)
+    moment = datetime.fromisoformat(_colon(value))
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _colon(value: str) -> str:
+    return _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
 
 
 def moment(name: str, value: object) -> str:
     """``parse`` and ``fixed`` in one: the stored form of a time that somebody gave."""
     return fixed(parse(name, value))
+
+
+def instant(name: str, value: object) -> str:
+    """``moment`` for a question about then, which in another time zone would quietly be another question.
+
+    So a time without an offset is refused; a date alone is where it begins in UTC.
+    """
+    found = moment(name, value)
+    if _is_naive(value):
+        raise Rejected(
+            f"{name} says no offset from UTC: {value!s:.60}; write 2026-11-21T09:30:00Z or 2026-11-21T09:30:00+01:00, "
+            "a date alone, or give a datetime with a tzinfo"
+        )
+    return found
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a time or a date in ISO 8601, with an offset or without."""
+    try:
+        _from_text(text)
+        return True
+    except ValueError:
+        return False
+
+
+def _is_naive(value: object) -> bool:
+    if isinstance(value, datetime):
+        return value.tzinfo is None
+    if not isinstance(value, str):
+        return False
+    try:
+        date.fromisoformat(value.strip())
+        return False
+    except ValueError:
+        return datetime.fromisoformat(_colon(value)).tzinfo is None
 
 
 def with_offset(name: str, value: object) -> str:

@@ -1,0 +1,153 @@
+"""What an erasure does to the stored JSON of one event: named fields become null, spans black, and nothing else changes.
+
+It works on the bytes of whatever type of event, known or not: every value that is not named stays byte for byte as it was.
+Of an event that this version cannot read nobody can say what in it is text, so its whole ``data`` goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, string_fields
+from ledger.domain.quotes import merged
+
+BLACK = "\u2588"
+NULL = Raw(b"null")
+WHOLE = "data"  # the field that stands for all of an event which cannot be read
+PEOPLE = tuple(name for name, what in string_fields(Envelope).items() if what == "text")
+_DIGESTS = {
+    name: tuple(field for field, what in string_fields(kind).items() if what == "keyed digest")
+    for name, kind in TYPES.items()
+}
+_LABELS = (
+    "entities",
+    "tags",
+    "added",
+    "removed",
+    "reason",
+    "note",
+    "source",
+    "key",
+    "context_pack",
+)  # say little alone
+
+_members = msgspec.json.Decoder(dict[str, Raw])
+_any = msgspec.json.Decoder()
+
+
+class Part(Struct, frozen=True):
+    """One field of an event that holds text: its name, its texts, or the blob that holds them.
+
+    ``plain`` is a single text, of which a span can go; a list or free JSON goes as a whole.
+    """
+
+    field: str
+    texts: tuple[str, ...]
+    blob: str | None = None
+    plain: bool = False
+
+    @property
+    def telling(self) -> bool:
+        """Whether the text says something of its own, so that others can quote it; a tag or a reason does not."""
+        return self.field.removeprefix("data.") not in _LABELS
+
+
+def digest(state: str) -> str:
+    return sha256(state.encode()).hexdigest()
+
+
+def parts(type_: str, state: str) -> list[Part]:
+    """What of the data of an event is text and still there."""
+    data = _members.decode(state).get("data", NULL)
+    if not _is_readable(type_, data):
+        return [Part(WHOLE, tuple(strings(_any.decode(data))))] if bytes(data) != b"null" else []
+    fields = _members.decode(data)
+    given = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
+    return [_part(name, value) for name, value in given if value not in (None, "", [], {})]
+
+
+def people(state: str) -> list[Part]:
+    """Who an event names as its user, actor, agent and client; our own policies are nobody."""
+    fields = _members.decode(state)
+    given = ((name, _any.decode(fields[name])) for name in PEOPLE if name in fields)
+    return [Part(name, (value,), plain=True) for name, value in given if value and not _is_ours(name, value)]
+
+
+def _is_ours(field: str, value: str) -> bool:
+    return field == "actor" and (value == "ledger" or value.startswith("policy:"))
+
+
+def _is_readable(type_: str, data: Raw) -> bool:
+    kind = TYPES.get(type_)
+    if kind is None:
+        return False
+    try:
+        msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _part(name: str, value: Any) -> Part:
+    if isinstance(value, str):
+        return Part(name, (value,), plain=True)
+    if isinstance(value, dict) and value.keys() == {"blob", "size_bytes", "digest"}:
+        return Part(name, (), blob=value["blob"])
+    return Part(name, tuple(strings(value)))
+
+
+def strings(value: Any) -> Iterable[str]:
+    """Every text in a JSON value, keys too."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+
+
+def has_digests(type_: str, state: str) -> bool:
+    """Whether there is a keyed digest of what somebody gave: the arguments of a keyed command, the text of a refusal."""
+    fields = _members.decode(state)
+    data = fields.get("data", NULL)
+    inside = _members.decode(data) if _DIGESTS.get(type_) and _is_readable(type_, data) else {}
+    held = (fields.get("arguments", NULL), *(inside.get(name, NULL) for name in _DIGESTS.get(type_, ())))
+    return any(bytes(each) != b"null" for each in held)
+
+
+def salt(state: str) -> str | None:
+    found = _any.decode(_members.decode(state).get("salt", NULL))
+    return found if isinstance(found, str) else None
+
+
+def redacted(type_: str, state: str, fields: Sequence[str], spans: Sequence[tuple[str, int, int]]) -> str:
+    """The state without these; its salt, and the digests that could confirm a guess at what went, go with them."""
+    envelope = _members.decode(state)
+    for name in (*fields, "salt", "arguments"):
+        if name in envelope:
+            envelope[name] = NULL
+    if fields != (WHOLE,) and _is_readable(type_, envelope.get("data", NULL)):
+        data = _members.decode(envelope["data"])
+        for name in (*(each.removeprefix("data.") for each in fields if "." in each), *_DIGESTS[type_]):
+            if name in data:
+                data[name] = NULL
+        for field in dict.fromkeys(field for field, _, _ in spans):
+            name = field.removeprefix("data.")
+            data[name] = _blackened(data[name], [(first, last) for each, first, last in spans if each == field])
+        envelope["data"] = Raw(msgspec.json.encode(data))
+    return msgspec.json.encode(envelope).decode()
+
+
+def _blackened(value: Raw, spans: Iterable[tuple[int, int]]) -> Raw:
+    text = msgspec.json.decode(value, type=str)
+    for first, last in merged(spans):
+        text = text[:first] + BLACK * (last - first) + text[last:]
+    return Raw(msgspec.json.encode(text))

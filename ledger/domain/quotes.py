@@ -1,0 +1,123 @@
+"""Finding a text inside others, whatever their case, white space and accents are made of, and where it stands there."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from ledger.domain.text import normalise
+
+EQUAL_CHARS = 4  # a shorter text is found only where it is all there is
+BOUNDED_CHARS = 12  # a shorter text is found only as whole words: "tea" is not in "team"
+
+_WORD = re.compile(r"[^\W_]+")
+
+Span = tuple[int, int]
+
+
+class Needles:
+    """Texts to look for, in many others, by one word of each, so that a thousand are found as fast as one."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.forms = {form for text in texts if (form := normalise(text))}
+        self._by_word: dict[str, list[str]] = {}
+        self._anywhere: list[str] = []  # nothing in them is sure to stand as a whole word
+        for form in sorted(self.forms):
+            word = _telling(form)
+            if word is None:
+                self._anywhere.append(form)
+            else:
+                self._by_word.setdefault(word, []).append(form)
+
+    def __bool__(self) -> bool:
+        return bool(self.forms)
+
+    def found(self, text: str) -> list[str]:
+        """The texts that stand in this one, in their normal form."""
+        if not self.forms:
+            return []
+        return self._in(normalise(text))
+
+    def _in(self, said: str) -> list[str]:
+        candidates = list(self._anywhere)
+        if self._by_word:
+            for word in self._by_word.keys() & set(_WORD.findall(said)):
+                candidates += self._by_word[word]
+        return [form for form in candidates if next(_places(form, said), None) is not None]
+
+    def spans(self, text: str) -> tuple[Span, ...] | None:
+        """Where they stand, in characters of the text as it is; None where that cannot be told."""
+        said, starts, ends = _mapped(text)
+        if said != normalise(text):
+            return None
+        found = [(starts[first], ends[last - 1]) for form in self._in(said) for first, last in _places(form, said)]
+        return merged(found)
+
+
+def _telling(form: str) -> str | None:
+    """The longest word of a text that stands as a whole wherever the text does."""
+    words = _WORD.findall(form)
+    if len(form) >= BOUNDED_CHARS:
+        words = words[1:-1]  # the first and the last may be part of a longer one
+    return max(words, key=len, default=None)
+
+
+def _places(form: str, said: str) -> Iterator[Span]:
+    if len(form) < EQUAL_CHARS:
+        if form == said:
+            yield 0, len(said)
+        return
+    at = said.find(form)
+    while at >= 0:
+        end = at + len(form)
+        if len(form) >= BOUNDED_CHARS or _is_whole(form, said, at, end):
+            yield at, end
+        at = said.find(form, at + 1)
+
+
+def _is_whole(form: str, said: str, at: int, end: int) -> bool:
+    before, after = said[at - 1 : at], said[end : end + 1]
+    return not (form[0].isalnum() and before.isalnum()) and not (form[-1].isalnum() and after.isalnum())
+
+
+def _mapped(text: str) -> tuple[str, list[int], list[int]]:
+    """The normal form, and for each of its characters where the raw ones behind it begin and end."""
+    said: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for first, last in _letters(text):
+        form = " " if text[first].isspace() else normalise(text[first:last])
+        if form == " " and (not said or last == len(text)):
+            continue
+        said.append(form)
+        starts += [first] * len(form)
+        ends += [last] * len(form)
+    return "".join(said), starts, ends
+
+
+def _letters(text: str) -> Iterator[Span]:
+    """Each letter with the marks on it, and each run of white space."""
+    at = 0
+    while at < len(text):
+        end, space = at + 1, text[at].isspace()
+        while end < len(text) and (text[end].isspace() if space else _belongs(text[end])):
+            end += 1
+        yield at, end
+        at = end
+
+
+def _belongs(character: str) -> bool:
+    """Whether it makes one letter with what stands before it: a combining mark, a Hangul vowel or final consonant."""
+    return character > "\u02ff" and (bool(unicodedata.combining(character)) or "\u1160" <= character <= "\u11ff")
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same characters as spans in order that do not touch."""
+    found: list[Span] = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)

@@ -1,0 +1,578 @@
+"""Erasure: the one act that removes text, itself an event that cannot be undone; the chain and the rest of each row stay.
+
+The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
+searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers, bulk, receipts
+from ledger.distrusting import Distrusting
+from ledger.domain import erasure
+from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    BulkFinished,
+    BulkStarted,
+    ContentErased,
+    ErasureCompleted,
+    Redaction,
+    SourceDistrusted,
+)
+from ledger.domain.text import check_text
+from ledger.erasure_plans import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
+from ledger.event_store import EventStore, Transaction
+from ledger.holding import Holding, refuse_held
+from ledger.log_reading import read_event, read_stream
+from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
+from ledger.purging import Purge, Purging
+from ledger.reads import NOWHERE, named
+from ledger.work import Who, Work
+from projections import audit, control, erasures, refolding
+from projections.rebuild import is_alive
+
+PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
+PART_EVENTS = 10_000  # the most rows that one append erases
+EVENT_BYTES = 600_000  # about the most that one ContentErased takes
+LEASE_SECONDS = 600.0
+NOTHING: Any = object()
+
+Span = tuple[str, int, int]
+
+
+class _Moved(Exception):
+    """Somebody wrote about the same since the plan was made."""
+
+
+class Erasing(Distrusting, Holding):
+    """The part of the library door that erases."""
+
+    _store: EventStore
+    _unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
+
+    def erase(
+        self,
+        subject: str | int = NOTHING,
+        reason: str = "",
+        *,
+        session: str | None = None,
+        project: str | None = None,
+        derived: str | None = None,
+        sources: str | None = None,
+        quotes: str | None = None,
+        keep: Iterable[str | int] = (),
+        fields: Iterable[str] = (),
+        spans: Iterable[Span] = (),
+        dry_run: bool = False,
+        **by: Unpack[By],
+    ) -> answers.ErasureReport:
+        """Removes texts for good: of a memory, an interaction, a session or a project by its id (the last two by name too).
+
+        ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name. A position
+        erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start, end).
+
+        A dry run lists what was ``derived`` from it, its ``sources``, and the ``quotes``: other events of this user that say the
+        same. Of each list that is not empty you say what happens: "erase", "cut" (only what repeats it is blacked out) or
+        "keep"; ``keep`` names ids and positions that stay whatever is said. Nothing is written where a choice is missing.
+
+        ``Rejected`` for what is on hold, or was erased already; ``NotFound`` for what is none of this user's. The report is
+        "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
+        """
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        choices = _choices(derived=derived, sources=sources, quotes=quotes)
+        kept = _kept(keep)
+        if self._writer.batching and not dry_run:
+            raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
+        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+            asked = self._asked(connection, subject, session, project, tuple(fields), tuple(spans), by)
+        if dry_run:
+            return _report(self._plan(asked, told.user, choices, kept), "dry run")
+        told = _teller(told, asked)
+        given = (asked, choices, sorted(map(str, kept)), reason)
+        if told.key is not None and (known := self._repeated(told, given)) is not None:
+            return known
+        return self._erase(asked, told, choices, kept, reason, given)
+
+    def _erase(
+        self,
+        asked: Asked,
+        told: Who,
+        choices: Mapping[str, str | None],
+        kept: frozenset[str | int],
+        reason: str,
+        given: Any,
+    ) -> answers.ErasureReport:
+        for _ in range(PLANS):
+            plan = self._plan(asked, told.user, choices, kept)
+            _check_decided(plan)
+            _check_reason(plan, reason)
+            try:
+                outcome = self._writer.run("erase", told, partial(self._decide, plan, reason), given)
+                break
+            except _Moved:
+                continue
+        else:
+            raise Conflict("others write about the same all the time, so that nothing was erased; try again")
+        act = outcome.events[0].envelope.command_id
+        self._unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
+        if isinstance(outcome.events[0].data, BulkStarted):
+            self._continue_erasure(act, [event for event in outcome.events if isinstance(event.data, BulkStarted)])
+        return self._finished(_report(plan, "pending"), act)
+
+    def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
+        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+            return Planner(connection, owner, choices, kept).plan(asked)
+
+    # --- what is asked -------------------------------------------------------------------------------------------
+
+    def _asked(
+        self,
+        connection: Any,
+        subject: Any,
+        session: str | None,
+        project: str | None,
+        fields: tuple[str, ...],
+        spans: tuple[Span, ...],
+        by: By,
+    ) -> Asked:
+        owner = who(self._default, by).user
+        count = (subject is not NOTHING) + (session is not None) + (project is not None)
+        if count > 1 or (not count and "user" not in by):
+            raise Rejected(
+                "an erasure names one thing: an id, a position, session=, project=, or a whole user by user="
+            )
+        if (fields or spans) and not isinstance(subject, int):
+            raise Rejected("fields and spans are those of one event, which is named by its position")
+        if not count:
+            return Asked("user")
+        if session is not None or project is not None:
+            kind, given = ("session", session) if session is not None else ("project", project)
+            found = named(connection, owner, kind[0], given)
+            if found is None or found == NOWHERE:
+                raise NotFound(f"no {kind} of this user is called {given!r:.60}")
+            return Asked(kind, found)
+        if isinstance(subject, int) and not isinstance(subject, bool):
+            event = read_event(connection, subject) if 0 < subject < 2**63 else None
+            if event is None or event.envelope.user != owner or event.position == 1:
+                raise NotFound(f"no event of this user is at position {subject}")
+            return Asked("event", event.stream, subject, _fields(fields), _spans(spans))
+        return asked_for(connection, check_text("what to erase", subject, max_bytes=1024), owner)
+
+    def _repeated(self, told: Who, given: Any) -> answers.ErasureReport | None:
+        """What this key was used for, if it was."""
+
+        def nothing(work: Work) -> str:
+            raise _Moved
+
+        try:
+            outcome = self._writer.run("erase", told, nothing, given)
+        except _Moved:
+            return None
+        with self._read("audit", "erasures") as connection:
+            entry = audit.at(connection, outcome.position)
+            assert entry is not None
+            return replace(self._remembered(connection, entry.correlation_id or entry.command_id), replayed=True)
+
+    # --- under the lock ------------------------------------------------------------------------------------------
+
+    def _decide(self, plan: Plan, reason: str, work: Work) -> str:
+        work.need("audit", "projects", "sources", "erasures", "refusals")
+        connection, owner = work.connection(), work.who.user
+        since = Planner(connection, owner, {}, ()).since(plan.head)
+        if any(plan.concerns(row, user, owner) for row, user in since):
+            raise _Moved
+        refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
+        if plan.asked.kind == "user":
+            work.user = None if owner else owner
+        first, later = _in_parts(plan.targets)
+        if later:
+            told = {"kind": plan.asked.kind, "target": plan.asked.subject, "reason": reason}
+            bulk.announce(work, [target.position for target in later], act="erase", **told)
+        self._emit(work, plan.asked, first, plan.kept, reason)
+        return LEDGER_STREAM
+
+    def _emit(
+        self, work: Work, asked: Asked, targets: Sequence[Target], kept: tuple[int, ...] = (), reason: str | None = ""
+    ) -> None:
+        blobs = tuple(dict.fromkeys(blob for target in targets for blob in target.blobs))
+        parts = zip_longest(_chunks([each.redaction for each in targets]), _lists(blobs), _lists(kept), fillvalue=())
+        for redactions, ids, positions in parts:
+            data = ContentErased(asked.kind, asked.subject, tuple(redactions), tuple(ids), tuple(positions), reason)
+            work.emit(LEDGER_STREAM, data)
+        work.afterwards.append(lambda events: self._redact(work.transaction, events))
+
+    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
+        """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
+        erased = [event for event in events if isinstance(event.data, ContentErased)]
+        by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
+        writer, connection = self._writer, transaction.connection
+        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked)
+        for position, (at, target) in by.items():
+            _redact_row(connection, position, at, target)
+        blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
+        connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
+        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked)
+        refolding.replace(connection, writer.rows, before, after)
+        writer.rows.flush()
+        refolding.empty(connection, writer.secret, writer.projector.parked)
+        writer.projector.forget()
+        writer.forget_names()
+        # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
+        connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
+        lease = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
+        connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", lease)
+
+    # --- above 10,000 events -------------------------------------------------------------------------------------
+
+    def _continue_erasure(self, act: str, began: Sequence[AnyEvent]) -> None:
+        """Erases, part after part, what the first append announced and nobody has erased yet."""
+        first: BulkStarted = began[0].data
+        asked = Asked(first.kind, first.target)
+        positions = [each for event in began for each in control.positions(event.data.ranges)]
+        with self._read("audit") as connection:
+            streams = {each: entry.subject for each in positions if (entry := audit.at(connection, each)) is not None}
+        ordered = sorted(streams, key=lambda each: (streams[each], each))
+        told = _who_began(began[0], act)
+        for start in range(0, len(ordered), PART_EVENTS):
+            self._erase_part(told, began[0], asked, ordered[start : start + PART_EVENTS])
+
+        def finish(work: Work) -> str:
+            work.user = began[0].envelope.user
+            if any(each == act for each, _ in control.bulks(work.connection())):
+                work.emit(LEDGER_STREAM, BulkFinished(act))
+            return LEDGER_STREAM
+
+        self._writer.run("erase", told, finish)
+
+    def _erase_part(self, told: Who, began: AnyEvent, asked: Asked, positions: Sequence[int]) -> None:
+        def body(work: Work) -> str:
+            planner = Planner(work.connection(), "", {}, ())
+            work.user = began.envelope.user
+            targets = planner.wholly(positions, people=asked.kind == "user")
+            if targets:
+                self._emit(work, asked, targets, (), began.data.reason)
+            return LEDGER_STREAM
+
+        self._writer.run("erase", told, body)
+
+    # --- completion ----------------------------------------------------------------------------------------------
+
+    def finish_erasures(self) -> list[answers.ErasureReport]:
+        """Tries again to purge and search what is pending, and says how each stands."""
+        with self._read("erasures") as connection:
+            acts = [each.act for each in erasures.pending(connection)]
+        found = []
+        for act in acts:
+            with self._read("audit", "erasures") as connection:
+                report = self._remembered(connection, act)
+            found.append(self._finished(report, act))
+        return found
+
+    def erasures(self) -> list[answers.ErasureReport]:
+        """Every erasure of this ledger, oldest first, with its receipt; the users' names are in none."""
+        with self._read("audit", "erasures") as connection:
+            return [self._remembered(connection, each.act) for each in erasures.erasures(connection)]
+
+    def receipts(self) -> list[str]:
+        """The receipts of all erasures: keep them apart from the backups, to give them to ``recover`` with one."""
+        return [each.receipt for each in self.erasures() if each.receipt is not None]
+
+    def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
+        texts = self._unsearched.get(act)
+        try:
+            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts)
+        except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
+            purge = Purge(str(error))
+        if not purge.why:
+            self._complete(act, purge)
+        with self._read("audit", "erasures") as connection:
+            told = self._remembered(connection, act)
+        return replace(
+            report,
+            state=told.state,
+            why=purge.why,
+            command_id=act,
+            position=told.position,
+            receipt=told.receipt,
+            searched=purge.searched,
+            bytes_searched=purge.bytes_searched,
+            files=purge.files,
+            hits=purge.hits,
+        )
+
+    def _complete(self, act: str, purge: Purge) -> None:
+        def body(work: Work) -> str:
+            connection = work.connection()
+            standing = next((each for each in erasures.pending(connection) if each.act == act), None)
+            if standing is not None:
+                event = read_event(connection, standing.position)
+                work.user = event.envelope.user if event is not None else None
+                work.emit(LEDGER_STREAM, ErasureCompleted(act, purge.searched, purge.bytes_searched, purge.hits))
+                connection.execute("DELETE FROM leases WHERE work = 'erase'")
+            return LEDGER_STREAM
+
+        self._writer.run("erase", Who(actor="ledger"), body)
+        self._unsearched.pop(act, None)
+
+    def _finish_bulk_acts(self) -> None:
+        """What a crash cut short goes on where it stopped: bulk acts, and erasures whose remains were not purged."""
+        if bulk.finish_all(self._writer, {"erase": self._continue_erasure}):
+            self._writer.forget_names()
+        with self._store.snapshot() as connection:
+            waiting = [] if _is_parked(connection) else erasures.pending(connection)
+            if not waiting or _under_way(connection):
+                return
+        purging = Purging(self._store, self._writer, self._created.ledger_id)
+        if not purging.run(None).why:
+            for each in waiting:
+                self._complete(each.act, Purge(""))
+
+    def _remembered(self, connection: Any, act: str) -> answers.ErasureReport:
+        """What the log says of an erasure."""
+        issued = receipts.issue(connection, self._created.ledger_id, self._writer.mac, act)
+        told = receipts.read(issued, self._created.ledger_id, self._writer.mac)
+        standing = next(each for each in erasures.erasures(connection) if each.act == act)
+        done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
+        first: ContentErased = told.events[0].data
+        listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
+        why = "" if done is not None else "what was erased may still lie in the files; finish_erasures() tries again"
+        return answers.ErasureReport(
+            state="completed" if done is not None else "pending",
+            kind=first.kind,
+            subject=first.subject,
+            erased=listed,
+            receipt=issued,
+            why=why,
+            command_id=act,
+            position=standing.position,
+            searched=done.data.searched if done is not None else (),
+            bytes_searched=done.data.bytes_searched if done is not None else 0,
+            hits=done.data.hits if done is not None else 0,
+        )
+
+    # --- receipts ------------------------------------------------------------------------------------------------
+
+    def _apply_receipts(self, given: Iterable[str]) -> int:
+        read = [receipts.read(each, self._created.ledger_id, self._writer.mac) for each in given]
+        applied = 0
+        with self._read("audit", "erasures") as connection:
+            left = receipts.outstanding(connection, read)
+            planner = Planner(connection, "", {}, ())
+            texts = [text for _, data in left for text in planner.said(data.targets)]
+        for event, data in left:
+            outcome = self._writer.run("erase", _who_again(event), _again(self, event, data))
+            act = outcome.events[0].envelope.command_id
+            self._unsearched[act] = texts
+            applied += 1
+        if left:
+            self.finish_erasures()
+        return applied
+
+
+def apply_receipts(ledger: Erasing, receipts: Iterable[str]) -> int:
+    """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
+
+    What a receipt names must be as it was before that erasure, or as it was after it: ``Rejected`` otherwise, and for a
+    receipt of another ledger or one that was changed, with nothing erased.
+    """
+    return ledger._apply_receipts(receipts)
+
+
+def _again(ledger: Erasing, event: AnyEvent, data: ContentErased) -> Any:
+    def body(work: Work) -> str:
+        work.user = event.envelope.user
+        work.emit(LEDGER_STREAM, data)
+        work.afterwards.append(lambda events: ledger._redact(work.transaction, events))
+        return LEDGER_STREAM
+
+    return body
+
+
+def _who_again(event: AnyEvent) -> Who:
+    return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="receipt")
+
+
+def _who_began(began: AnyEvent, act: str) -> Who:
+    told = began.envelope
+    words = {name: getattr(told, name) or "" for name in ("user", "actor", "client", "agent")}
+    return Who(**words, channel=told.channel, correlation_id=act)
+
+
+def _teller(told: Who, asked: Asked) -> Who:
+    """Who erases; of a whole user nothing may name that user again."""
+    if asked.kind != "user":
+        return told
+    if told.key is not None:
+        raise Rejected("the erasure of a whole user takes no key, for a key is one of the user's")
+    hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
+    return replace(told, **hidden)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _redact_row(connection: Any, position: int, at: int, target: Redaction) -> None:
+    sql = "SELECT type, state FROM events WHERE position = ?"
+    type_, state = connection.execute(sql, (position,)).fetchone()
+    after = erasure.redacted(type_, state, target.fields, target.spans)
+    if (erasure.digest(state), erasure.digest(after)) != (target.before, target.after):
+        raise Conflict(f"position {position} was erased by somebody else meanwhile; nothing was erased, try again")
+    connection.execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (after, at, position))
+
+
+def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
+    """Whatever the rows of these events follow from: their streams, and the acts that took any of it out of force and back."""
+    found: dict[int, AnyEvent] = {}
+    for position in positions:
+        if position not in found:
+            event = read_event(connection, position)
+            assert event is not None
+            told = read_stream(connection, event.stream, 2**62) if event.stream != LEDGER_STREAM else [event]
+            found |= {each.position: each for each in told}
+    acts = refolding.acts_on(connection, found)
+    for event in list(found.values()):
+        if isinstance(event.data, SourceDistrusted):
+            acts |= dict.fromkeys(refolding.ends_of_distrust(connection, event.envelope.command_id), "")
+    for position, act in acts.items():
+        event = read_event(connection, position)
+        assert event is not None
+        found.setdefault(position, event)
+        if event.envelope.correlation_id == act and act:  # a part of a bulk act, which its first event names
+            for entry in audit.of_command(connection, act):
+                began = read_event(connection, entry.position) if entry.type == BulkStarted.__name__ else None
+                if began is not None:
+                    found.setdefault(began.position, began)
+    return list(found.values())
+
+
+def _is_parked(connection: Any) -> bool:
+    sql = "SELECT 1 FROM projections WHERE name = 'erasures' AND parked_at IS NOT NULL"
+    return connection.execute(sql).fetchone() is not None
+
+
+def _under_way(connection: Any) -> bool:
+    """Whether the process that erased is still at it."""
+    row = connection.execute("SELECT holder, until FROM leases WHERE work = 'erase'").fetchone()
+    return row is not None and row[1] > time.time() and is_alive(row[0]) and not row[0].startswith(f"{os.getpid()}-")
+
+
+# --- what is written down ------------------------------------------------------------------------------------------------
+
+
+def _in_parts(targets: Sequence[Target]) -> tuple[list[Target], list[Target]]:
+    """What goes in the first append, and what in later ones: of those everything goes, so that nothing need be known of them."""
+    if len(targets) <= PART_EVENTS:
+        return list(targets), []
+    part = [target for target in targets if not target.wholly]
+    return part, [target for target in targets if target.wholly]
+
+
+def _chunks(redactions: Sequence[Redaction]) -> Iterator[list[Redaction]]:
+    chunk: list[Redaction] = []
+    size = 0
+    for each in redactions:
+        takes = 220 + 40 * len(each.fields) + 50 * len(each.spans)
+        if chunk and (len(chunk) == LIST_ITEMS or size + takes > EVENT_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(each)
+        size += takes
+    if chunk:
+        yield chunk
+
+
+def _lists(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS))
+
+
+# --- what is given, and what comes back --------------------------------------------------------------------------------------
+
+
+def _choices(**given: str | None) -> dict[str, str | None]:
+    for name, choice in given.items():
+        if choice is not None and choice not in CHOICES:
+            raise Rejected(f"{name} is one of {', '.join(CHOICES)}, and {choice!r:.40} is not")
+    return given
+
+
+def _kept(given: Iterable[str | int]) -> frozenset[str | int]:
+    kept = frozenset((given,) if isinstance(given, str | int) else given)
+    for each in kept:
+        if isinstance(each, bool) or not isinstance(each, str | int):
+            raise Rejected(f"keep takes ids and positions, and {each!r:.40} is neither")
+    return kept
+
+
+def _fields(given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(check_text("a field", each, max_bytes=1024) for each in given)
+
+
+def _spans(given: tuple[Span, ...]) -> tuple[Span, ...]:
+    for each in given:
+        if not isinstance(each, tuple | list) or len(each) != 3 or [type(part) for part in each] != [str, int, int]:
+            raise Rejected(f"a span is (field, start, end) in characters, and {each!r:.60} is not")
+    return tuple((field, first, last) for field, first, last in given)
+
+
+def _check_decided(plan: Plan) -> None:
+    if undecided := plan.undecided:
+        told = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
+        choices = ", ".join(f"{name}=" for name in undecided)
+        raise Rejected(
+            f"nothing was erased: others hold what is to go, and nobody said what becomes of them: {told}; "
+            f"look at them with dry_run, then give {choices} as one of {', '.join(CHOICES)}, and keep= for exceptions"
+        )
+
+
+def _check_reason(plan: Plan, reason: str) -> None:
+    if plan.needles.found(reason):
+        raise Rejected("nothing was erased: the reason says what is to be erased, and it stays in the log")
+
+
+def _report(plan: Plan, state: str) -> answers.ErasureReport:
+    erased, derived, sources, quotes = (
+        tuple(_shown(each, state) for each in plan.lists[name]) for name in ("erased", *LISTS)
+    )
+    return answers.ErasureReport(
+        state=state,
+        kind=plan.asked.kind,
+        subject=plan.asked.subject,
+        position=plan.head,
+        erased=erased,
+        derived=derived,
+        sources=sources,
+        quotes=quotes,
+    )
+
+
+def _shown(listed: Listed, state: str) -> answers.Erased:
+    return answers.Erased(
+        position=listed.row.position,
+        subject=listed.row.stream,
+        type=listed.row.type,
+        fields=listed.fields,
+        choice=listed.choice,
+        excerpt=listed.excerpt if state == "dry run" else None,
+    )
+
+
+def _erased(connection: Any, target: Redaction) -> answers.Erased:
+    entry = audit.at(connection, target.position)
+    fields = tuple(dict.fromkeys((*target.fields, *(field for field, _, _ in target.spans))))
+    return answers.Erased(
+        position=target.position,
+        subject=entry.subject if entry is not None else "",
+        type=entry.type if entry is not None else "",
+        fields=fields,
+        choice="cut" if target.spans and not target.fields else "erase",
+    )

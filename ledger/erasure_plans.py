@@ -1,0 +1,457 @@
+"""What an erasure would take: the subject's own events, what came from it, what it came from, and who else says the same.
+
+A plan is made on one snapshot and changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import erasure, ids
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    TEXT_FIELDS,
+    AnyEvent,
+    CommandAnswered,
+    DuplicateAbsorbed,
+    MemoryCaptured,
+    Redaction,
+    WriteRefused,
+)
+from ledger.domain.quotes import Needles, merged
+from ledger.log_reading import find_row, first_position, read_event, read_stream
+from projections.projector import FAMILIES
+
+LISTS = ("derived", "sources", "quotes")
+CHOICES = ("erase", "cut", "keep")
+EXCERPT_CHARS = 80
+_ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
+_SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
+
+
+class Asked(Struct, frozen=True):
+    """What is to be erased: a ``kind`` ("memory", …, "user", "event") and its id, or the position of an event."""
+
+    kind: str
+    subject: str | None = None
+    position: int = 0
+    fields: tuple[str, ...] = ()
+    spans: tuple[tuple[str, int, int], ...] = ()
+
+
+class Row(Struct, frozen=True):
+    """A row of the log as an erasure sees it."""
+
+    position: int
+    stream: str
+    type: str
+    state: str
+    parts: tuple[erasure.Part, ...] = ()
+
+
+class Target(Struct, frozen=True):
+    """What goes of one row; ``texts`` are what the files must not hold any more, and are never written down."""
+
+    position: int
+    stream: str
+    type: str
+    fields: tuple[str, ...] = ()
+    spans: tuple[tuple[str, int, int], ...] = ()
+    blobs: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    wholly: bool = False  # everything of it goes
+
+    @property
+    def redaction(self) -> Redaction:
+        return Redaction(self.position, self.before, self.after, self.fields, self.spans)
+
+
+class Listed(Struct, frozen=True):
+    """One event of a list: what of it is concerned, an excerpt, and what becomes of it ("" while nobody said)."""
+
+    row: Row
+    fields: tuple[str, ...]
+    excerpt: str
+    choice: str = ""
+
+
+class Plan(Struct, frozen=True):
+    """What was found when the log ended at ``head``, and what the choices make of it."""
+
+    head: int
+    asked: Asked
+    lists: Mapping[str, tuple[Listed, ...]]
+    targets: tuple[Target, ...]
+    kept: tuple[int, ...]
+    needles: Needles
+    streams: frozenset[str]  # whoever names one of these later may change the plan
+
+    @property
+    def undecided(self) -> dict[str, int]:
+        """How many events of each list nobody has decided about."""
+        found = {name: sum(not each.choice for each in self.lists[name]) for name in LISTS}
+        return {name: count for name, count in found.items() if count}
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(blob for target in self.targets for blob in target.blobs))
+
+    def concerns(self, row: Row, user: str | None, owner: str) -> bool:
+        """Whether an event that came after the plan was made could change it."""
+        if row.type == "ContentErased":
+            return True
+        if user != owner:
+            return False
+        return (
+            self.asked.kind == "user"
+            or not self.streams.isdisjoint(_ID.findall(row.stream + " " + row.state))
+            or any(self.needles.found(text) for part in row.parts for text in part.texts)
+        )
+
+
+class Planner:
+    """Makes the plan; ``choices`` says of each list "erase", "cut" or "keep", ``keep`` names what stays whatever they say."""
+
+    def __init__(
+        self, connection: Any, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
+    ) -> None:
+        self.connection, self.owner, self.choices, self.keep = connection, owner, choices, keep
+
+    def plan(self, asked: Asked) -> Plan:
+        own, streams = self._own(asked)
+        wholly = [self._whole(row, people=asked.kind == "user") for row in own]
+        if asked.kind == "event":
+            wholly = [self._of_event(own[0], asked)]
+        targets = {each.position: each for each in wholly if each is not None}
+        if not any(each.fields or each.spans for each in targets.values()):
+            raise Rejected("nothing is left to erase of it: it was erased already, or never held a text")
+        lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
+        needles = Needles(self._telling(own, targets, named=bool(asked.fields)))
+        if asked.kind not in ("user", "event"):
+            derived = self._streams(self._derived(streams), besides=streams)
+            sources = self._streams(self._cited(streams), besides=streams | derived.keys())
+            if self.choices["derived"] in (None, "erase"):
+                needles = Needles(needles.forms | set(self._telling(_rows(derived))))
+            if self.choices["sources"] == "erase":
+                needles = Needles(needles.forms | set(self._telling(_rows(sources))))
+            lists |= {"derived": self._choose("derived", derived), "sources": self._choose("sources", sources)}
+        seen = streams | {each.row.stream for name in ("derived", "sources") for each in lists[name]}
+        if asked.kind != "user":
+            quotes, confirming = self._search(needles, seen - {LEDGER_STREAM}, {row.position for row in own})
+            lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
+            targets |= {each.position: each for each in confirming if each.stream == LEDGER_STREAM}
+        chosen = {each.position: each for each in self._chosen(lists, needles, self._origins(streams))}
+        kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
+        everything = sorted((chosen | targets).values(), key=lambda each: each.position)
+        head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
+        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(seen - {LEDGER_STREAM}))
+
+    # --- the subject itself --------------------------------------------------------------------------------------
+
+    def _own(self, asked: Asked) -> tuple[list[Row], set[str]]:
+        """The rows of the subject, and the streams that are wholly its own."""
+        if asked.kind == "event":
+            row = self.row(asked.position)
+            return [row], set()
+        if asked.kind == "user":
+            sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
+            found = [self.row(position) for (position,) in self.connection.execute(sql, (self.owner,))]
+            return found, {row.stream for row in found} - {LEDGER_STREAM}
+        assert asked.subject is not None
+        streams, single = {asked.subject}, list[int]()
+        if asked.kind in ("session", "project"):
+            sql = f"SELECT position, subject FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
+            for position, stream in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
+                if stream[0] in _SHARED or stream == LEDGER_STREAM:
+                    continue
+                if first_position(self.connection, stream) == position:
+                    streams.add(stream)
+                single.append(position)
+        rows = {row.position: row for stream in sorted(streams) for row in self.stream(stream)}
+        rows |= {position: self.row(position) for position in single if position not in rows}
+        return [rows[position] for position in sorted(rows)], streams
+
+    def _of_event(self, row: Row, asked: Asked) -> Target | None:
+        """What of one event was named: fields, spans of fields, or all of its text."""
+        held = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
+        if not asked.fields and not asked.spans:
+            return self._whole(row)
+        for field in (*asked.fields, *(field for field, _, _ in asked.spans)):
+            if field not in held:
+                there = ", ".join(held) or "none any more"
+                raise Rejected(f"the event at position {row.position} has no text in {field!r:.60}; it has: {there}")
+        for field, first, last in asked.spans:
+            size = len(held[field].texts[0]) if held[field].plain and "." in field else 0
+            if not 0 <= first < last <= size:
+                raise Rejected(
+                    f"a span of {field} is from 0 to {size}, and {first} to {last} is not: "
+                    + (
+                        "what is no single text of the data goes as a whole, by fields"
+                        if not size
+                        else "it is empty or beyond"
+                    )
+                )
+        texts = [text for field in asked.fields for text in held[field].texts]
+        texts += [held[field].texts[0][first:last] for field, first, last in asked.spans]
+        spans = tuple(each for each in asked.spans if each[0] not in asked.fields)
+        blobs = tuple(blob for field in asked.fields if (blob := held[field].blob) is not None)
+        return self._target(row, tuple(dict.fromkeys(asked.fields)), spans, texts, blobs)
+
+    # --- what belongs to it --------------------------------------------------------------------------------------
+
+    def _derived(self, streams: Collection[str]) -> list[str]:
+        """The memories that cite these subjects, or ever did, and those that cite such memories."""
+        found, waiting = dict[str, None](), list(streams)
+        while waiting:
+            source = waiting.pop()
+            for table in ("dependents", "were_dependents"):
+                for (row,) in self.connection.execute(
+                    f"SELECT memory FROM {table} WHERE source = ?", (source,)
+                ).fetchall():
+                    stream = self.row(row).stream
+                    if stream not in found and stream not in streams:
+                        found[stream] = None
+                        waiting.append(stream)
+        return list(found)
+
+    def _captures(self, streams: Iterable[str]) -> Iterator[AnyEvent]:
+        for stream in streams:
+            if stream[0] == "m":
+                events = read_stream(self.connection, stream, 2**62)
+                yield from (event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed))
+
+    def _cited(self, streams: Iterable[str]) -> list[str]:
+        """The turns and memories that these memories came from."""
+        cited = dict.fromkeys(source for event in self._captures(sorted(streams)) for source in event.data.sources)
+        return [each for each in cited if each[0] in FAMILIES and each[0] not in _SHARED]
+
+    def _origins(self, streams: Iterable[str]) -> dict[str, list[tuple[str, int, int]]]:
+        """Source -> the spans of its fields in which these memories were found."""
+        found: dict[str, list[tuple[str, int, int]]] = {}
+        for event in self._captures(streams):
+            origin, sources = event.data.origin, event.data.sources
+            if origin is not None and sources:
+                found.setdefault(sources[0], []).append((f"data.{origin.field}", origin.start, origin.end))
+        return found
+
+    def _streams(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[Row]]:
+        found = {each: self.stream(each) for each in streams if each not in besides}
+        return {each: rows for each, rows in found.items() if rows}
+
+    def _choose(self, name: str, streams: Mapping[str, list[Row]]) -> tuple[Listed, ...]:
+        rows = [row for row in _rows(streams) if row.parts]
+        return tuple(
+            Listed(row, tuple(part.field for part in row.parts), _excerpt(row.parts), self._choice(name, row))
+            for row in rows
+        )
+
+    def _choice(self, name: str, row: Row) -> str:
+        kept = row.position in self.keep or row.stream in self.keep
+        return "keep" if kept else self.choices[name] or ""
+
+    # --- who else says it ----------------------------------------------------------------------------------------
+
+    def _search(
+        self, needles: Needles, streams: AbstractSet[str], positions: Collection[int]
+    ) -> tuple[list[Listed], list[Target]]:
+        """Every other event of this user that says the same, and the keyed digests that could confirm a guess at it."""
+        quotes: list[Listed] = []
+        confirming: list[Target] = []
+        columns = "position, stream, type, state"
+        for row in self.connection.execute(f"SELECT {columns} FROM events ORDER BY position"):
+            position, stream, type_, state = row
+            if stream in streams or position in positions or type_ in _WITHOUT_TEXT:
+                continue
+            if type_ in (CommandAnswered.__name__, WriteRefused.__name__):
+                if not streams.isdisjoint(_ID.findall(state)) and erasure.has_digests(type_, state):
+                    confirming.append(self._target(Row(*row), (), (), (), ()))
+                continue
+            read = self._read(*row)
+            said = [part for part in read.parts if any(needles.found(text) for text in self._texts(part))]
+            if said and self._is_owners(read):
+                quotes.append(Listed(read, tuple(part.field for part in said), _excerpt(said)))
+        return quotes, confirming
+
+    def _is_owners(self, row: Row) -> bool:
+        event = read_event(self.connection, row.position)
+        return event is not None and event.envelope.user == self.owner
+
+    def _texts(self, part: erasure.Part) -> tuple[str, ...]:
+        """The texts of a field, those of a blob too."""
+        if part.blob is None:
+            return part.texts
+        found = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
+        return (str(found[0][16:], "utf-8"),) if found is not None and found[0] is not None else ()
+
+    def _telling(
+        self, rows: Iterable[Row], targets: Mapping[int, Target] = {}, *, named: bool = False
+    ) -> Iterator[str]:
+        """What others could quote of it: a text that says something of its own, or what was named, or the spans that go."""
+        for row in rows:
+            target = targets.get(row.position)
+            for part in row.parts:
+                spans = [part.texts[0][first:last] for field, first, last in _spans(target) if field == part.field]
+                if spans:
+                    yield from spans
+                elif (part.telling or named) and (target is None or part.field in target.fields):
+                    yield from self._texts(part)
+
+    # --- what goes -----------------------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        lists: Mapping[str, tuple[Listed, ...]],
+        needles: Needles,
+        origins: Mapping[str, list[tuple[str, int, int]]],
+    ) -> Iterator[Target]:
+        for name in LISTS:
+            for each in lists[name]:
+                target = None
+                if each.choice == "erase":
+                    target = self._fields(each) if name == "quotes" else self._whole(each.row)
+                elif each.choice == "cut":
+                    target = self._cut(each.row, needles, origins.get(each.row.stream, ()) if name == "sources" else ())
+                if target is not None:
+                    yield target
+
+    def _whole(self, row: Row, *, people: bool = False) -> Target | None:
+        """Everything that somebody wrote; None where there is nothing."""
+        parts = (*row.parts, *(erasure.people(row.state) if people else ()))
+        if not parts and not erasure.has_digests(row.type, row.state):
+            return None
+        blobs = tuple(part.blob for part in parts if part.blob is not None)
+        texts = [text for part in parts for text in self._texts(part)]
+        return replace(self._target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
+
+    def wholly(self, positions: Iterable[int], *, people: bool) -> list[Target]:
+        """Everything of these events that is still there."""
+        found = (self._whole(self.row(position), people=people) for position in sorted(positions))
+        return [target for target in found if target is not None]
+
+    def said(self, redactions: Iterable[Redaction]) -> Iterator[str]:
+        """What the texts are that these took, or are to take."""
+        for each in redactions:
+            row = self.row(each.position)
+            parts = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
+            yield from (text for field in each.fields if field in parts for text in self._texts(parts[field]))
+            spans = (span for span in each.spans if span[0] in parts and parts[span[0]].plain)
+            yield from (parts[field].texts[0][first:last] for field, first, last in spans)
+            if (salt := erasure.salt(row.state)) is not None:
+                yield salt
+
+    def _fields(self, listed: Listed) -> Target:
+        """The fields that say it."""
+        parts = [part for part in listed.row.parts if part.field in listed.fields]
+        texts = [text for part in parts for text in self._texts(part)]
+        blobs = tuple(part.blob for part in parts if part.blob is not None)
+        return self._target(listed.row, listed.fields, (), texts, blobs)
+
+    def _cut(self, row: Row, needles: Needles, origins: Iterable[tuple[str, int, int]]) -> Target | None:
+        """The spans that say it; a list, free JSON or a blob can only go as a whole."""
+        fields, spans, texts, blobs = [], list[tuple[str, int, int]](), list[str](), []
+        for part in row.parts:
+            inside = [each for each in origins if each[0] == part.field]
+            if not inside and not any(needles.found(text) for text in self._texts(part)):
+                continue
+            found = needles.spans(part.texts[0]) if part.plain else None
+            if found is None:
+                fields.append(part.field)
+                texts += self._texts(part)
+                blobs += [part.blob] if part.blob is not None else []
+                continue
+            size = len(part.texts[0])
+            here = [(first, min(last, size)) for first, last in found] + [
+                (first, min(last, size)) for _, first, last in inside
+            ]
+            spans += [(part.field, first, last) for first, last in merged(here)]
+            texts += [part.texts[0][first:last] for first, last in merged(here)]
+        return self._target(row, tuple(fields), tuple(spans), texts, tuple(blobs)) if fields or spans else None
+
+    @staticmethod
+    def _target(
+        row: Row,
+        fields: tuple[str, ...],
+        spans: tuple[tuple[str, int, int], ...],
+        texts: Iterable[str],
+        blobs: tuple[str, ...],
+    ) -> Target:
+        salt = erasure.salt(row.state)
+        before = erasure.digest(row.state)
+        after = erasure.digest(erasure.redacted(row.type, row.state, fields, spans))
+        told = (*texts, *((salt,) if salt is not None else ()))
+        return Target(row.position, row.stream, row.type, fields, spans, blobs, told, before, after)
+
+    @staticmethod
+    def _listed(rows: Iterable[Row], targets: Mapping[int, Target]) -> Iterator[Listed]:
+        for row in rows:
+            if (target := targets.get(row.position)) is not None and (target.fields or target.spans):
+                fields = target.fields or tuple(dict.fromkeys(field for field, _, _ in target.spans))
+                yield Listed(row, fields, _excerpt(row.parts), "erase")
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def row(self, position: int) -> Row:
+        sql = "SELECT position, stream, type, state FROM events WHERE position = ?"
+        found = self.connection.execute(sql, (position,)).fetchone()
+        if found is None:
+            raise NotFound(f"no event of this user is at position {position}")
+        return self._read(*found)
+
+    def stream(self, stream: str) -> list[Row]:
+        sql = "SELECT position, stream, type, state FROM events WHERE stream = ? ORDER BY version"
+        return [self._read(*row) for row in self.connection.execute(sql, (stream,)).fetchall()]
+
+    def since(self, position: int) -> Iterator[tuple[Row, str | None]]:
+        """The rows after a position, each with its user."""
+        sql = (
+            "SELECT e.position, e.stream, e.type, e.state, a.user FROM events e"
+            " CROSS JOIN audit a ON a.position = e.position WHERE e.position > ? ORDER BY e.position"
+        )
+        for *row, user in self.connection.execute(sql, (position,)).fetchall():
+            yield self._read(*row), user
+
+    @staticmethod
+    def _read(position: int, stream: str, type_: str, state: str) -> Row:
+        return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
+
+
+_WITHOUT_TEXT = tuple(
+    name for name, fields in TEXT_FIELDS.items() if not fields and name not in ("CommandAnswered", "WriteRefused")
+)
+
+
+def _spans(target: Target | None) -> tuple[tuple[str, int, int], ...]:
+    return target.spans if target is not None else ()
+
+
+def _rows(streams: Mapping[str, list[Row]]) -> list[Row]:
+    return [row for rows in streams.values() for row in rows]
+
+
+def _excerpt(parts: Iterable[erasure.Part]) -> str:
+    text = next((text for part in parts for text in part.texts), "")
+    return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1] + "…"
+
+
+# --- who is meant ----------------------------------------------------------------------------------------------------
+
+
+def asked_for(connection: Any, given: str, owner: str) -> Asked:
+    """The subject with this id, or an unambiguous beginning of it; ``NotFound`` when it is none of this user's."""
+    kind = ids.KINDS.get(given[:1], "") if given[1:2] == "_" else ""
+    if kind and given[0] in FAMILIES:
+        row = find_row(connection, given, given[0], owner)
+        first = row if row is not None else first_position(connection, given)
+        event = read_event(connection, first) if first is not None else None
+        if event is not None and event.envelope.user == owner and event.stream.startswith(given):
+            return Asked(kind, event.stream)
+    raise NotFound(f"no {kind or 'subject'} of this user has the id {given!r:.40}")

@@ -1,0 +1,140 @@
+"""Legal holds: what is on hold cannot be erased, until the hold is lifted."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from ledger import answers
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
+from ledger.domain.text import check_text
+from ledger.erasure_plans import asked_for
+from ledger.log_reading import read_event
+from ledger.memory_writes import By, check_reason, who
+from ledger.reads import NOWHERE, Reads, named
+from ledger.work import Outcome, Work
+from projections import audit, erasures
+from projections.erasures import Held
+
+Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
+
+
+class Holding(Reads):
+    """The part of the library door that places holds and lifts them."""
+
+    def hold(self, subject: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
+        """Keeps a memory, an interaction, a session or a project (by id; the last two also by name) from being erased.
+
+        Without a subject nothing of the user can be erased. What is on hold already stays as it is.
+        """
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        if subject is not None:
+            check_text("subject", subject, max_bytes=1024)
+
+        def body(work: Work) -> str:
+            work.need("erasures")
+            stream = _subject(work.connection(), subject, told.user) if subject is not None else None
+            if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
+                work.absorbed = True
+            else:
+                work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
+            return LEDGER_STREAM
+
+        outcome = self._writer.run("hold", told, body, (subject, reason))
+        with self._read("erasures") as connection:
+            stream = _subject(connection, subject, told.user) if subject is not None else None
+            held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
+            if held is None:
+                raise NotFound("the hold was lifted meanwhile")
+            return _shown(connection, held, outcome)
+
+    def lift_hold(self, hold: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
+        """Ends a hold, by its id or by what is held; without either, the one on the whole user."""
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        if hold is not None:
+            check_text("hold", hold, max_bytes=1024)
+        lifted: list[answers.Hold] = []
+
+        def body(work: Work) -> str:
+            work.need("erasures")
+            connection = work.connection()
+            standing = {each.act: each for each in erasures.holds(connection, told.user)}
+            found = standing.get(hold or "")
+            if found is None:
+                stream = _subject(connection, hold, told.user) if hold is not None else None
+                found = next((each for each in standing.values() if each.subject == stream), None)
+            if found is None:
+                what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
+                raise NotFound(f"there is no hold {what}; holds() lists them")
+            lifted.append(_shown(connection, found, None))
+            work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
+            return LEDGER_STREAM
+
+        outcome = self._writer.run("lift_hold", told, body, (hold, reason))
+        return lifted[0] if lifted else self._lifted(outcome)
+
+    def _lifted(self, outcome: Outcome) -> answers.Hold:
+        """What a repeated command lifted the first time."""
+        with self._read("audit") as connection:
+            event = read_event(connection, outcome.position)
+            act = event.data.hold if event is not None else ""
+            entry = next(each for each in audit.of_command(connection, act) if each.type == LegalHoldPlaced.__name__)
+            placed = read_event(connection, entry.position)
+            assert placed is not None
+            held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
+            return _shown(connection, held, outcome)
+
+    def holds(self, *, user: str | None = None) -> list[answers.Hold]:
+        """The holds on this user's things, oldest first."""
+        owner = self._user(user)
+        with self._read("erasures") as connection:
+            return [_shown(connection, held, None) for held in erasures.holds(connection, owner)]
+
+
+def _subject(connection: Any, given: str, user: str) -> str:
+    """The id of what is to be held."""
+    for kind in ("s", "p"):
+        found = named(connection, user, kind, given)
+        if found is not None and found != NOWHERE:
+            return found
+    stream = asked_for(connection, given, user).subject
+    assert stream is not None
+    return stream
+
+
+def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold:
+    event = read_event(connection, held.position)
+    assert event is not None
+    return answers.Hold(
+        id=held.act,
+        subject=held.subject,
+        user=held.user,
+        reason=event.data.reason,
+        position=held.position,
+        recorded_at=event.envelope.recorded_at,
+        absorbed=outcome is not None and not outcome.events and not outcome.replayed,
+        replayed=outcome is not None and outcome.replayed,
+    )
+
+
+def refuse_held(connection: Any, user: str, places: Places) -> None:
+    """``Rejected`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
+    standing = {each.subject: each for each in erasures.holds(connection, user)}
+    if not standing:
+        return
+    if None in standing:
+        raise _refusal(standing[None], "all of this user")
+    around = any(subject is not None and subject[0] in "ps" for subject in standing)
+    for position, stream in places:
+        entry = audit.at(connection, position) if around else None
+        for subject in (stream, *((entry.project, entry.session) if entry is not None else ())):
+            if subject is not None and subject in standing:
+                raise _refusal(standing[subject], subject)
+
+
+def _refusal(held: Held, what: str) -> Rejected:
+    return Rejected(
+        f"nothing was erased: {what} is on hold since position {held.position}; lift_hold({held.act!r}) would allow it",
+        rule="hold",
+        subject=held.subject,
+    )

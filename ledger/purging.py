@@ -1,0 +1,168 @@
+"""After an erasure: nothing of the texts is left in the pages, the text index, the -wal and what lies beside the file.
+
+SQLite overwrites what it deletes (``secure_delete``), but a full-text index keeps deleted words until its segments are
+merged, the -wal keeps old pages until it is truncated, and a page that was divided may keep a copy in its free part. So
+the files are searched, in a process of its own (``ledger.scanning``), and written anew if anything is found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from ledger import scanning
+from ledger.domain.errors import StorageError
+from ledger.event_store import EventStore
+from ledger.log_reading import Reading
+from ledger.scanning import FORMS, Scan
+from ledger.sqlite_files import typed
+from ledger.writing import Writer
+from projections.rebuild import Rebuild, RebuildUnderWay
+from projections.search import SEARCH
+
+MERGED_PAGES = 500  # of the text index, in one transaction
+PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied
+BESIDE = (
+    "",
+    "-wal",
+    "-shm",
+    "-journal",
+    *(new + end for new in (".new", ".part") for end in ("", "-wal", "-shm", "-journal")),
+)
+
+
+class Purge(Struct, frozen=True):
+    """What came of it: why it is not done yet ("" when it is), and what was searched for what."""
+
+    why: str
+    searched: tuple[str, ...] = ()
+    bytes_searched: int = 0
+    files: tuple[str, ...] = ()
+    hits: int = 0  # places that hold such a text and may, for another event of the log does
+
+
+class Purging:
+    """One purge of one ledger's files."""
+
+    def __init__(self, store: EventStore, writer: Writer, ledger_id: str) -> None:
+        self._store, self._writer, self._ledger_id = store, writer, ledger_id
+
+    def run(self, texts: Iterable[str] | None, *, indexed: bool = True) -> Purge:
+        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead."""
+        self._drop_remains()
+        if indexed:
+            self._merge_index()
+        if texts is None:
+            self._write_anew()
+        if not self._truncate():
+            return Purge("somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet")
+        if texts is None:
+            return Purge("")
+        found = self._search(list(texts))
+        if found.why:
+            self._write_anew()
+            if not self._truncate():
+                return Purge(
+                    "somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet"
+                )
+            found = self._search(list(texts))
+        return found
+
+    def _drop_remains(self) -> None:
+        """The tables of a rebuild that was killed, or that the erasure ended."""
+        with suppress(RebuildUnderWay):  # one that began after the erasure has dropped them itself
+            Rebuild(self._store, self._writer.secret, self._ledger_id, Reading, None).drop_remains()
+
+    def _merge_index(self) -> None:
+        """All segments of the text index into one, in which no deleted word is left."""
+        sql = f"INSERT INTO {SEARCH.name} ({SEARCH.name}, rank) VALUES ('merge', ?)"
+        pages = -MERGED_PAGES
+        while True:
+            with self._store.transact() as transaction:
+                self._writer.attend(transaction)
+                if SEARCH.name in self._writer.projector.parked:
+                    return
+                before = transaction.connection.total_changes
+                transaction.connection.execute(sql, (pages,))
+                if transaction.connection.total_changes - before < 2 and pages > 0:
+                    return
+            pages = MERGED_PAGES
+
+    def _truncate(self) -> bool:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._store.checkpoint():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def _write_anew(self) -> None:
+        """Every page of the file, in one transaction; the copy on the way is in memory, for no text goes to another disk."""
+        with self._store.lent() as connection:
+            try:
+                connection.execute("PRAGMA temp_store = MEMORY")
+                connection.execute("VACUUM")
+            except sqlite3.Error as error:
+                raise typed(error) from error
+            finally:
+                connection.execute("PRAGMA temp_store = DEFAULT")
+
+    # --- the search ----------------------------------------------------------------------------------------------
+
+    def _search(self, texts: list[str]) -> Purge:
+        paths = [self._store.path + end for end in BESIDE if os.path.lexists(self._store.path + end)]
+        names = tuple(map(os.path.basename, paths))
+        read, hits = _ask(paths, texts)
+        scan = Scan(texts)
+        pieces = {scan.patterns[number][0] for number, _, _ in hits}
+        rightly = self._still_said(scan, pieces) if pieces else set()
+        remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
+        count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
+        told = ", ".join(sorted(map(os.path.basename, remains)))
+        why = f"a text is still found in {told}" if remains else ""
+        return Purge(why, FORMS, read, names, count)
+
+    def _still_said(self, scan: Scan, pieces: set[int]) -> set[int]:
+        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's."""
+        found: set[int] = set()
+        with self._store.snapshot() as connection:
+            for chunk in _chunks(connection):
+                found |= {scan.patterns[number][0] for number in scan.within(chunk)}
+                if found >= pieces:
+                    break
+        return found
+
+
+def _chunks(connection: Any) -> Iterator[bytes]:
+    """All texts of the log, some megabytes at a time."""
+    kept: list[bytes] = []
+    size = 0
+    for sql in ("SELECT CAST(state AS BLOB) FROM events", "SELECT data FROM blobs WHERE data IS NOT NULL"):
+        for (data,) in connection.execute(sql):
+            kept.append(data)
+            size += len(data)
+            if size > scanning.CHUNK_BYTES:
+                yield b"\n".join(kept)
+                kept, size = [], 0
+    yield b"\n".join(kept)
+
+
+def _ask(paths: list[str], texts: list[str]) -> tuple[int, list[tuple[int, str, int]]]:
+    """What the process beside finds; the texts go through a pipe and are written nowhere."""
+    asked = json.dumps({"paths": paths, "texts": texts}).encode()
+    command = [sys.executable, "-I", "-S", scanning.__file__]
+    try:
+        done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        told = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise StorageError(f"the files could not be searched ({type(error).__name__})") from None
+    return told["bytes"], [(number, path, count) for number, path, count in told["hits"]]

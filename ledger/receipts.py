@@ -1,0 +1,129 @@
+"""What an erasure leaves in the hands of whoever asked for it: a receipt, by which an older backup loses the same texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+
+from ledger import mapper
+from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.events import AnyEvent, BulkStarted, ContentErased, ErasureCompleted
+from projections import audit, erasures
+
+FORMAT = "memory-ledger/receipt/1"
+_EVENTS = (ContentErased.__name__, ErasureCompleted.__name__)
+
+Mac = Callable[[str, str, bytes], bytes]  # (purpose, user, data)
+
+
+class Receipt(Struct, frozen=True):
+    """One erasure, as its receipt tells it: its command, and its ContentErased events in order."""
+
+    erasure: str
+    events: tuple[AnyEvent, ...]
+
+
+def issue(connection: Any, ledger_id: str, mac: Mac, act: str) -> str:
+    """The receipt of an erasure: the rows that recorded it, as they lie in the log; no text that it took."""
+    rows = [_row(connection, position) for position in _positions(connection, act)]
+    body = {"format": FORMAT, "ledger": ledger_id, "erasure": act, "events": rows}
+    return _json(body | {"mac": mac("receipt", "", _json(body).encode()).hex()})
+
+
+def _positions(connection: Any, act: str) -> list[int]:
+    parts = audit.of_correlation(connection, act)
+    entries = audit.of_command(connection, act) + (parts if _is_bulk(connection, act) else [])
+    found = {entry.position for entry in entries if entry.type == ContentErased.__name__}
+    done = {each.completed_at for each in erasures.erasures(connection) if each.act == act and each.completed_at}
+    return sorted(found | {each for each in done if each is not None})
+
+
+def _is_bulk(connection: Any, act: str) -> bool:
+    return any(entry.type == BulkStarted.__name__ for entry in audit.of_command(connection, act))
+
+
+def _row(connection: Any, position: int) -> dict[str, Any]:
+    sql = "SELECT stream, version, type, state, hex(digest), hex(head) FROM events WHERE position = ?"
+    stream, version, type_, state, digest, head = connection.execute(sql, (position,)).fetchone()
+    place = {"position": position, "stream": stream, "version": version, "type": type_}
+    return place | {"state": state, "digest": digest.lower(), "head": head.lower()}
+
+
+def read(given: str, ledger_id: str, mac: Mac) -> Receipt:
+    """A receipt of this very ledger, unchanged; ``Rejected`` otherwise."""
+    try:
+        told = json.loads(given)
+        body = {name: told[name] for name in ("format", "ledger", "erasure", "events")}
+        signed, events = told["mac"], tuple(_event(row) for row in body["events"])
+    except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
+        raise Rejected("this is no receipt of an erasure, or not the whole of one") from None
+    if body["format"] != FORMAT or body["ledger"] != ledger_id:
+        raise Rejected(f"this receipt is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
+    if mac("receipt", "", _json(body).encode()).hex() != signed:
+        raise Rejected("this receipt was changed since it was issued, so nothing is erased by it")
+    return Receipt(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
+
+
+def _event(row: Any) -> AnyEvent:
+    if row["type"] not in _EVENTS:
+        raise ValueError(row["type"])
+    return mapper.decode(row["position"], 1, row["stream"], row["version"], row["type"], row["state"])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+# --- applying them to a log that went another way from an older backup ---------------------------------------------------
+
+
+def outstanding(connection: Any, receipts: Sequence[Receipt]) -> list[tuple[AnyEvent, ContentErased]]:
+    """The erasures of these receipts that this log has not had, each as it was and with the rows that it still concerns.
+
+    What was recorded after the backup was made is not in the log, and needs no erasing. ``Rejected`` when a row is neither
+    as it was before the erasure nor as it was after it.
+    """
+    events = {event.position: event for each in receipts for event in each.events}
+    left = _afters(event.data for event in events.values())
+    states: dict[int, str] = {}
+    found = []
+    for at in sorted(events):
+        targets = []
+        for target in events[at].data.targets:
+            now = states.get(target.position) or _digest(connection, target.position)
+            if now is None:
+                continue
+            if now == target.before:
+                targets.append(target)
+                states[target.position] = target.after
+            elif now not in left.get(target.position, ()):
+                raise Rejected(
+                    f"position {target.position} holds another event here than the one that was erased; nothing was erased"
+                )
+        blobs = tuple(blob for blob in events[at].data.blobs if _has_blob(connection, blob))
+        if targets or blobs:
+            data = events[at].data
+            again = ContentErased(data.kind, data.subject, tuple(targets), blobs, data.kept, data.reason)
+            found.append((events[at], again))
+    return found
+
+
+def _afters(events: Iterable[ContentErased]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for data in events:
+        for target in data.targets:
+            found.setdefault(target.position, set()).add(target.after)
+    return found
+
+
+def _digest(connection: Any, position: int) -> str | None:
+    row = connection.execute("SELECT state FROM events WHERE position = ?", (position,)).fetchone()
+    return sha256(row[0].encode()).hexdigest() if row is not None else None
+
+
+def _has_blob(connection: Any, blob: str) -> bool:
+    return connection.execute("SELECT 1 FROM blobs WHERE id = ? AND data IS NOT NULL", (blob,)).fetchone() is not None

@@ -1,0 +1,474 @@
+"""Logs of every released format can be read for ever; what a newer version wrote is kept, shown, and not decided on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from eventsourcing.persistence import StoredEvent
+from examples import envelope
+from hypothesis import given
+from hypothesis import strategies as st
+from soundness import assert_sound, contents, problems, types
+from test_rebuild import raw
+
+from ledger import Conflict, Ledger, LedgerError, UnknownEvent, api, mapper
+from ledger.domain import events
+from ledger.domain.events import LedgerUpgraded, Unknown
+from ledger.mending import OF_PROJECTIONS
+from projections.digests import projection_digest
+from projections.projector import projections
+
+GOLDEN = Path(__file__).parent / "golden"
+FORMATS = [1]
+
+# A released log stays as it is for ever. After a change of the projections that is meant
+#     PYTHONPATH=tests:. python tests/test_evolution.py
+# writes again what is expected of each log: look at what changed, and say so in the subject of the commit. With the
+# number of a format behind it, it makes that format's log anew, which is right only before its release.
+
+
+def log_of(number: int) -> Path:
+    return GOLDEN / f"log_format_{number}.jsonl"
+
+
+def expected_of(number: int) -> Path:
+    return GOLDEN / f"log_format_{number}.expected.json"
+
+
+def beliefs(ledger: Ledger) -> dict[str, Any]:
+    """What a ledger believes, in the words of its door, without what a version may add to its answers."""
+    found: dict[str, Any] = {"memories": [], "confidence": {}, "interactions": [], "projects": {}, "recall": []}
+    for user in ("", "ada"):
+        for each in ledger.memories(status="all", user=user, limit=1_000):
+            told = (each.id, each.content, each.kind, each.status, each.confidence, each.reference_count, each.project)
+            dates = (list(each.tags), list(each.sources), each.valid_from, each.valid_to, each.supersedes)
+            found["memories"].append([user, *told, *dates, each.superseded_by, each.quarantined])
+            found["confidence"][each.id] = [
+                [point.position, point.delta, point.confidence, point.in_force]
+                for point in ledger.confidence(each.id, user=user) or ()
+            ]
+        for turn in ledger.interactions(user=user, limit=500):
+            texts = [len(turn.prompt or ""), len(turn.response or ""), turn.session_id, turn.project]
+            found["interactions"].append([user, turn.id, *texts, turn.reinforcement, turn.extraction])
+        for project in ledger.projects(user=user):
+            state = [[each.category, each.key, each.value] for each in project.state]
+            found["projects"][project.id] = [project.name, list(project.aliases), state]
+        found["recall"].append([hit.id for hit in ledger.recall("coffee tea marathon", user=user).items])
+        found[f"policy of {user!r}"] = ledger.policy(user=user)
+    return json.loads(json.dumps(found))
+
+
+def standing(ledger: Ledger) -> dict[str, list[Any]]:
+    """Version and digest of each projection: with the same version the digest must be the same."""
+    secret = ledger._writer.secret
+    with ledger._store.snapshot() as connection:
+        return {each.name: [each.version, projection_digest(connection, each.tables)] for each in projections(secret)}
+
+
+# --- logs of released formats ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=FORMATS)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    path = tmp_path / "golden.db"
+    Ledger.import_log(log_of(request.param), path)
+    return path, json.loads(expected_of(request.param).read_text(encoding="utf-8"))
+
+
+def test_a_released_log_is_read_verified_and_believed_as_ever(golden: Any) -> None:
+    path, expected = golden
+    with Ledger.open(path) as ledger:
+        stats = ledger.stats()
+        assert (stats.position, stats.head, types(ledger)) == (expected["events"], expected["head"], expected["types"])
+        assert problems(ledger) == []
+        assert beliefs(ledger) == expected["beliefs"]
+        for name, (version, digest) in standing(ledger).items():
+            known = expected["projections"].get(name)
+            assert known is None or known[0] != version or known[1] == digest, (
+                f"{name} folds otherwise than it did in the same version"
+            )
+        assert ledger.doctor().ok
+        assert_sound(ledger)
+        ledger.remember("and it goes on")
+
+
+def test_a_released_log_survives_backup_recovery_and_export(golden: Any, tmp_path: Path) -> None:
+    path, expected = golden
+    with Ledger.open(path) as ledger:
+        ledger.backup(tmp_path / "backup.db")
+        ledger.export_file(tmp_path / "again.jsonl")
+    report = Ledger.recover(tmp_path / "backup.db", tmp_path / "recovered.db")
+    assert report.ok and report.head == expected["head"]
+    assert (tmp_path / "again.jsonl").read_bytes() == log_of(1).read_bytes()
+
+
+# --- upcasters -------------------------------------------------------------------------------------------------------
+
+
+class Brewed(events.Event, frozen=True):
+    """A type that exists in this test alone: its third schema counts grams, the second had ounces, the first a word."""
+
+    schema = 3
+    grams: int
+    milk: bool = False
+
+
+WORDS = {"small": 1, "large": 3}
+STEPS = {
+    ("Brewed", 1): lambda data: {"ounces": WORDS[data["size"]]},
+    ("Brewed", 2): lambda data: {"grams": data["ounces"] * 28, "milk": False},
+}
+
+
+@pytest.fixture
+def brewing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that knows Brewed in its third schema, and what was written in the first and second."""
+    monkeypatch.setitem(mapper.TYPES, "Brewed", Brewed)
+    monkeypatch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 3))
+    for place, step in STEPS.items():
+        monkeypatch.setitem(mapper.UPCASTERS, place, step)
+
+
+def state_of(data: Any, schema: int, **changed: Any) -> bytes:
+    told = json.loads(mapper.encode(envelope(events.MemoryPromoted(), user="", project=None, session=None, **changed)))
+    return json.dumps(told | {"schema": schema, "data": data}).encode()
+
+
+@pytest.mark.parametrize(("schema", "data"), [(1, {"size": "large"}), (2, {"ounces": 3}), (3, {"grams": 84})])
+def test_what_was_written_in_an_older_schema_reads_as_todays(brewing: None, schema: int, data: Any) -> None:
+    event = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
+    assert event.data == Brewed(grams=84)
+    assert event.envelope.schema == schema, "the envelope says how it was written"
+
+
+@given(st.integers(1, 3), st.sampled_from(sorted(WORDS)), st.booleans())
+def test_upcasting_what_was_stored_is_storing_what_was_upcast(schema: int, size: str, milk: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        brewing.__wrapped__(patch)  # type: ignore[attr-defined]
+        data = {1: {"size": size}, 2: {"ounces": WORDS[size]}, 3: {"grams": WORDS[size] * 28, "milk": milk}}[schema]
+        old = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
+        again = mapper.to_stored("m_0123456789abcdef", 2, msgspec.structs.replace(old.envelope, schema=3)).state
+        new = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", again.decode())
+        assert new.data == old.data == mapper.upcast(Brewed, schema, msgspec.Raw(json.dumps(data).encode()))
+
+
+def test_a_missing_upcaster_or_a_broken_one_is_no_crash(brewing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of({"size": "large"}, 1).decode()
+    monkeypatch.delitem(mapper.UPCASTERS, ("Brewed", 2))
+    for _ in range(2):
+        event = _decoded(state)
+        assert event is None or isinstance(event.data, Unknown)
+        monkeypatch.setitem(mapper.UPCASTERS, ("Brewed", 2), lambda data: {"grams": "many"})
+
+
+def _decoded(state: str) -> Any:
+    try:
+        return mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state)
+    except LedgerError:
+        return None
+
+
+# --- what a newer version wrote --------------------------------------------------------------------------------------
+
+
+def append(ledger: Ledger, stream: str, type_: str, data: Any, schema: int = 1) -> bytes:
+    """As a newer product would."""
+    state = state_of(data, schema)
+    with ledger._store.transact() as transaction:
+        transaction.append([StoredEvent(stream, transaction.version(stream) + 1, type_, state)])
+    return state
+
+
+def newer(path: Path, *, least_reader: int = 1, least_writer: int = 1, schema: int = 1) -> dict[str, Any]:
+    """A log with events that this version does not know, as one that writes format 2 leaves it."""
+    with Ledger.open(path) as ledger:
+        blue = ledger.remember("The kettle is blue.", tags=["kettle"])
+        white = ledger.remember("The teapot is white.")
+        turn = ledger.capture("x" * 300_000)
+        append(ledger, blue.id, "MemoryDreamt", {"dream": "os.system", "depth": 3.50, "of": "Bläue\u2028"})
+        append(ledger, white.id, "MemoryReinforced", {"rule": "cubic/9", "strength": [1, 2]}, schema=2)
+        append(ledger, turn.id, "InteractionDreamt", {})
+        append(ledger, "d_0123456789abcdef", "DocumentIngested", {"header": "x"})
+        upgrade = {"format": 2, "least_reader": least_reader, "least_writer": least_writer}
+        append(ledger, "ledger", "LedgerUpgraded", upgrade, schema=schema)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(api, "READER", 2)
+            patch.setattr(api, "WRITER", 2)
+            ledger.rebuild()
+    return {"blue": blue.id, "white": white.id, "turn": turn.id}
+
+
+def rows(path: Any) -> Any:
+    with raw(path) as connection:
+        return [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in ("events", "blobs")]
+
+
+@pytest.mark.parametrize("least_writer", [1, 2])
+def test_what_a_newer_version_wrote_is_kept_bit_for_bit_wherever_it_goes(tmp_path: Path, least_writer: int) -> None:
+    path = tmp_path / "memory.db"
+    newer(path, least_writer=least_writer)
+    before, readonly = rows(path), least_writer > 1
+    with Ledger.open(path, readonly=readonly) as ledger:
+        ledger.export_file(tmp_path / "export.jsonl")
+        ledger.backup(tmp_path / "backup.db")
+        digest = ledger.digest()
+    Ledger.import_log(tmp_path / "export.jsonl", tmp_path / "imported.db")
+    report = Ledger.recover(tmp_path / "backup.db", tmp_path / "recovered.db")
+    assert report.ok and report.digest == digest
+    for name in ("backup", "imported", "recovered"):
+        assert rows(tmp_path / f"{name}.db") == before, name
+        assert Ledger.examine(tmp_path / f"{name}.db").ok
+        with Ledger.open(tmp_path / f"{name}.db", readonly=readonly) as ledger:
+            assert problems(ledger) == []
+            wrong = [each for each in ledger.verify(full=True).problems if not OF_PROJECTIONS(each)]
+            assert wrong == [], "an import for a newer writer is without projections"
+            assert ledger.digest() == digest
+
+
+def test_what_a_newer_version_wrote_is_shown_as_unknown(tmp_path: Path) -> None:
+    known = newer(tmp_path / "memory.db")
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        shown = ledger.audit(subject=known["blue"])[0]
+        assert (shown.type, shown.data) == ("MemoryDreamt", {"unknown": "MemoryDreamt", "schema": 1})
+        why = ledger.why(known["white"])
+        assert why is not None and why.steps[-1].data == {"unknown": "MemoryReinforced", "schema": 2}
+        assert why.memory is not None and why.memory.reference_count == 0, "it stays at what can be read"
+        history = ledger.history(known["turn"])
+        assert history is not None and history[-1].data == {"unknown": "InteractionDreamt", "schema": 1}
+        findings = [each for each in ledger.doctor().findings if each.what == "unknown events"]
+        assert "MemoryDreamt" in findings[0].found and findings[0].level == "note"
+
+
+def test_commands_whose_decision_would_read_it_stop_and_others_go_on(tmp_path: Path) -> None:
+    known = newer(tmp_path / "memory.db")
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        position = ledger.position
+        for command in (
+            lambda: ledger.retract(known["blue"]),
+            lambda: ledger.reinforce(known["white"]),
+            lambda: ledger.supersede(known["white"], "The teapot is green."),
+            lambda: ledger.remember("The kettle is blue.", tags=["again"]),
+            lambda: ledger.attach_response(known["turn"], "late"),
+        ):
+            with pytest.raises((UnknownEvent, Conflict)):
+                command()
+        assert ledger.position == position
+        ledger.retract(ledger.remember("The mug is red.").id)
+        ledger.capture("And the mug?", "The mug is red.")
+        assert_sound(ledger)
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema: int) -> None:
+    path = tmp_path / "memory.db"
+    newer(path, least_writer=2, schema=schema)
+    before = rows(path)
+    with pytest.raises(Conflict, match="needs a writer of format 2, and this product writes 1: open it readonly"):
+        Ledger.open(path)
+    with Ledger.open(path, readonly=True) as ledger:
+        assert "The kettle is blue." in contents(ledger)
+    assert rows(path) == before
+    report = Ledger.examine(path, fix=True)
+    assert report.ok and "a writer of 2" in repr(report)
+
+
+def test_a_log_for_newer_readers_is_refused_by_name_and_looked_after_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    newer(path, least_reader=2, least_writer=2)
+    for readonly in (True, False):
+        with pytest.raises(Conflict, match="needs a reader of format 2, and this product reads 1"):
+            Ledger.open(path, readonly=readonly)
+    report = Ledger.examine(path)
+    assert not report.ok and "newer version" in repr(report)
+    shutil.copy(path, tmp_path / "copy.db")
+    with pytest.raises(Conflict, match="needs a reader of format 2"):
+        Ledger.recover(tmp_path / "copy.db", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_an_upgrade_in_words_that_this_version_cannot_read_asks_for_a_newer_one(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        append(ledger, "ledger", "LedgerUpgraded", {"features": ["sealed"]}, schema=3)
+    for readonly in (True, False):
+        with pytest.raises(Conflict, match="needs a reader"):
+            Ledger.open(path, readonly=readonly)
+
+
+def test_the_last_upgrade_counts_whether_the_trail_can_be_asked_or_not(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    newer(path, least_writer=2)
+    with raw(path) as connection:
+        connection.execute("DROP TABLE audit")
+    with pytest.raises(Conflict, match="needs a writer"):
+        Ledger.open(path)
+    with raw(path) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'audit'").fetchone() == (0,), (
+            "a product that may not write does not rebuild"
+        )
+
+
+def test_an_upgrade_that_asks_for_nothing_new_stops_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    newer(path)
+    with Ledger.open(path) as ledger:
+        ledger.remember("and on")
+        assert ledger.digest() == ledger.rebuild().digest
+
+
+def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as old, Ledger.open(path) as newer:
+        fact = old.remember("before")
+        command = old._writer
+        assert command.looked_at <= old.position
+
+        def upgrade(work: Any) -> str:
+            work.emit("ledger", LedgerUpgraded(format=2, least_reader=1, least_writer=2))
+            return "ledger"
+
+        from ledger.work import Who
+
+        newer._writer.run("upgrade", Who(actor="ledger"), upgrade)
+        position = old.position
+        for _ in range(2):
+            for call in (
+                lambda: old.remember("after"),
+                lambda: old.retract(fact.id),
+                lambda: old.capture("after"),
+                lambda: old.rebuild(),
+                lambda: old.batch().__enter__(),
+            ):
+                with pytest.raises(Conflict, match="needs a writer of format 2"):
+                    call()
+        assert old.position == position
+        assert contents(old) == {"before"}, "it may be read"
+    with pytest.raises(Conflict, match="needs a writer"):
+        Ledger.open(path)
+
+
+# --- making the golden files -----------------------------------------------------------------------------------------
+
+
+class _Clock:
+    time = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.time += timedelta(minutes=7)
+        return self.time
+
+
+def play(path: str) -> None:
+    """A small but complete life: every type of event that a command of this version can record."""
+    from ledger import bulk, writing
+    from projections import search
+
+    chance, clock = random.Random(7), _Clock()
+    with Ledger.open(path, clock=clock, random=chance.randbytes, actor="eve", client="golden") as ledger:
+        ledger.register_project("Kitchen", description="where it happens", key="k1")
+        ledger.add_alias("kitchen", "galley")
+        for value in ("open", "closed"):
+            ledger.set_state("galley", "status", "door", value, source="the sign")
+        ledger.invalidate_state("galley", "status", "door", reason="the door is gone")
+        coffee = ledger.remember(
+            "The user prefers dark roast coffee.", kind="preference", confidence=0.5, tags=["coffee"]
+        )
+        ledger.remember("The user prefers dark roast coffee.", kind="preference", actor="somebody else")
+        turn = ledger.capture("Coffee?", "The user prefers dark roast coffee, I know. Decision: buy the French roast.",
+                              project="galley", session_id="monday")  # fmt: skip
+        ledger.attach_response(ledger.capture("And tea?", project="galley", session_id="monday").id, "Green tea.")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writing, "INLINE_BYTES", 200)
+            ledger.capture("a long one: " + "x" * 300, "kept beside the log")
+        ledger.extract(turn.id)
+        idea = ledger.propose(
+            "The user trains for a marathon.", source=turn.id, project="kitchen", entities=["marathon"]
+        )
+        ledger.promote(idea.id, content="The user trains for a half marathon.", note="said so")
+        ledger.reject(ledger.propose("The user owns a boat.", source=turn.id).id, reason="a joke")
+        tea = ledger.supersede(coffee.id, "The user prefers tea.", reason="said so on Monday")
+        ledger.retag(tea.id, ["hot"], key="k2")
+        ledger.retag(tea.id, ["hot"], key="k3")
+        ledger.set_validity(tea.id, "2026-01-01", "2030-01-01")
+        ledger.revise(tea.id, "The user prefers green tea.", reason="misheard")
+        ledger.adjust(tea.id, 0.75, reason="hearsay")
+        ledger.reinforce(tea.id, source=turn.id)
+        ledger.quarantine(tea.id, reason="odd")
+        ledger.release(tea.id)
+        wrong = ledger.remember("The kettle is loud.", project="galley")
+        ledger.invalidate(wrong.id, reason="it is not")
+        ledger.restore(wrong.id)
+        ledger.retract(wrong.id)
+        with suppress(LedgerError):
+            ledger.reject(tea.id)
+        ledger.adopt_policy(gain=0.1, extract=True, expire=True)
+        position = ledger.position
+        ledger.remember("The stove is green.")
+        ledger.undo(position + 1, reason="wrong stove")
+        ledger.redo(position + 1)
+        ledger.remember("Mallory is trusted.", actor="mallory")
+        ledger.distrust("mallory", kind="actor", reason="forged")
+        ledger.trust("mallory", kind="actor", reason="misjudged")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bulk, "BULK_EVENTS", 2)
+            for number in range(5):
+                ledger.remember(f"Trudy says {number}.", actor="trudy")
+            ledger.distrust("trudy", kind="actor")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(search.Search, "fold", lambda *_: 1 / 0)
+            ledger.remember("The poisoned one.")
+        ledger.rebuild()
+        ledger.remember("Their own fact.", user="ada", session_id="tuesday")
+        ledger.remember("The radiator rattles at night.", kind="preference", confidence=0.31)
+        clock.time += timedelta(days=90)
+        ledger.run_policies()
+        ledger.checkpoint()
+        ledger.hold(tea.id, reason="case 12")
+        ledger.lift_hold(tea.id, reason="case closed")
+        ledger.erase(wrong.id, "asked for", quotes="erase", derived="erase", sources="keep")
+
+
+def make(number: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        play(os.path.join(place, "memory.db"))
+        log_of(number).unlink(missing_ok=True)
+        with Ledger.open(os.path.join(place, "memory.db")) as ledger:
+            ledger.export_file(log_of(number))
+    log_of(number).chmod(0o644)
+
+
+def expect(number: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = os.path.join(place, "memory.db")
+        Ledger.import_log(log_of(number), path)
+        with Ledger.open(path) as ledger:
+            stats = ledger.stats()
+            told = {
+                "events": stats.position,
+                "head": stats.head,
+                "types": types(ledger),
+                "projections": standing(ledger),
+                "beliefs": beliefs(ledger),
+            }
+    expected_of(number).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for given_number in sys.argv[1:]:
+        make(int(given_number))
+    for each in FORMATS:
+        expect(each)

@@ -95,6 +95,9 @@ class Model:
                 if not admits(state, event):
                     found.append(event)
                 state = evolve(state, event)
+        for subject in {event.subject for event in self.events if event.subject.startswith("i_")}:
+            events = self.stream(subject, out)  # what was evaluated or attached needs its interaction in force
+            found += events if all(event.type != "turn" for event in events) else []
         return found
 
     def twin(self, user, kind, project, content, status, besides=None):
@@ -120,10 +123,10 @@ class Model:
         """(category, key) -> value of the trusted state of a project."""
         return {each.data["place"]: each.data["value"] for each in self.stream(project) if each.type == "state"}
 
-    def refusal(self, rule, user, actor, arguments):
-        """A refusal by a rule is recorded once for the same text, actor and session."""
-        if (rule, user, actor, arguments) not in self.refusals:
-            self.refusals.add((rule, user, actor, arguments))
+    def refusal(self, rule, verb, user, actor, arguments):
+        """A refusal by a rule is recorded once for the same verb, text, actor and session."""
+        if (rule, verb, user, actor, arguments) not in self.refusals:
+            self.refusals.add((rule, verb, user, actor, arguments))
             self.position += 1
         return Rejected(rule, rule=rule)
 
@@ -139,7 +142,7 @@ class Model:
         try:
             subject, events, absorbed = body()
         except Rejected as error:
-            raise self.refusal(error.rule, user, actor, arguments) from None
+            raise self.refusal(error.rule, verb, user, actor, arguments) from None
         for event in events:
             self.position += 1
             event.position, event.command = self.position, before + 1

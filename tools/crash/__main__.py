@@ -1,4 +1,4 @@
-"""The one entrance: ``python tools/crash [--long] [test ...]`` runs the tests and prints one line for each."""
+"""The one entrance: ``python tools/crash [--short | --long] [test ...]`` runs the tests and prints one line for each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ SHOWN = 10  # failures of one test
 def main(arguments: list[str] | None = None) -> int:
     known = [name for name, _ in TESTS]
     parser = argparse.ArgumentParser(prog="tools/crash", description=__doc__)
-    parser.add_argument("--long", action="store_true", help="hours, for a release; without it minutes, for every change")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--short", action="store_true", help="minutes, for every change (the default)")
+    length.add_argument("--long", action="store_true", help="hours, for a release")
     parser.add_argument("--seed", type=int, default=1, help="another seed tries other cases (default: 1)")
     parser.add_argument("--json", action="store_true", help="one JSON object a test")
     parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")

@@ -1,0 +1,326 @@
+"""One flipped bit in any byte of a ledger and of its -wal: no event says something else in silence.
+
+Every image is opened for reading and verified. *Flagged*: opening or verifying says so by a typed error or a problem.
+*Harmless*: it verifies, and every event, text and row is what it was. *Cut*: the -wal ends earlier, which SQLite cannot
+tell from a crash; the events left are a prefix, and the outside checkpoint tells. Anything else is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from ledger import Ledger, LedgerError
+from ledger.integrity import check_chain
+from tools.crash.result import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
+PAGE, WAL_HEADER, FRAME_HEADER = 4096, 32, 24  # bytes
+A_PAGE, A_FRAME = 9, 6  # bytes flipped in each by the short form, beside the headers
+CHUNK = 200
+HANG_SECONDS = 60.0
+CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # what check_chain wants
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """One bit of one file of the image: the ledger's own ("") or its "-wal"."""
+
+    suffix: str
+    byte: int
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Everything that a ledger says: its log and texts, and every row of every other table."""
+
+    events: tuple[Any, ...]
+    blobs: tuple[Any, ...]
+    rest: str
+
+
+@dataclass(slots=True)
+class Seen:
+    """What became of one flip, and what two weaker checks would have said."""
+
+    verdict: str
+    detail: str = ""
+    chain_missed: bool = False  # the chain alone found nothing, and yet something is wrong
+    read_otherwise: bool = False  # who does not verify reads something else, without an error
+
+
+def run(short: bool, seed: int) -> Result:
+    started, found, failures = time.monotonic(), list[Seen](), list[str]()
+    with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
+        image = Path(folder, "memory.db")
+        outside = make(image)
+        sizes = {suffix: os.stat(f"{image}{suffix}").st_size for suffix in ("", "-wal")}
+        flips = list(sampled(image, random.Random(seed)) if short else every(image, random.Random(seed)))
+        found, failures = in_processes(image, outside, flips)
+    count = Counter(each.verdict for each in found)
+    failures += [each.detail for each in found if each.verdict == "silent"]
+    failures += controls(found)
+    notes = (
+        f"{sizes['']:,} bytes of ledger and {sizes['-wal']:,} of -wal; flagged {count['flagged']:,}, harmless "
+        f"{count['harmless']:,}, cut and found by the outside checkpoint {count['cut']:,}, silent {count['silent']:,}",
+        f"controls: the chain alone missed {sum(each.chain_missed for each in found):,} of the flagged, a reader who "
+        f"does not verify read something else {sum(each.read_otherwise for each in found):,} times",
+    )
+    return Result("bits", len(found), tuple(failures), time.monotonic() - started, notes=notes)
+
+
+def controls(found: list[Seen]) -> list[str]:
+    """The weaker checks must fail, or the stronger one has proved nothing."""
+    missing = []
+    if not any(each.chain_missed for each in found):
+        missing.append("control: the chain alone missed nothing, so the other checks were not needed here")
+    if not any(each.read_otherwise for each in found):
+        missing.append("control: no flip changed what a reader sees, so nothing was there to be found")
+    return missing
+
+
+# --- the image -------------------------------------------------------------------------------------------------------
+
+
+def make(path: Path) -> str:
+    """A ledger with commits in its -wal, as a process leaves it that ends without closing; its outside checkpoint."""
+    code = "import sys; from tools.crash import bits; bits.build(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+    return str(json.loads(done.stdout))
+
+
+def build(path: str) -> None:
+    """In a process of its own, which is not the one that copies the files (a close would drop SQLite's locks)."""
+    ledger = Ledger.open(path)
+    fill(ledger)
+    if not ledger._store.checkpoint():
+        raise RuntimeError("the ledger could not be checkpointed")
+    later(ledger)
+    print(json.dumps(outside_of(path)), flush=True)
+    os._exit(0)
+
+
+def fill(ledger: Ledger) -> None:
+    """A little of everything, so that every table holds rows; one text lies in the blobs."""
+    from ledger import writing
+
+    kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
+    turn = ledger.capture(
+        "Which coffee? " * 5, "The user prefers dark roast coffee. " * 3, session_id="s1", project="home"
+    )
+    writing.INLINE_BYTES = kept
+    fact = ledger.remember("The user prefers dark roast coffee.", kind="preference", key="k1", tags=["drink"])
+    ledger.remember("The user prefers dark roast coffee.", kind="preference", actor="someone")
+    idea = ledger.propose("Ann trains for a marathon.", source=turn.id, project="home", entities=["Ann"])
+    ledger.promote(idea.id)
+    ledger.reject(ledger.propose("The moon is a cheese.").id, "it is not")
+    tea = ledger.supersede(fact.id, "The user prefers green tea.", "said so on Monday")
+    ledger.reinforce(tea.id, source=turn.id)
+    ledger.revise(tea.id, "The user prefers green tea, cold.")
+    ledger.adjust(idea.id, 0.4)
+    ledger.retract(ledger.remember("A passing thought.", user="ann").id, user="ann")
+    ledger.set_state("home", "fact", "city", "Porto")
+    ledger.set_state("home", "fact", "city", "Lisbon")
+    ledger.add_alias("home", "casa")
+    ledger.undo(ledger.remember("Taken back later.").position)
+    ledger.adopt_policy(gain=0.03)
+    ledger.erase(ledger.remember("A secret of the user.", tags=["secret"]).id, "on request")
+    with suppress(LedgerError):
+        ledger.reject(tea.id)  # the refusal leaves its own event
+
+
+def later(ledger: Ledger) -> None:
+    """Commits that stay in the -wal."""
+    ledger.remember("The lamp is on.")
+    ledger.remember("The office moved to Porto in May.", project="home", key="k2")
+    ledger.capture("Where is the office?", "The office moved to Porto.", session_id="s1", reinforce=False)
+    ledger.quarantine(ledger.memories(limit=1)[0].id)
+
+
+# --- flips -----------------------------------------------------------------------------------------------------------
+
+
+def every(image: Path, choose: random.Random) -> Iterator[Flip]:
+    """One bit of every byte of both files."""
+    for suffix in ("", "-wal"):
+        for byte in range(os.stat(f"{image}{suffix}").st_size):
+            yield Flip(suffix, byte, choose.randrange(8))
+
+
+def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
+    """Some bytes of every page and of every frame of the -wal, and all of the headers that say how to read the rest."""
+    for suffix, size, head, a_part, whole in (
+        ("", PAGE, 5, A_PAGE, 100),
+        ("-wal", PAGE + FRAME_HEADER, 3, A_FRAME, 32),
+    ):
+        data = Path(f"{image}{suffix}").read_bytes()
+        start = WAL_HEADER if suffix else 0
+        chosen = set(range(0, whole, 2))
+        for first in range(start, len(data), size):
+            part = range(first, min(first + size, len(data)))
+            chosen.update(choose.sample(part[: 8 * head], head))
+            used = [byte for byte in part if data[byte]]  # most of a page is empty, and says nothing
+            chosen.update(choose.sample(used, min(len(used), a_part)))
+            chosen.update(choose.sample(part, 2))
+        yield from (Flip(suffix, byte, choose.randrange(8)) for byte in sorted(chosen))
+
+
+def in_processes(image: Path, outside: str | None, flips: list[Flip]) -> tuple[list[Seen], list[str]]:
+    """Every flip tried, in as many processes as there are processors; a process that dies or hangs is a failure."""
+    found, failures = list[Seen](), list[str]()
+    chunks = [flips[start : start + CHUNK] for start in range(0, len(flips), CHUNK)]
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:
+        under_way = {pool.submit(try_chunk, str(image), outside, chunk): chunk for chunk in chunks}
+        for each in as_completed(under_way):
+            try:
+                found += each.result()
+            except BrokenProcessPool:
+                first, last = under_way[each][0], under_way[each][-1]
+                failures.append(f"a process died or hung between {first} and {last}")
+    return found, failures
+
+
+def try_chunk(image: str, outside: str | None, flips: list[Flip]) -> list[Seen]:
+    """The flips one after the other in one copy, whose bytes are put back each time; nobody writes to it otherwise."""
+    import faulthandler
+
+    with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
+        path = os.path.join(folder, "memory.db")
+        for suffix in ("", "-wal"):
+            shutil.copyfile(image + suffix, path + suffix)
+        before, verdict = read(path), look(path, outside, None)
+        if isinstance(before, str) or verdict.verdict != "harmless":
+            raise RuntimeError(
+                f"the image is not sound before any flip: {before if isinstance(before, str) else verdict}"
+            )
+        found = []
+        for flip in flips:
+            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+            found.append(flipped(path, flip, lambda: look(path, outside, before)))
+            faulthandler.cancel_dump_traceback_later()
+        if read(path) != before:
+            raise RuntimeError("the image was written to, although it was opened for reading only")
+    return found
+
+
+def flipped(path: str, flip: Flip, looking: Callable[[], Seen]) -> Seen:
+    toggle(path, flip)
+    try:
+        seen = looking()
+    finally:
+        toggle(path, flip)
+    if seen.verdict == "silent":
+        seen.detail = f"bit {flip.bit} of byte {flip.byte:,} of memory.db{flip.suffix}: {seen.detail}"
+    return seen
+
+
+def toggle(path: str, flip: Flip) -> None:
+    """The -shm goes: it is an index of the -wal as it was."""
+    with open(path + flip.suffix, "r+b") as file:
+        file.seek(flip.byte)
+        value = file.read(1)[0]
+        file.seek(flip.byte)
+        file.write(bytes([value ^ 1 << flip.bit]))
+    if os.path.exists(path + "-shm"):
+        os.unlink(path + "-shm")
+
+
+# --- what is seen ----------------------------------------------------------------------------------------------------
+
+
+def look(path: str, outside: str | None, before: Told | None) -> Seen:
+    """Opens, reads, walks the chain, verifies; ``before`` is what the sound image told, None to try the image itself."""
+    seen = Seen("flagged")
+    now, chain, unread = None, True, ""
+    try:
+        with Ledger.open(path, readonly=True, create=False) as ledger:
+            try:
+                now = told(ledger)
+                seen.read_otherwise = before is not None and now != before
+                chain = bool(list(check_chain(row[:8] for row in now.events)))
+            except LedgerError as error:
+                unread = str(error)  # reading it says so; whether verifying does is asked all the same
+            problems = verified(ledger, None)
+            if not problems:
+                judge(seen, now, before, lambda: verified(ledger, outside))
+                seen.detail += f" ({unread})" if unread else ""
+    except LedgerError:
+        pass
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+        return Seen("silent", f"{type(error).__name__} reached the caller from {where}: {error}"[:300])
+    seen.chain_missed = seen.verdict == "flagged" and not chain
+    return seen
+
+
+def judge(seen: Seen, now: Told | None, before: Told | None, against: Callable[[], Iterable[str]]) -> None:
+    """It verifies by itself: then it must say what it said, or be a prefix that the outside checkpoint tells from it."""
+    if now is None:
+        seen.verdict, seen.detail = "silent", "it cannot be read, and verifies"
+    elif before is None or now == before:
+        seen.verdict = "harmless"
+    elif now.events != before.events[: len(now.events)] or not set(now.blobs) <= set(before.blobs):
+        seen.verdict, seen.detail = "silent", "it says something else, and verifies"
+    elif len(now.events) == len(before.events):
+        seen.verdict, seen.detail = "silent", "the rows beside the log say something else, and it verifies"
+    elif against():
+        seen.verdict = "cut"
+    else:
+        seen.verdict, seen.detail = "silent", "events are gone, and the outside checkpoint does not tell"
+
+
+def read(path: str) -> Told | str:
+    try:
+        with Ledger.open(path, readonly=True, create=False) as ledger:
+            return told(ledger)
+    except LedgerError as error:
+        return str(error)
+
+
+def told(ledger: Ledger) -> Told:
+    """Every row there is, and the answers of a few reads."""
+    with ledger._store.snapshot() as connection:
+        events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
+        blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        own = sorted(name for name in tables if name not in ("leases", "blobs") and not name.startswith("search_"))
+        rows = [sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in own]
+    answers = [
+        ledger.memories(status="all"),
+        ledger.memories(status="all", user="ann"),
+        ledger.interactions(),
+        ledger.audit(limit=500),
+        ledger.state("home", history=True),
+        [hit.memory.id for hit in ledger.recall("coffee tea Porto marathon office").items],
+    ]
+    return Told(events, blobs, repr((own, rows, answers)))
+
+
+def outside_of(path: str | Path) -> str:
+    """A checkpoint of all that is there, to keep elsewhere; taken by a reader, so that the log does not grow by it."""
+    with Ledger.open(path, readonly=True) as ledger:
+        return ledger.checkpoint().text
+
+
+def verified(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
+    """What a full check finds wrong, with an outside checkpoint or without."""
+    return ledger.verify(full=True, against=outside).problems

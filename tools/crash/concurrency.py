@@ -1,0 +1,348 @@
+"""Eight writers, readers, a rebuild and a checkpointer on one file, and many processes that begin one at the same moment.
+
+Every role is a process of its own, which says *ready*, waits for the word, and at the end tells in one line of JSON what
+it did, how long its longest call took, and which errors it met. None is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ledger import Ledger, Rejected
+from ledger.integrity import check_chain
+from tools.crash.bits import CHECKED, verified
+from tools.crash.result import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITERS, READERS, STARTERS, UNLOCKED = 8, 2, 4, 4
+WAIT_SECONDS = 30.0  # the busy timeout: whoever waits longer would get an error
+QUIET_SECONDS = 0.02
+
+
+@dataclass
+class Report:
+    """What one process did."""
+
+    role: str
+    calls: int = 0
+    longest_seconds: float = 0.0
+    acknowledged: list[tuple[str, int]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def timed(self, call: Callable[[], Any]) -> Any:
+        """The answer of one call; an error is written down, and then there is none."""
+        started = time.monotonic()
+        try:
+            return call()
+        except Exception:
+            self.errors.append(f"{self.role}: {traceback.format_exc(limit=-4)[-1_200:]}")
+            return None
+        finally:
+            self.calls += 1
+            self.longest_seconds = max(self.longest_seconds, time.monotonic() - started)
+
+
+def run(short: bool, seed: int) -> Result:
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ledger-crowd-") as folder:
+        reports, wrong = crowd(Path(folder), 9.0 if short else 540.0, seed)
+        rounds = 150 if short else 1_000
+        starts, wrong_starts = cold_starts(Path(folder), rounds)
+        told, missing = controls(Path(folder))
+    errors = [error for report in (*reports, *starts) for error in report.errors]
+    calls, longest = per_role((*reports, *starts))
+    errors += [f"a call of a {role} took {took:.1f} s" for role, took in longest.items() if took >= WAIT_SECONDS]
+    notes = (
+        *(f"{role}: {count:,} calls, the longest {longest[role]:.2f} s" for role, count in calls.items()),
+        f"{rounds} cold starts of {STARTERS} processes each",
+        f"controls: {told}",
+    )
+    cases = sum(report.calls for report in reports) + rounds
+    failures = (*errors[:20], *wrong, *wrong_starts, *missing)
+    return Result("concurrency", cases, failures, time.monotonic() - started, notes=notes)
+
+
+def per_role(reports: Iterable[Report]) -> tuple[Counter[str], Counter[str]]:
+    """How many calls each role made, and the seconds that its longest one took."""
+    calls, longest = Counter[str](), Counter[str]()
+    for report in reports:
+        calls[report.role] += report.calls
+        longest[report.role] = max(longest[report.role], report.longest_seconds)  # type: ignore[assignment]
+    return calls, longest
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def start(role: str, *arguments: object) -> subprocess.Popen[str]:
+    code = "import sys; from tools.crash import concurrency; concurrency.take_part(*sys.argv[1:])"
+    command = [sys.executable, "-W", "error", "-c", code, role, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def take_part(role: str, *arguments: str) -> None:
+    """What a process of this test runs."""
+    report = Report(role)
+    ROLES[role](report, *arguments)
+    print(json.dumps(asdict(report)), flush=True)
+
+
+def wait_for_the_word() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def together(programs: list[subprocess.Popen[str]], rounds: int = 1) -> Iterator[None]:
+    """Lets programs go on at the same moment, once all are ready, so many times."""
+    for _ in range(rounds):
+        for each in programs:
+            assert each.stdout is not None
+            each.stdout.readline()
+        for each in programs:
+            assert each.stdin is not None
+            with suppress(BrokenPipeError):
+                each.stdin.write("\n")
+                each.stdin.flush()
+        yield
+
+
+def reports_of(programs: list[subprocess.Popen[str]], timeout_seconds: float) -> list[Report]:
+    """What each told; a process that died or did not end is an error."""
+    found = []
+    for each in programs:
+        try:
+            out, _ = each.communicate(timeout=timeout_seconds)
+            told = json.loads(out.splitlines()[-1])
+            told["acknowledged"] = [(subject, position) for subject, position in told["acknowledged"]]
+            found.append(Report(**told))
+        except (subprocess.TimeoutExpired, IndexError, ValueError):
+            each.kill()
+            found.append(
+                Report("?", errors=[f"a process ended with {each.wait()} and told nothing: {each.args!r}"[:300]])
+            )
+    return found
+
+
+# --- the crowd -------------------------------------------------------------------------------------------------------
+
+
+def crowd(folder: Path, seconds: float, seed: int) -> tuple[list[Report], list[str]]:
+    path = folder / "memory.db"
+    Ledger.open(path).close()
+    programs = [start("writer", path, seconds, f"{seed}-{number}") for number in range(WRITERS)]
+    programs += [start("reader", path, seconds, number % 2) for number in range(READERS)]
+    programs += [start("rebuild", path, seconds), start("checkpointer", path, seconds)]
+    list(together(programs))
+    reports = reports_of(programs, seconds + 4 * WAIT_SECONDS)
+    return reports, wrong_with(path, [each for report in reports for each in report.acknowledged])
+
+
+def writer(report: Report, path: str, seconds: str, name: str) -> None:
+    choose, mine = random.Random(name), list[str]()
+    with Ledger.open(path, actor=name) as ledger:
+        wait_for_the_word()
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until:
+            number = report.calls
+            action = choose.choice(
+                ("remember", "shared", "capture", "reinforce", "supersede", "state", "refused", "batch")
+            )
+            answers = report.timed(lambda: act(ledger, action if mine else "remember", number, name, choose, mine))  # noqa: B023
+            report.acknowledged += [(each.id, each.position) for each in answers or ()]
+
+
+def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Random, mine: list[str]) -> list[Any]:
+    """One command of a writer; gives the answers, each of which names a subject and a position."""
+    if action == "remember":
+        found = [ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", key=f"{name}-{number}")]
+        mine.append(found[0].id)
+        return found
+    if action == "shared":
+        return [ledger.remember(f"fact {number % 7} of everybody")]
+    if action == "capture":
+        return [ledger.capture(f"question {number}", f"answer {number} of {name}", session_id=name)]
+    if action == "reinforce":
+        return [ledger.reinforce(choose.choice(mine))]
+    if action == "supersede":
+        place = choose.randrange(len(mine))
+        found = [ledger.supersede(mine[place], f"instead {number} of {name}")]
+        mine[place] = found[0].id
+        return found
+    if action == "state":
+        return [ledger.set_state("shared", "fact", name, str(number))]
+    if action == "batch":
+        with ledger.batch():
+            return [ledger.remember(f"fact {number}.{each} of {name}") for each in range(5)]
+    with suppress(Rejected):  # a memory that is active cannot be rejected, and the refusal is written down
+        ledger.reject(choose.choice(mine))
+    return []
+
+
+def reader(report: Report, path: str, seconds: str, readonly: str) -> None:
+    with Ledger.open(path, readonly=readonly == "1") as ledger:
+        wait_for_the_word()
+        until, last = time.monotonic() + float(seconds), 0
+        while time.monotonic() < until:
+            last = report.timed(lambda: look(ledger, last)) or last  # noqa: B023
+
+
+def look(ledger: Ledger, last: int) -> int:
+    """One look at everything; gives the position that was read."""
+    position = ledger.position
+    assert position >= last, f"the log went back from {last} to {position}"
+    for memory in ledger.memories(limit=20):
+        assert memory.status == "active" and not memory.superseded_by, f"{memory.id} is listed, and is not active"
+        steps = [step.position for step in ledger.why(memory.id).steps]  # type: ignore[union-attr]
+        assert steps == sorted(set(steps)), f"the steps of {memory.id} are out of order: {steps}"
+    places = [entry.position for entry in ledger.audit(limit=5)]
+    assert places == list(range(places[0], places[0] - len(places), -1)), f"the audit has a gap: {places}"
+    hits = ledger.recall("fact of everybody", k=3).items
+    assert all(hit.memory.status == "active" for hit in hits), "what is recalled is not active"
+    return position
+
+
+def rebuild(report: Report, path: str, seconds: str) -> None:
+    with Ledger.open(path) as ledger:
+        wait_for_the_word()
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until:
+            report.timed(ledger.rebuild)
+
+
+def checkpointer(report: Report, path: str, seconds: str) -> None:
+    with Ledger.open(path) as ledger:
+        wait_for_the_word()
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until:
+            report.timed(ledger._store.checkpoint)
+            time.sleep(QUIET_SECONDS)
+
+
+def wrong_with(path: Path, acknowledged: list[tuple[str, int]]) -> list[str]:
+    """What the ledger that the crowd left does not say as it should."""
+    with Ledger.open(path) as ledger:
+        with ledger._store.snapshot() as connection:
+            rows = connection.execute(f"SELECT {CHECKED} FROM events ORDER BY position").fetchall()
+        streams = {row[0]: row[1] for row in rows}
+        lost = [(subject, position) for subject, position in acknowledged if streams.get(position) != subject]
+        found = [f"{len(lost)} answers are not in the log at their position, the first {lost[0]}"] if lost else []
+        found += [f"no writer wrote: {len(acknowledged)} answers"] if len(acknowledged) < WRITERS else []
+        found += [*gaps([row[0] for row in rows]), *check_chain(rows), *twice(rows)]
+        folded = ledger.digest()
+        found += verified(ledger, None)
+        if ledger.rebuild().digest != folded:
+            found.append("the rows that commands folded differ from the rows that a rebuild folds")
+    return found[:20]
+
+
+def gaps(positions: list[int]) -> list[str]:
+    """Positions must be 1, 2, 3 …: none missing, none twice."""
+    wrong = [position for place, position in enumerate(positions, 1) if place != position]
+    return [f"the positions are not 1, 2, 3 … from {wrong[0]} on"] if wrong else []
+
+
+def twice(rows: list[Any]) -> list[str]:
+    """A text captured twice would mean that two writers decided about duplicates at the same time."""
+    said = Counter(json.loads(row[4])["data"]["content"] for row in rows if row[3] == "MemoryCaptured")
+    return [f"{content!r} was captured {count} times" for content, count in said.items() if count > 1]
+
+
+# --- cold starts -----------------------------------------------------------------------------------------------------
+
+
+def cold_starts(folder: Path, rounds: int) -> tuple[list[Report], list[str]]:
+    programs = [start("starter", folder, rounds, number) for number in range(STARTERS)]
+    for _ in together(programs, rounds):
+        pass
+    reports = reports_of(programs, 4 * WAIT_SECONDS)
+    wrong = list[str]()
+    for number in range(rounds):
+        with Ledger.open(folder / f"{number}.db") as ledger:
+            said = sorted(memory.content or "" for memory in ledger.memories())
+            begun = len(ledger.audit(type="LedgerCreated"))
+        if (said, begun) != ([f"of {each}" for each in range(STARTERS)], 1):
+            wrong.append(f"cold start {number}: {said}, begun {begun} times")
+    return reports, wrong[:20]
+
+
+def starter(report: Report, folder: str, rounds: str, name: str) -> None:
+    for number in range(int(rounds)):
+        wait_for_the_word()
+        report.timed(lambda: begin(f"{folder}/{number}.db", f"of {name}"))  # noqa: B023
+
+
+def begin(path: str, text: str) -> None:
+    with Ledger.open(path) as ledger:
+        ledger.remember(text)
+
+
+# --- controls --------------------------------------------------------------------------------------------------------
+
+
+def controls(folder: Path) -> tuple[str, list[str]]:
+    """A recorder that reads first and takes the lock later must fail, and the checks of this file must see it."""
+    path = folder / "control.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE events (position INTEGER)")
+    connection.close()
+    programs = [start("unlocked", path, 200, number % 2) for number in range(UNLOCKED)]
+    list(together(programs))
+    busy = sum(len(report.errors) for report in reports_of(programs, 2 * WAIT_SECONDS))
+    connection = sqlite3.connect(path)
+    positions = [position for (position,) in connection.execute("SELECT position FROM events ORDER BY position")]
+    connection.close()
+    uneven = len(gaps(positions)) > 0
+    missing = [] if busy else ["control: a deferred transaction that reads first was never refused"]
+    missing += [] if uneven else ["control: who reads and then appends without a transaction took every position once"]
+    twins = len(positions) - len(set(positions))
+    return f"reading before locking failed {busy:,} times, and {twins:,} positions were taken twice", missing
+
+
+def unlocked(report: Report, path: str, count: str, deferred: str) -> None:
+    """Appends at the position after the last one read, as the library's recorder would if it read first."""
+    connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    wait_for_the_word()
+    for _ in range(int(count)):
+        report.timed(lambda: append(connection, deferred == "1"))
+    connection.close()
+
+
+def append(connection: sqlite3.Connection, deferred: bool) -> None:
+    if deferred:
+        connection.execute("BEGIN DEFERRED")
+    try:
+        (last,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+        os.sched_yield()
+        connection.execute("INSERT INTO events VALUES (?)", (last + 1,))
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    if deferred:
+        connection.execute("COMMIT")
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "writer": writer,
+    "reader": reader,
+    "rebuild": rebuild,
+    "checkpointer": checkpointer,
+    "starter": starter,
+    "unlocked": unlocked,
+}

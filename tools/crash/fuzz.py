@@ -1,0 +1,370 @@
+"""Whatever a stranger hands to a door: a typed error or an answer, never anything else.
+
+With atheris (coverage guided) where it is installed; elsewhere by a mutation fuzzer of our own over the same corpus,
+which is weaker, and the notes say so. Each target runs in a process of its own. The product is imported only there, so
+that atheris can instrument it: a target that is not instrumented gives no coverage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tools.crash.result import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
+SHORT_SECONDS, LONG_SECONDS = 5, 600
+LONGEST_INPUT_BYTES, SLOWEST_INPUT_SECONDS = 4_096, 20
+RENEWED_AFTER = 2_000  # inputs that may have been written into one ledger
+INSTRUMENTED = ("ledger", "projections")
+TOLD_CHARS = 1_500
+
+Target = Callable[[bytes], None]
+
+
+def run(short: bool, seed: int) -> Result:
+    started = time.monotonic()
+    engine = "atheris" if importlib.util.find_spec("atheris") else "own"
+    seconds = SHORT_SECONDS if short else LONG_SECONDS
+    with (
+        tempfile.TemporaryDirectory(prefix="ledger-fuzz-", dir=QUICK) as folder,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        asked = {name: pool.submit(fuzzed, Path(folder), name, engine, seconds, seed) for name in (*TARGETS, BUG)}
+        found = {name: each.result() for name, each in asked.items()}
+    failures = [f"{name}: {error}" for name, (_, error) in found.items() if error and name != BUG]
+    if not found[BUG][1]:
+        failures.append(f"control: the seeded bug was not found in {found[BUG][0]:,} inputs")
+    elif SEEDED not in found[BUG][1]:
+        failures.append(f"control: something else than the seeded bug: {found[BUG][1]}")
+    runs = {name: count for name, (count, _) in found.items() if name != BUG}
+    notes = (
+        "by atheris, coverage guided"
+        if engine == "atheris"
+        else "atheris is not installed: by our own mutations, unguided",
+        ", ".join(f"{name} {count:,}" for name, count in runs.items()),
+        f"control: the seeded bug was found after {found[BUG][0]:,} inputs" if found[BUG][1] else "control failed",
+    )
+    return Result("fuzz", sum(runs.values()), tuple(failures), time.monotonic() - started, notes=notes)
+
+
+def fuzzed(folder: Path, name: str, engine: str, seconds: int, seed: int) -> tuple[int, str]:
+    """How many inputs a target took, and the error that one of them brought out (blank when none did)."""
+    own = folder / name
+    own.mkdir(mode=0o700)
+    code = "import sys; from tools.crash import fuzz; fuzz.take_part(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, str(own), name, engine, str(seconds), str(seed)]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=seconds * 3 + 60
+        )
+    except subprocess.TimeoutExpired:
+        return 0, f"the process did not end {seconds * 2 + 60} s after its time"
+    told = done.stdout + done.stderr
+    counted = re.findall(r"number_of_executed_units:? *(\d+)", told)
+    runs = int(counted[-1]) if counted else 0
+    if done.returncode == 0 and runs:
+        return runs, ""
+    return runs, error_in(told, own) or f"the process ended with {done.returncode}"
+
+
+def error_in(told: str, folder: Path) -> str:
+    """The traceback and the input of the error that ended a process, from what it printed."""
+    kept = [line for line in told.splitlines() if not line.startswith(("INFO:", "#", "stat::", "WARNING:"))]
+    inputs = [each.read_bytes()[:200] for each in sorted(folder.glob("bad-*"))]
+    shown = f"input {inputs[0]!r}: " if inputs else ""
+    return shown + "\n".join(kept)[:TOLD_CHARS]
+
+
+# --- in a process of its own -----------------------------------------------------------------------------------------
+
+
+def take_part(folder: str, name: str, engine: str, seconds: str, seed: str) -> None:
+    place = Path(folder)
+    if engine == "atheris":
+        by_atheris(place, name, int(seconds), int(seed))
+    else:
+        by_mutation(place, name, int(seconds), int(seed))
+
+
+def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
+    atheris: Any = importlib.import_module("atheris")
+    with atheris.instrument_imports(include=list(INSTRUMENTED)):
+        import ledger.cli_frame  # noqa: F401 - everything below the command line
+        from ledger import Ledger  # noqa: F401
+    target, corpus = prepared(place, name)
+    if name == BUG:
+        target = atheris.instrument_func(a_bug)
+    (place / "corpus").mkdir()
+    for number, each in enumerate(corpus):
+        (place / "corpus" / str(number)).write_bytes(each)
+    options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={LONGEST_INPUT_BYTES}"]
+    options += [f"-timeout={SLOWEST_INPUT_SECONDS}", f"-artifact_prefix={place}/bad-", "-print_final_stats=1"]
+    atheris.Setup([sys.argv[0], *options, str(place / "corpus")], forgiving(target))
+    atheris.Fuzz()
+
+
+def by_mutation(place: Path, name: str, seconds: int, seed: int) -> None:
+    """Inputs made of the corpus by a few random edits each, from one seed; nothing tells which of them are new."""
+    target, corpus = prepared(place, name)
+    choose, guarded, runs = random.Random(f"{seed} {name}"), forgiving(target), 0
+    until, code = time.monotonic() + seconds, 0
+    while time.monotonic() < until and not code:
+        data = corpus[runs] if runs < len(corpus) else mutated(choose.choice(corpus), corpus, choose)
+        runs += 1
+        try:
+            guarded(data)
+        except Exception:
+            (place / "bad-input").write_bytes(data)
+            print(traceback.format_exc(limit=-5))
+            code = 1
+    print(f"stat::number_of_executed_units: {runs}", flush=True)
+    os._exit(code)
+
+
+def mutated(data: bytes, corpus: list[bytes], choose: random.Random) -> bytes:
+    for _ in range(choose.randint(1, 6)):
+        at, end = sorted((choose.randint(0, len(data)), choose.randint(0, len(data))))
+        other = choose.choice(corpus)
+        middle = (
+            choose.choice(TOKENS),
+            bytes([choose.randrange(256)]),
+            data[at:end] * choose.randint(0, 3),
+            other[choose.randint(0, len(other)) :][:20],
+            b"",
+        )
+        data = data[:at] + choose.choice(middle) + data[choose.choice((at, at, min(at + 1, len(data)), end)) :]
+    return data[:LONGEST_INPUT_BYTES]
+
+
+def forgiving(target: Target) -> Target:
+    """The target, for whom a typed error is an answer."""
+    from ledger import LedgerError
+
+    def call(data: bytes) -> None:
+        with suppress(LedgerError):
+            target(data)
+
+    return call
+
+
+def prepared(place: Path, name: str) -> tuple[Target, list[bytes]]:
+    return TARGETS[name](place) if name in TARGETS else (a_bug, list(HOSTILE))
+
+
+# --- the corpus ------------------------------------------------------------------------------------------------------
+
+HOSTILE = tuple(
+    each.encode("utf-8", "surrogatepass")
+    for each in (
+        "", " ", "tea", "NUL \0 inside", "bidi \u202eabc\u202c", "\U0001f600\u200d", "cafe\u0301", "%_ ' \" \\ ;", "\ufeff",
+        "\ud800", "\U000e0041", '"', "don't", "a:b", "-x", "*", "a*", "{t}:x", "NEAR(a b)", "a OR b", "^a", "(", "AND", "x" * 300,
+        "ß ſ İ ı ǅ ﬃ", "m_", "m_0000000000000000", "m_%", "i_zzzz", "../../x", "file:x?mode=memory", "CON", "NaN", "1e999",
+    )
+)  # fmt: skip
+TOKENS = (
+    *HOSTILE,
+    *(b'{"', b'"}', b"[", b"]", b":", b",", b"null", b"-", b"+", b"Z", b"T", b"\\ud800", b"18446744073709551616"),
+)
+LINES = (
+    b'{"prompt": "What?", "response": "Tea.", "project": "home", "session_id": "s1", "client": "cli"}',
+    b'{"prompt": "What?", "occurred_at": "2026-11-21T09:30:00+01:00", "memories_used": ["m_0000000000000000"]}',
+    b'{"prompt": "\\ud800", "context_pack": {"a": [1, 2.5, null, {"b": true}]}, "line_id": "1"}\n{"prompt": 5}\n\n{"x": 1}',
+    b'[{"sample_id": "a", "turns": [{"speaker": "Ann", "session": "1", "date_time": "2026-11-21", "text": "Hello"},'
+    b' {"speaker": "Bob", "session": "1", "date_time": "2026-11-21", "text": "Hello, Ann"}]}]',
+    b"[" * 200,
+    b'{"prompt": "NaN", "context_pack": {"x": NaN, "y": 1e999, "z": 18446744073709551616}}',
+    # once found here: a turn without a session, half a character in a list, a schema before the first
+    b'[{"sample_id": "a", "turns": [{"speaker": "Ann", "text": "Hello"}, {"speaker": "Bob", "text": "Hello, Ann"}]}]',
+    b'{"prompt": "What?", "memories_used": ["\\ud800"]}',
+)
+TIMES = (
+    b"2026-11-21T09:30:00Z", b"2026-11-21 09:30:00.123456+0100", b"2026-02-30", b"2026-11-21", b"0001-01-01T00:00:00+23:59",
+    b"9999-12-31T23:59:59-12:00", b"2026-W47-6", b"20261121T093000", b"2026-11-21T24:00", b"2026-11-21T09:30:60Z", b"now",
+)  # fmt: skip
+
+
+def text_of(data: bytes) -> str:
+    """As text; bytes that are no UTF-8 become lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+# --- targets ---------------------------------------------------------------------------------------------------------
+
+
+class Renewed:
+    """A ledger with a few memories, begun again before it has grown so much that it is slow."""
+
+    def __init__(self, place: Path) -> None:
+        self._place, self._count = place, 0
+        self._ledger: Any = None
+
+    def __call__(self) -> Any:
+        from ledger import Ledger
+
+        if self._ledger is None or not self._count % RENEWED_AFTER:
+            if self._ledger is not None:
+                self._ledger.close()
+            for old in self._place.glob("memory.db*"):
+                old.unlink()
+            self._ledger = Ledger.open(self._place / "memory.db")
+            for text in ("The user prefers green tea.", "The office moved to Porto."):
+                self._ledger.remember(text, project="home")
+            self._ledger.capture("Where is the office?", "In Porto.")
+        self._count += 1
+        return self._ledger
+
+
+def import_file(place: Path) -> tuple[Target, list[bytes]]:
+    ledger = Renewed(place)
+
+    def target(data: bytes) -> None:
+        path = place / ("lines.jsonl.gz" if data[:1] == b"\x1f" else "lines.jsonl")
+        path.write_bytes(data)
+        report = ledger().import_file(path)
+        assert report.captured + report.known + len(report.errors) == report.lines
+
+    return target, list(LINES)
+
+
+def import_log(place: Path) -> tuple[Target, list[bytes]]:
+    from ledger import Ledger
+
+    Renewed(place)().export_file(place / "export.jsonl")
+    whole = (place / "export.jsonl").read_bytes()
+
+    def target(data: bytes) -> None:
+        for old in place.glob("copy.db*"):
+            old.unlink()
+        (place / "log.jsonl").write_bytes(data)
+        Ledger.import_log(place / "log.jsonl", place / "copy.db")
+
+    return target, [whole, *(whole[: len(whole) * part // 4] for part in range(1, 4))]
+
+
+def fts_query(place: Path) -> tuple[Target, list[bytes]]:
+    import sqlite3
+
+    from ledger.domain.text import fts_query as asked
+
+    ledger = Renewed(place)
+    index = sqlite3.connect(":memory:")
+    index.execute("CREATE VIRTUAL TABLE search USING fts5 (content, words, stems)")
+    index.execute("INSERT INTO search VALUES ('green tea', 'porto', 'tea')")
+    plain = re.compile(r'"[^"\0]+"(?: OR "[^"\0]+")*').fullmatch
+
+    def target(data: bytes) -> None:
+        text = text_of(data)
+        match = asked(text)
+        if match is not None:
+            assert plain(match), f"something other than quoted words is asked for: {match!r}"
+            index.execute(
+                "SELECT rowid FROM search WHERE search MATCH ?", (f"{{content words}} : ({match})",)
+            ).fetchall()
+        ledger().recall(text)
+
+    return target, list(HOSTILE)
+
+
+def json_state(place: Path) -> tuple[Target, list[bytes]]:
+    """The first byte chooses the type under which the rest is read."""
+    from ledger import mapper
+    from ledger.domain.events import TYPES
+
+    names = [*sorted(TYPES), "FromTheFuture"]
+    with Renewed(place)()._store.snapshot() as connection:
+        rows = connection.execute("SELECT type, state FROM events").fetchall()
+
+    def target(data: bytes) -> None:
+        try:
+            state = data[1:].decode()
+        except UnicodeDecodeError:
+            return  # no TEXT of SQLite's is given to Python so
+        mapper.decode(1, 1, "m_0000000000000000", 1, names[(data[:1] or b"\0")[0] % len(names)], state)
+
+    states = [bytes([names.index(type_)]) + state.encode() for type_, state in rows]
+    before_the_first = [each.replace(b'"schema":1', b'"schema":0') for each in states[:1]]
+    return target, [*states, *before_the_first, *LINES]
+
+
+def time_parsing(place: Path) -> tuple[Target, list[bytes]]:
+    from ledger.domain import times
+
+    def target(data: bytes) -> None:
+        text = text_of(data)
+        times.is_date(text)
+        stored = times.moment("since", text)
+        assert len(stored) == 27 and times.moment("since", stored) == stored, f"{stored} is not the stored form"
+        times.parse("occurred_at", times.with_offset("occurred_at", text))
+        assert times.until("valid_to", text) >= stored
+
+    return target, list(TIMES)
+
+
+def id_prefixes(place: Path) -> tuple[Target, list[bytes]]:
+    ledger = Renewed(place)
+    known = [memory.id for memory in ledger().memories()]
+
+    def target(data: bytes) -> None:
+        text, opened = text_of(data), ledger()
+        for read in (opened.memory, opened.why, opened.interaction, opened.project):
+            found = read(text)
+            assert found is None or text.strip(), "a blank id found something"
+        opened.revise(text, "something else")
+
+    return target, [*HOSTILE, *(each[:length].encode() for each in known for length in (3, 10, 18))]
+
+
+def free_json(place: Path) -> tuple[Target, list[bytes]]:
+    import msgspec
+
+    from ledger.domain.text import check_json
+
+    def target(data: bytes) -> None:
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return  # it is no JSON, and check_json is given values
+        checked = check_json("context_pack", value)
+        assert msgspec.json.decode(msgspec.json.encode(checked)) == checked
+
+    return target, list(LINES)
+
+
+SEEDED = "the seeded bug"
+BUG = "control"
+
+
+def a_bug(data: bytes) -> None:
+    """The control: it breaks on a quotation mark with a star soon after it, which no input of the corpus has."""
+    at = data.find(b'"')
+    if at >= 0:
+        near = data[at + 1 : at + 4]
+        if b"*" in near:
+            raise ZeroDivisionError(SEEDED)
+
+
+TARGETS: dict[str, Callable[[Path], tuple[Target, list[bytes]]]] = {
+    "import_file": import_file,
+    "import_log": import_log,
+    "fts_query": fts_query,
+    "json_state": json_state,
+    "time_parsing": time_parsing,
+    "id_prefixes": id_prefixes,
+    "free_json": free_json,
+}

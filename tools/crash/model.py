@@ -1,0 +1,180 @@
+"""Any sequence of commands, reopens, clock jumps, undo and killed rebuilds, against the plain model of the tests.
+
+The state machine is that of ``tests/test_properties.py``; here its steps are counted, and there are as many as asked for.
+It runs in processes of its own, because the tests' modules have plain names (``model`` is one of them).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tools.crash.result import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 2_000, 500_000, 1_500
+EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
+PROCESSES = 2
+TOLD_CHARS = 3_000
+
+
+def run(short: bool, seed: int) -> Result:
+    started = time.monotonic()
+    if not (ROOT / "tests" / "test_properties.py").exists():
+        return Result("model", 0, (), 0.0, skipped="the tests, whose model this is, are not here")
+    share = (SHORT_STEPS if short else LONG_STEPS) // PROCESSES
+    how = (35, "") if short else (60, "shrink")  # making an example small takes minutes
+    programs = [start(share, seed * PROCESSES + number, *how, "") for number in range(PROCESSES)]
+    told = [end(each) for each in programs]
+    misled = {rule: start(CONTROL_STEPS, seed, 35, "", rule) for rule in WRONG}
+    wrong = {rule: end(each) for rule, each in misled.items()}
+    failures = [f"the ledger and the model differ: {text}" for _, _, text in told if text]
+    failures += [
+        f"control: a model with a wrong rule ({rule}) agrees" for rule, (_, _, text) in wrong.items() if not text
+    ]
+    steps, examples = sum(each[0] for each in told), sum(each[1] for each in told)
+    noticed = ", ".join(f"{rule} after {count:,} steps" for rule, (count, _, text) in wrong.items() if text)
+    notes = (f"{steps:,} steps in {examples:,} ledgers", f"controls: a wrong rule in the model was noticed: {noticed}")
+    return Result("model", steps, tuple(failures), time.monotonic() - started, notes=notes)
+
+
+def start(steps: int, seed: int, length: int, shrink: str, wrong: str) -> subprocess.Popen[str]:
+    code = "import sys; from tools.crash import model as harness; harness.take_part(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, str(steps), str(seed), str(length), shrink, wrong]
+    pipes = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, text=True, stdout=pipes, stderr=subprocess.STDOUT)
+
+
+def end(program: subprocess.Popen[str]) -> tuple[int, int, str]:
+    """Steps, examples, and what is wrong (blank when nothing is)."""
+    out, _ = program.communicate()
+    try:
+        steps, examples, wrong = json.loads(out.splitlines()[-1])
+    except (IndexError, ValueError):
+        return 0, 0, f"a process ended with {program.returncode}: {out[-TOLD_CHARS:]}"
+    return int(steps), int(examples), str(wrong)
+
+
+# --- in a process of its own -----------------------------------------------------------------------------------------
+
+
+def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> None:
+    """Runs the machine until it has taken so many steps, or until it and the model differ."""
+    os.environ.pop("HYPOTHESIS_PROFILE", None)
+    sys.path.insert(0, str(ROOT / "tests"))
+    if wrong:
+        mislead(WRONG[wrong])
+    counted, told = machine(), ""
+    goes = 0
+    while counted.steps < int(steps) and not told:
+        told = one_go(counted, int(seed) * 1_000_003 + goes, int(length), shrink=shrink == "shrink")
+        goes += 1
+    print("\n" + json.dumps([counted.steps, counted.examples, told]), flush=True)
+
+
+def mislead(rule: Callable[[Any, Any, Any], Any]) -> None:
+    """Seeds a wrong rule into the model."""
+    plain: Any = importlib.import_module("model")  # that of the tests
+    evolve = plain.evolve
+    plain.evolve = lambda state, event: rule(evolve, state, event)
+
+
+def machine() -> Any:
+    """The machine of the tests, with its steps and examples counted.
+
+    A rebuild takes as long as a hundred other steps, so of those that the machine asks for every fourth is made; at the
+    end of every example the log is folded from zero in memory.
+    """
+    from hypothesis import strategies as st
+    from hypothesis.stateful import invariant, precondition, rule
+
+    tests: Any = importlib.import_module("test_properties")
+    folded_from_zero: Any = importlib.import_module("conftest").folded_from_zero
+
+    class Counted(tests.LedgerMachine):  # type: ignore[misc]
+        steps = examples = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Counted.examples += 1
+
+        @invariant()
+        def the_log_is_as_long_as_the_model_says(self) -> None:
+            Counted.steps += 1
+            super().the_log_is_as_long_as_the_model_says()
+
+        @precondition(lambda self: self.batch is None)
+        @rule(turn=st.integers(0, 3))
+        def rebuild(self, turn: int) -> None:
+            if not turn:
+                super().rebuild()
+
+        @precondition(lambda self: self.batch is None)
+        @rule(turn=st.integers(0, 3), step=st.integers(1, 60))
+        def a_rebuild_is_killed(self, turn: int, step: int) -> None:
+            if not turn:
+                super().a_rebuild_is_killed(step)
+
+        def teardown(self) -> None:
+            try:
+                if self.batch is not None:
+                    self.batch.__exit__(None, None, None)
+                self.compare()
+                assert self.ledger.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
+                assert tests.problems(self.ledger) == []
+            finally:
+                self.ledger.close()
+                shutil.rmtree(self.folder)
+
+    return Counted
+
+
+def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
+    """Some examples from one seed; in words how machine and model differ, or nothing."""
+    from hypothesis import HealthCheck, Phase, settings
+    from hypothesis import seed as seeded
+    from hypothesis.stateful import run_state_machine_as_test
+
+    chosen = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=length,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(seeded(seed)(counted), settings=chosen)
+    except Exception as error:
+        steps = "\n".join(getattr(error, "__notes__", ()))
+        where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 2]
+        return f"seed {seed}: {where}\n{steps[-TOLD_CHARS:]}"
+    return ""
+
+
+# --- controls: rules that are wrong ----------------------------------------------------------------------------------
+
+
+def a_superseded_memory_stays_valid(evolve: Any, state: Any, event: Any) -> Any:
+    after = evolve(state, event)
+    return after | {"valid_to": state["valid_to"]} if state is not None and event.type == "superseded" else after
+
+
+def an_adjustment_counts_as_a_reference(evolve: Any, state: Any, event: Any) -> Any:
+    after = evolve(state, event)
+    return after | {"count": after["count"] + 1} if state is not None and event.type == "adjusted" else after
+
+
+WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "a superseded memory stays valid": a_superseded_memory_stays_valid,
+    "an adjustment counts as a reference": an_adjustment_counts_as_a_reference,
+}

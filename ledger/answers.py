@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -285,6 +286,7 @@ class Pack(Struct, frozen=True, kw_only=True):
     searched: int
     budget: int | None
     used: int
+    warnings: tuple[str, ...] = ()
 
     def as_text(self) -> str:
         """The memories as a plain list, one a line."""
@@ -336,6 +338,123 @@ class UndoReport(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
+class Undetermined(Struct, frozen=True, kw_only=True):
+    """A decision that could have come out otherwise without a source: where it is in the log, and why."""
+
+    position: int
+    type: str
+    subject: str
+    why: str
+
+
+class DistrustReport(Struct, frozen=True, kw_only=True):
+    """What a source had recorded and caused, out of force or (``trust``) in force again.
+
+    ``memories`` are those that changed, ``gone`` the subjects that are no more, ``receipts`` the interactions that were
+    shown one of those memories, ``undetermined`` the decisions of others that may have come out otherwise.
+    """
+
+    kind: str
+    source: str
+    since: int
+    events: int
+    memories: tuple[str, ...]
+    gone: tuple[str, ...]
+    receipts: tuple[str, ...]
+    undetermined: tuple[Undetermined, ...]
+    position: int
+    trusted: bool = False
+    dry_run: bool = False
+    command_id: str | None = None
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class Distrusted(Struct, frozen=True, kw_only=True):
+    """A source out of force: its kind, its name or id, and the first position that it is about."""
+
+    kind: str
+    source: str | None
+    since: int
+    reason: str | None
+    command_id: str
+    position: int
+    recorded_at: str
+
+
+class Belief(Struct, frozen=True, kw_only=True):
+    """One memory as it is and as it would be; ``None`` where it is not, or would not be."""
+
+    id: str
+    now: Memory | None
+    then: Memory | None
+
+
+class WhatIf(Struct, frozen=True, kw_only=True):
+    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and held otherwise."""
+
+    position: int
+    events: int
+    lost: tuple[Belief, ...]
+    gained: tuple[Belief, ...]
+    changed: tuple[Belief, ...]
+    undetermined: tuple[Undetermined, ...]
+
+
+class Erased(Struct, frozen=True, kw_only=True):
+    """One event of an erasure's lists: what of it is concerned, and "erase", "cut", "keep", or "" while nobody said.
+
+    ``excerpt`` shows the text in a dry run only.
+    """
+
+    position: int
+    subject: str
+    type: str
+    fields: tuple[str, ...]
+    choice: str
+    excerpt: str | None = None
+
+
+class ErasureReport(Struct, frozen=True, kw_only=True):
+    """What an erasure takes or took, and whether it is "dry run", "pending" (and why) or "completed".
+
+    ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
+    from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
+    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too.
+    """
+
+    state: str
+    kind: str
+    subject: str | None
+    erased: tuple[Erased, ...]
+    derived: tuple[Erased, ...] = ()
+    sources: tuple[Erased, ...] = ()
+    quotes: tuple[Erased, ...] = ()
+    receipt: str | None = None
+    why: str = ""
+    command_id: str | None = None
+    position: int = 0
+    searched: tuple[str, ...] = ()
+    bytes_searched: int = 0
+    files: tuple[str, ...] = ()
+    hits: int = 0
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """A legal hold: nothing of the subject, or without one of the user, can be erased until it is lifted by its id."""
+
+    id: str
+    subject: str | None
+    user: str | None
+    reason: str | None
+    position: int
+    recorded_at: str
+    absorbed: bool = False
+    replayed: bool = False
+
+
 class RebuildReport(Struct, frozen=True, kw_only=True):
     events: int
     seconds: float
@@ -384,6 +503,194 @@ class ExportReport(Struct, frozen=True, kw_only=True):
     blobs: int
     bytes_: int = field(name="bytes")
     warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
+
+
+class BackupReport(Struct, frozen=True, kw_only=True):
+    """A backup that was made and checked: the events it holds, and the head after the last (hex)."""
+
+    path: str
+    events: int
+    head: str
+    size_bytes: int
+    seconds: float
+    warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
+
+
+class RecoverReport(Struct, frozen=True, kw_only=True):
+    """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
+    folded again; ``differing`` are those that were not what the log says. ``receipts``: erasures done again."""
+
+    path: str
+    events: int
+    head: str
+    digest: str
+    rebuilt: tuple[str, ...]
+    parked: tuple[str, ...]
+    compared: bool
+    differing: tuple[str, ...]
+    receipts: int
+    ok: bool
+    seconds: float
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing the doctor looked at. ``level``: ok, note, warning or problem; ``hint``: what to do about it."""
+
+    level: str
+    what: str
+    found: str
+    hint: str = ""
+
+
+class DoctorReport(Struct, frozen=True, kw_only=True):
+    """What the doctor found; ``ok`` when nothing of it is a problem."""
+
+    path: str
+    ok: bool
+    findings: tuple[Finding, ...]
+    seconds: float
+
+
+class VerifyReport(Struct, frozen=True, kw_only=True):
+    """What a check of the whole ledger found; ``ok`` when there are no ``problems``, of which at most 100 are told.
+
+    ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were
+    skipped, because a checkpoint sealed in the log covers them (none when there is a problem). ``against`` is the size of
+    the checkpoint kept elsewhere that the log was compared with, ``signed`` whether that has a good signature (None: no key
+    was given), ``projections`` those that were compared with a fold of the log.
+    """
+
+    ok: bool
+    events: int
+    problems: tuple[str, ...]
+    first_wrong: int | None = None
+    since: int = 0
+    head: str | None = None
+    against: int | None = None
+    signed: bool | None = None
+    projections: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True):
+    """The first ``size`` events as one Merkle root and the head of the chain (hex), and the ``text`` to keep elsewhere.
+
+    ``position`` is where the log itself says so; None where it was opened for reading.
+    """
+
+    ledger_id: str
+    size: int
+    root: str
+    head: str
+    time: str
+    text: str
+    signed: bool = False
+    position: int | None = None
+
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """That an event is in the log whose first ``size`` events have this ``root``; the event's row, and the way up.
+
+    ``path`` and ``consistency`` are hashes of 32 bytes, joined, in base64; the other hashes are hex. ``since`` is the size
+    of an older checkpoint that the log of ``size`` events continues. An event's ``state`` is there when it was asked for.
+    """
+
+    ledger_id: str
+    position: int
+    size: int
+    root: str
+    path: str
+    stream: str
+    version: int
+    type: str
+    digest: str
+    previous: str
+    erased_by: int | None = None
+    state: str | None = None
+    since: int | None = None
+    consistency: str | None = None
+    format: str = "memory-ledger/proof/1"
+
+    def as_text(self) -> str:
+        """One JSON object, for a file of its own."""
+        return json.dumps(plain(self), indent=1) + "\n"
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """One memory as it stood at the one moment and at the other; ``None`` where it was not there."""
+
+    id: str
+    before: Memory | None
+    after: Memory | None
+
+
+class Diff(Struct, frozen=True, kw_only=True):
+    """What changed between two moments, each memory compared at its two ends, in the order in which they came to be.
+
+    ``added``: not there before, whatever its status by now. ``promoted``: from candidate to active. ``superseded``:
+    another fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted,
+    quarantined, its promotion undone, or gone: what made it was undone). ``restored``: believed, or a candidate, again.
+    Beside these a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities or
+    validity, as far as no supersession did that. ``start`` and ``end`` are the latest times recorded by then.
+    """
+
+    from_position: int
+    to_position: int
+    start: str
+    end: str
+    added: tuple[Changed, ...] = ()
+    promoted: tuple[Changed, ...] = ()
+    superseded: tuple[Changed, ...] = ()
+    moved: tuple[Changed, ...] = ()
+    hidden: tuple[Changed, ...] = ()
+    restored: tuple[Changed, ...] = ()
+    revised: tuple[Changed, ...] = ()
+
+
+def diff(found: Sequence[Changed], start: tuple[int, str], end: tuple[int, str]) -> Diff:
+    """The pairs sorted into what happened to them."""
+    parts: dict[str, list[Changed]] = {}
+    for each in found:
+        if (turned := _turned(each.before, each.after)) is not None:
+            parts.setdefault(turned, []).append(each)
+        if each.before is not None and each.after is not None:
+            if each.before.confidence != each.after.confidence:
+                parts.setdefault("moved", []).append(each)
+            if _says_otherwise(each.before, each.after):
+                parts.setdefault("revised", []).append(each)
+    told: dict[str, Any] = {name: tuple(pairs) for name, pairs in parts.items()}
+    return Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **told)
+
+
+def _turned(before: Memory | None, after: Memory | None) -> str | None:
+    """What became of a memory as a belief; None when it is as much of one as before."""
+    if before is None or after is None:
+        return "added" if after is not None else "hidden" if before is not None else None
+    if after.quarantined and not before.quarantined:
+        return "hidden"
+    match before.status, after.status:
+        case was, now if was == now:
+            return "restored" if before.quarantined and not after.quarantined else None
+        case _, "superseded":
+            return "superseded"
+        case "candidate", "active":
+            return "promoted"
+        case "active", "candidate":
+            return "hidden"
+        case _, "active" | "candidate":
+            return "restored"
+        case "active" | "candidate" | "superseded", _:
+            return "hidden"
+    return None  # out of sight before and after
+
+
+def _says_otherwise(before: Memory, after: Memory) -> bool:
+    names = ("content", "tags", "entities", "valid_from")
+    if any(getattr(before, name) != getattr(after, name) for name in names):
+        return True
+    by_supersession = "superseded" in (before.status, after.status) and before.status != after.status
+    return before.valid_to != after.valid_to and not by_supersession
 
 
 def plain(answer: Any) -> Any:

@@ -13,6 +13,7 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
 from ledger.log_reading import Reading
 from ledger.reads import Reads
+from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import interactions, memories, projects
 from projections.digests import digest
@@ -23,7 +24,45 @@ from projections.sqlite import SQLiteRows
 Progress = Callable[[int, int], None]
 
 
-class Care(Reads):
+class Numbers(Reads):
+    """How much there is, and where it stands."""
+
+    def stats(self, *, user: str | None = None) -> answers.Stats:
+        """Counts, sizes in bytes, and where each projection stands."""
+        owner = self._user(user)
+        with self._read() as connection:
+            pending = {
+                work: len(interactions.pending(connection, work, limit=10_000))
+                for work in ("reinforcement", "extraction")
+            }
+            columns = answers.ProjectionStatus.__struct_fields__
+            sql = (
+                "SELECT p.name, p.version, coalesce(p.parked_at - 1, c.position), p.parked_at, p.error"
+                " FROM projections p, checkpoint c ORDER BY p.name"
+            )
+            standing = [
+                answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
+            ]
+            counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
+            known = len(projects.listing(connection, owner))
+            position, head = read_tip(connection.cursor())
+        return answers.Stats(
+            ledger_id=self._created.ledger_id,
+            position=position,
+            head=head.hex(),
+            format=FORMAT,
+            memories=counts,
+            interactions=turns,
+            projects=known,
+            pending=pending,
+            projections=tuple(standing),
+            size_bytes=_size(self._store.path),
+            wal_bytes=_size(self._store.path + "-wal"),
+            sqlite_version=sqlite3.sqlite_version,
+        )
+
+
+class Care(Numbers):
     """What keeps a ledger well."""
 
     def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
@@ -64,53 +103,25 @@ class Care(Reads):
         if work.emitted:
             writer.append(work, None, None, LEDGER_STREAM)
 
-    def stats(self, *, user: str | None = None) -> answers.Stats:
-        """Counts, sizes in bytes, and where each projection stands."""
-        owner = self._user(user)
-        with self._read() as connection:
-            pending = {
-                work: len(interactions.pending(connection, work, limit=10_000))
-                for work in ("reinforcement", "extraction")
-            }
-            columns = answers.ProjectionStatus.__struct_fields__
-            sql = (
-                "SELECT p.name, p.version, coalesce(p.parked_at - 1, c.position), p.parked_at, p.error"
-                " FROM projections p, checkpoint c ORDER BY p.name"
-            )
-            standing = [
-                answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
-            ]
-            counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
-            known = len(projects.listing(connection, owner))
-        position, head = self._store.head()
-        return answers.Stats(
-            ledger_id=self._created.ledger_id,
-            position=position,
-            head=head.hex(),
-            format=FORMAT,
-            memories=counts,
-            interactions=turns,
-            projects=known,
-            pending=pending,
-            projections=tuple(standing),
-            size_bytes=_size(self._store.path),
-            wal_bytes=_size(self._store.path + "-wal"),
-            sqlite_version=sqlite3.sqlite_version,
-        )
-
     def _fold_privately(self) -> None:
         """The projections of a file that cannot be written, folded into tables of this connection alone."""
         with self._store.private() as connection:
-            create_all(connection, self._writer.secret, self._created.ledger_id, temporary=True)
-            log = Reading(lambda: connection)
-            projector = Projector(self._writer.secret, log)
-            rows, position, head = SQLiteRows(connection), *self._store.head()
-            for start in range(1, position + 1, 1_000):
-                for event in log.events(start, min(position, start + 999)):
-                    projector.fold(event, rows)
-                rows.flush()
-                projector.forget()
-            checkpoint(connection, position, head)
+            fold_apart(connection, self._writer.secret, self._created.ledger_id)
+
+
+def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
+    """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
+    create_all(connection, secret, ledger_id, temporary=True)
+    log = Reading(lambda: connection)
+    projector = Projector(secret, log)
+    position, head = read_tip(connection.cursor())
+    rows = SQLiteRows(connection)
+    for start in range(1, position + 1, 1_000):
+        for event in log.events(start, min(position, start + 999)):
+            projector.fold(event, rows)
+        rows.flush()
+        projector.forget()
+    checkpoint(connection, position, head)
 
 
 def _size(path: str) -> int:

@@ -1,8 +1,8 @@
 """The command line ``memory-ledger``: the library's verbs, spelled the same; it only translates.
 
-``cli_writes``, ``cli_reads`` and ``cli_care`` hold the commands, ``cli_frame`` what they share, ``showing`` how answers
-look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4
-conflict or rejected.
+The other ``cli_…`` modules hold the commands, each those of some panels of the help, ``cli_frame`` what they share, and
+``showing`` how answers look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
+3 not found, 4 conflict or rejected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ledger import __version__, cli_care, cli_reads, cli_writes
+from ledger import __version__, cli_back, cli_care, cli_erasure, cli_proof, cli_reads, cli_safety, cli_writes
 from ledger.cli_frame import INTERRUPTED, failing_plainly
 
 EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
@@ -43,8 +43,12 @@ def _all(
 
 
 cli_writes.add_to(app)
+cli_back.add_to(app)
 cli_reads.add_to(app)
 cli_care.add_to(app)
+cli_erasure.add_to(app)
+cli_proof.add_to(app)
+cli_safety.add_to(app)
 
 
 def main() -> None:

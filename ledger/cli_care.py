@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import FAILED, OK, WRITES, command, console, failing_plainly, opened, progress_bar, say
+from ledger.cli_frame import FAILED, OK, PAST, WRITES, command, console, failing_plainly, opened, progress_bar, say
 from ledger.cli_writes import PROJECTS, TAKE_IN
 from ledger.terminal_text import as_json
 
@@ -19,7 +19,7 @@ CARE = "Care"
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, CARE, view="stats")(stats)
+    command(app, CARE, view="stats", past=PAST)(stats)
     command(app, CARE)(digest)
     for function in (rebuild, run_policies):
         command(app, CARE, view="report", writes=True)(function)
@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, TAKE_IN, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
     app.command("demo", rich_help_panel=CARE)(demo)
     policy = typer.Typer(no_args_is_help=True)
-    command(policy, PROJECTS, view="report", name="show")(policy_show)
+    command(policy, PROJECTS, view="report", name="show", past=PAST)(policy_show)
     command(policy, PROJECTS, view="report", name="adopt", options=WRITES, creates=True)(policy_adopt)
     app.add_typer(policy, name="policy", help="How much reinforces, what runs by itself.", rich_help_panel=PROJECTS)
 

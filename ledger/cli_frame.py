@@ -47,6 +47,27 @@ _OF_WRITES: dict[str, tuple[Any, Any]] = {
     ),
 }
 WRITES = tuple(_OF_WRITES)
+_OF_THE_PAST: dict[str, tuple[Any, Any]] = {
+    "as_of": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--as-of", metavar="MOMENT", help="As known then: a position, a time with offset, a date, an event id."
+            ),
+        ],
+        None,
+    ),
+    "valid": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--valid", metavar="TIME", help="What was true in the world at this time, as known then or now."
+            ),
+        ],
+        None,
+    ),
+}
+PAST, BELIEFS = ("as_of",), tuple(_OF_THE_PAST)  # what a read can be asked of: then, or then of a time of the world
 _SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
 _GIVEN_BY_US = ("ledger", "by", "told", "progress")
 
@@ -57,6 +78,7 @@ def command(
     *,
     view: str = "line",
     options: tuple[str, ...] = (),
+    past: tuple[str, ...] = (),
     writes: bool = False,
     creates: bool = False,
     name: str | None = None,
@@ -67,12 +89,14 @@ def command(
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
     all others are the command's own. ``view`` names the function of ``ledger.showing`` for the answer. ``options`` are
     of ``WRITES``; without any, and without ``writes``, the ledger is opened for reading. ``creates`` begins a ledger
-    where there is none. An answer of None is a subject that does not exist.
+    where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the ledger may be that of a moment. An answer of None is a
+    subject that does not exist.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         own = _signature(function)
         shared = _OF_EVERY_COMMAND | {each: _OF_WRITES[each] for each in options}
+        shared |= {each: _OF_THE_PAST[each] for each in past}
 
         def run(**given: Any) -> None:
             told = {each: given.pop(_SHARED + each) for each in shared}
@@ -81,8 +105,10 @@ def command(
                 answer = _ask(function, own, told, mine, readonly=not (options or writes), creates=creates)
                 if answer is None:
                     subject = _SUBJECTS.get(function.__name__, "memory")
-                    raise NotFound(f"there is no such {subject} of this user: {_named(mine)}")
+                    raise NotFound(f"{_never(told)} such {subject} of this user: {_named(mine)}")
                 show(answer, view, json=told["json"], quiet=told["quiet"])
+                if getattr(answer, "ok", True) is False:
+                    raise typer.Exit(FAILED)
 
         run.__doc__, run.__name__ = function.__doc__, function.__name__
         _give_signature(run, own, shared)
@@ -131,8 +157,23 @@ def _ask(
         if "ledger" not in own.parameters:
             return function(**given, told=told, progress=progress)
         with opened(told, readonly=readonly, creates=creates) as ledger:
-            ours = {"ledger": ledger, "by": by(told), "progress": progress}
+            ours = {"ledger": _at(ledger, told), "by": by(told), "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
+
+
+def _never(told: dict[str, Any]) -> str:
+    """How to begin to say that something is not there."""
+    if told.get("valid") is not None:
+        return f"at {told['valid']} there was no"
+    return f"as of {told['as_of']} there was no" if told.get("as_of") is not None else "there is no"
+
+
+def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
+    """The ledger, or what it was at the moment asked for."""
+    moment, valid = told.get("as_of"), told.get("valid")
+    if moment is None and valid is None:
+        return ledger
+    return ledger.at(ledger.position if moment is None else moment, valid)
 
 
 @contextmanager
@@ -201,7 +242,11 @@ def _show_to_people(answer: Any, view: str, *, quiet: bool) -> None:
     if answer == [] or answer == ():
         say("nothing found", quiet=quiet)
         return
-    console().print(getattr(showing, view)(answer))
+    shown = getattr(showing, view)(answer)
+    if isinstance(shown, str):  # a text for a file of its own, neither wrapped nor cut
+        print(shown, end="")
+    else:
+        console().print(shown)
     if getattr(answer, "replayed", False):
         say("this key had been used for the same command: its first answer, nothing recorded", quiet=quiet)
     elif getattr(answer, "absorbed", False):

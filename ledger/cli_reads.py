@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import command
+from ledger.cli_frame import BELIEFS, PAST, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -18,16 +18,18 @@ Project = Annotated[str | None, typer.Option("--project", "-p", help="A project'
 Session = Annotated[str | None, typer.Option("--session", "--session-id", help="Of one session.")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on, in ISO 8601.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")]
-STATUSES = ("candidate", "active", "superseded", "invalid", "retracted")
+STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", "erased")
 Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 
 
 def add_to(app: typer.Typer) -> None:
     lists = (memories, review, interactions, recall, projects, refusals)
     for function in (*lists, memory, interaction, project, state):
-        command(app, LOOK, view="pack" if function is recall else function.__name__)(function)
+        past = BELIEFS if function in (memories, memory, recall) else PAST
+        command(app, LOOK, view="pack" if function is recall else function.__name__, past=past)(function)
     for function in (why, history, confidence, audit):
-        command(app, EXPLAIN, view=function.__name__)(function)
+        command(app, EXPLAIN, view=function.__name__, past=PAST)(function)
+    command(app, EXPLAIN, view="diff")(diff)
 
 
 def memories(
@@ -119,6 +121,16 @@ def audit(
     told = {"subject": subject, "actor": actor, "project": project, "session_id": session, "type": type}
     by_id = {"command": command, "command_id": command_id, "correlation_id": correlation_id}
     return ledger.audit(since=since, until=until, before=before, limit=limit, **told, **by_id)
+
+
+def diff(
+    ledger: Ledger,
+    start: Annotated[str, typer.Argument(metavar="FROM", help="A position, a time with offset, a date, an event id.")],
+    end: Annotated[str | None, typer.Argument(metavar="TO", help="Likewise; without it, now.")] = None,
+    project: Annotated[str | None, typer.Option("--project", "-p", help='A name or alias; "" for global.')] = None,
+) -> Any:
+    """What came to be believed, and no longer is, between two moments."""
+    return ledger.diff(start, end, project=project)
 
 
 def refusals(ledger: Ledger, limit: Limit = 50) -> Any:

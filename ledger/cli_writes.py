@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ledger.memory_writes import By
 
 Command = Callable[..., Any]
-TAKE_IN, MEMORIES, PROJECTS, BACK = "Take in", "Review and change memories", "Projects and policy", "Take back"
+TAKE_IN, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects and policy"
 
 Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
 InteractionId = Annotated[str, typer.Argument(help="An interaction's id (i_…), or an unambiguous beginning of it.")]
@@ -59,8 +59,6 @@ def _add_changes(app: typer.Typer) -> None:
     changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
     for function in changes:
         command(app, MEMORIES, view="changed", options=WRITES)(function)
-    for function in (undo, redo):
-        command(app, BACK, view="undo", options=WRITES)(function)
 
 
 def _add_projects(app: typer.Typer) -> None:
@@ -262,32 +260,6 @@ def adjust(
 ) -> Any:
     """Set the confidence by hand."""
     return ledger.adjust(id, confidence, reason, **by)
-
-
-# --- take back -------------------------------------------------------------------------------------------------------
-
-Target = Annotated[str, typer.Argument(help="A command's, event's or correlation's id, or a position in the log.")]
-
-
-def undo(
-    ledger: Ledger,
-    by: By,
-    target: Target,
-    reason: Reason = "",
-    cascade: Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")] = False,
-) -> Any:
-    """Take a command out of force, as if it had not happened."""
-    return ledger.undo(_target(target), reason, cascade=cascade, dry_run=dry_run, **by)
-
-
-def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "") -> Any:
-    """Put back what an undo took out."""
-    return ledger.redo(_target(target), reason, **by)
-
-
-def _target(given: str) -> str | int:
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else given
 
 
 # --- projects --------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:
 def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
     waiting: dict[str, Any] | None = None
     for turn in turns:
-        if waiting is not None and turn.get("session") == waiting["session"]:
+        if waiting is not None and turn.get("session") == waiting.get("session"):
             yield _interaction(name, waiting, turn)
             waiting = None
         else:

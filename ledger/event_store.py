@@ -34,6 +34,7 @@ from ledger.recorders import (
     read_tip,
 )
 from ledger.sqlite_files import LedgerFile, StrPath, typed
+from ledger.travellers import Prepare, Travellers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class EventStore:
         self._file, self._closed = file, False
         self._recorder = ApplicationRecorder(Datastore(file, named_columns=False))
         self._pool = self._recorder.datastore.pool
+        self._travellers = Travellers(self._pool, file.busy_timeout_seconds)
         self._reading = threading.local()
         self._private: sqlite3.Connection | None = None
         self._private_lock = threading.RLock()
@@ -66,6 +68,7 @@ class EventStore:
         self._cursor: sqlite3.Cursor | None = None
         self._transaction: Transaction
         self._data_version, self._position, self._head = -1, 0, GENESIS
+        self.changes = 0  # how often a transaction began after somebody else's commit, or a rollback
         self._scope = _TransactionScope(self)
 
     @classmethod
@@ -143,6 +146,7 @@ class EventStore:
             return False
         self._position, self._head = read_tip(cursor)
         self._data_version = data_version
+        self.changes += 1
         return True
 
     def _open_writer(self) -> sqlite3.Cursor:
@@ -233,6 +237,24 @@ class EventStore:
                     self._pool.put_connection(connection)
                 _raise_typed(error)
 
+    @property
+    def folded_privately(self) -> bool:
+        """Whether the file's own projections are none that this product can read."""
+        return self._private is not None
+
+    @contextmanager
+    def travelling(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, on which ``prepare`` was run once, in a snapshot of what is committed.
+
+        There are few, and each is kept until the store closes, so every call must name the same preparation.
+        """
+        self._check_open()
+        try:
+            with self._travellers.lend(prepare) as connection:
+                yield connection
+        except BaseException as error:
+            _raise_typed(error)
+
     def _enter_snapshot(self) -> sqlite3.Connection:
         self._check_open()
         if self._private is not None:
@@ -308,6 +330,24 @@ class EventStore:
 
     # --- care --------------------------------------------------------------------------------------------------------
 
+    def busy_here(self) -> bool:
+        """Whether this thread has a transaction or a snapshot under way."""
+        return self._owner == get_ident() or bool(getattr(self._reading, "depth", 0))
+
+    @contextmanager
+    def lent(self) -> Iterator[sqlite3.Connection]:
+        """A connection outside of any transaction, for SQLite's own ways of copying a whole file."""
+        self._check_open()
+        try:
+            connection = self._pool.get_connection(is_writer=False)
+        except persistence.PersistenceError as error:
+            _raise_typed(error)
+        try:
+            yield connection.raw
+        finally:
+            with suppress(persistence.ConnectionPoolClosedError):
+                self._pool.put_connection(connection)
+
     @contextmanager
     def file_lock(self) -> Iterator[None]:
         """The lock that excludes every checkpoint and close of this file, in this and other processes."""
@@ -360,6 +400,7 @@ class EventStore:
     def _close_pool(self) -> None:
         """The connections that the store keeps are closed with it, and those of readers under way as they end."""
         own, self._cursor = [self._cursor.connection] if self._cursor else [], None
+        own += self._travellers.close()
         quiet = self._private_lock.acquire(timeout=self._file.busy_timeout_seconds)
         try:
             self._pool.close(unused=[*own, self._private] if quiet and self._private else own)

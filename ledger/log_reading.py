@@ -9,7 +9,7 @@ from typing import Any
 from ledger import mapper
 from ledger.domain import ids
 from ledger.domain.errors import Conflict
-from ledger.domain.events import AnyEvent
+from ledger.domain.events import AnyEvent, Blob
 from projections.projector import FAMILIES, projections
 
 
@@ -72,6 +72,15 @@ def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
         " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
     )
     yield from starmap(mapper.decode, connection.execute(sql, (first, last)).fetchall())
+
+
+def blobs_named(position: int, stream: str, version: int, type_: str, state: str) -> Iterator[Blob]:
+    """The texts that an event left to the blobs table: what its fields declare, not what only looks like one."""
+    if '"blob":' in state:
+        data = mapper.decode(position, position, stream, version, type_, state).data
+        for name in getattr(data, "__struct_fields__", ()):
+            if isinstance(blob := getattr(data, name), Blob):
+                yield blob
 
 
 class Reading:

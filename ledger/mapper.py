@@ -70,7 +70,10 @@ def _uncommon(position: int, type_: str, state: str) -> Envelope[Any]:
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))
-    return _with_data(envelope, upcast(kind, envelope.schema, envelope.data))
+    try:
+        return _with_data(envelope, upcast(kind, envelope.schema, envelope.data))
+    except (LookupError, TypeError, ValueError):  # no upcaster, or data that it does not take
+        return _with_data(envelope, Unknown(envelope.data))
 
 
 def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:

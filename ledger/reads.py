@@ -13,7 +13,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import times
-from ledger.domain.errors import LedgerError, Rejected, UnknownEvent
+from ledger.domain.errors import LedgerError, Rejected, StorageError, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -25,6 +25,7 @@ from ledger.memory_writes import Time
 from ledger.work import Who
 from ledger.writing import Writer
 from projections import control, digests, interactions, memories, projects, search, sqlite
+from projections.duplicates import content_fingerprint
 from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
@@ -38,6 +39,7 @@ class Reads:
     _writer: Writer
     _default: Who
     _created: LedgerCreated
+    _valid: str | None = None  # a time of the world: what is believed of then, and not of any time
 
     @contextmanager
     def _read(self, *needs: str) -> Iterator[Any]:
@@ -52,6 +54,10 @@ class Reads:
                     )
             try:
                 yield connection
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise StorageError(
+                    f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
+                ) from error
             except (UnicodeEncodeError, OverflowError) as error:
                 raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 
@@ -148,6 +154,8 @@ class Reads:
         """One memory, whatever its status, or None."""
         with self._read("memories", "projects") as connection:
             state = self._load(connection, id, "m", self._user(user))
+            if state is not None and self._valid is not None and not memories.believed(state, self._valid):
+                return None
             return self._memories(connection, [state])[0] if state is not None else None
 
     def memories(
@@ -163,7 +171,7 @@ class Reads:
     ) -> list[answers.Memory]:
         """Memories of one user, newest first; ``status="all"`` for every status, ``project=""`` for global ones only."""
         owner, least = self._user(user), rules.millionths("min_confidence", min_confidence)
-        statuses = _statuses(status)
+        statuses = self._believed(_statuses(status))
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
         with self._read("memories", "projects") as connection:
             scope: list[str | None] | None = None
@@ -181,8 +189,22 @@ class Reads:
                 tag=tag.strip().lower() if isinstance(tag, str) else tag,
                 min_confidence=least,
                 limit=listed(limit, MEMORY_CAP),
+                valid=self._valid,
             )
             return self._memories(connection, found)
+
+    def _believed(self, statuses: tuple[str, ...]) -> tuple[str, ...]:
+        """The statuses meant; of a time of the world what was true then, whether or not something else is by now."""
+        if self._valid is None:
+            return statuses
+        if statuses in ((), ("active",)):
+            return memories.BELIEVED
+        if never := set(statuses) - set(memories.BELIEVED):
+            raise Rejected(
+                f"under valid= a memory was true at a time, and what is {min(never)} was not; "
+                f"there are: {', '.join(memories.BELIEVED)}, and all"
+            )
+        return statuses
 
     @staticmethod
     def _memories(connection: Any, states: Sequence[Memory]) -> list[answers.Memory]:
@@ -201,9 +223,10 @@ class Reads:
             found = memories.listing(
                 connection, user=owner, statuses=("candidate",), projects=scope, limit=listed(limit, MEMORY_CAP)
             )
-            return [self._candidate(connection, state) for state in reversed(found)]
+            twins = self._active_twins(connection, found)
+            return [self._candidate(connection, state, twins.get(state.id)) for state in reversed(found)]
 
-    def _candidate(self, connection: Any, state: Memory) -> answers.Candidate:
+    def _candidate(self, connection: Any, state: Memory, twin: str | None) -> answers.Candidate:
         origin = state.origin
         source = next((each for each in state.sources if each.startswith("i_")), None)
         provenance = None
@@ -215,19 +238,21 @@ class Reads:
         return answers.Candidate(
             memory=self._memories(connection, [state])[0],
             provenance=provenance,
-            same_as_active=self._active_twin(connection, state),
+            same_as_active=twin,
         )
 
-    def _active_twin(self, connection: Any, state: Memory) -> str | None:
-        from projections.duplicates import content_fingerprint
-
-        number = content_fingerprint(self._writer.secret, state.user, state.kind, state.project, state.content)
-        sql = (
-            "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
-            " WHERE d.fingerprint = ? AND d.status = 'active' LIMIT 1"
-        )
-        row = connection.execute(sql, (number,)).fetchone()
-        return row[0] if row else None
+    def _active_twins(self, connection: Any, states: Sequence[Memory]) -> dict[str, str]:
+        """Of each memory that an active one says already: that one's id."""
+        found = {}
+        for state in states:
+            number = content_fingerprint(self._writer.secret, state.user, state.kind, state.project, state.content)
+            sql = (
+                "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
+                " WHERE d.fingerprint = ? AND d.status = 'active' ORDER BY d.memory LIMIT 1"
+            )
+            if (row := connection.execute(sql, (number,)).fetchone()) is not None:
+                found[state.id] = row[0]
+        return found
 
     def recall(
         self,
@@ -251,15 +276,23 @@ class Reads:
         with self._read("memories", "search", "projects") as connection:
             scope = None if project is None else [None, named(connection, owner, "p", project)]
             only = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
-            at: Any = {"limit": count, "now": self._writer.now()}
-            found = search.matching(connection, query, user=owner, projects=scope, kinds=only, **at) if count else []
+            wanted = search.Wanted(owner, self._valid or self._writer.now(), scope, only, self._believed(("active",)))
+            found = self._matching(connection, query, wanted, count) if count else []
             shown = self._memories(connection, [state for state, _ in found])
-            searched = memories.counts(connection, owner).get("active", 0)
+            searched = sum(
+                memories.counts(connection, owner, valid=self._valid).get(each, 0) for each in wanted.statuses
+            )
         hits = [
             answers.Hit(rank=rank, score=score, memory=each)
             for rank, (each, (_, score)) in enumerate(zip(shown, found, strict=True), 1)
         ]
-        return _packed(hits, budget, searched)
+        return _packed(hits, budget, searched, self._recall_warnings())
+
+    def _matching(self, connection: Any, query: str, wanted: search.Wanted, limit: int) -> list[tuple[Memory, float]]:
+        return search.matching(connection, query, wanted, limit=limit)
+
+    def _recall_warnings(self) -> tuple[str, ...]:
+        return ()
 
     def _take_in_texts(self) -> None:
         """Lets the index take what waits for it; where somebody is writing, or nobody can, those few are searched apart."""
@@ -357,7 +390,9 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
     return wanted
 
 
-def _packed(hits: Sequence[answers.Hit], budget: int | None, searched: int) -> answers.Pack:
+def _packed(
+    hits: Sequence[answers.Hit], budget: int | None, searched: int, warnings: tuple[str, ...] = ()
+) -> answers.Pack:
     """The longest prefix of the hits whose texts fit the budget."""
     used, fits = 0, 0
     for hit in hits:
@@ -365,7 +400,14 @@ def _packed(hits: Sequence[answers.Hit], budget: int | None, searched: int) -> a
         if budget is not None and used + size > budget:
             break
         used, fits = used + size, fits + 1
-    return answers.Pack(items=tuple(hits[:fits]), cut=tuple(hits[fits:]), searched=searched, budget=budget, used=used)
+    return answers.Pack(
+        items=tuple(hits[:fits]),
+        cut=tuple(hits[fits:]),
+        searched=searched,
+        budget=budget,
+        used=used,
+        warnings=warnings,
+    )
 
 
 def _project(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:

@@ -42,6 +42,11 @@ class Line(BaseModel):
     def _name(cls, value: str | None, info: Any) -> str | None:
         return None if value is None else check_text(info.field_name, value, max_bytes=1024, blank_allowed=True)
 
+    @field_validator("memories_used", "chunks_used")
+    @classmethod
+    def _ids(cls, value: list[str], info: Any) -> list[str]:
+        return [check_text(info.field_name, each, max_bytes=1024) for each in value]
+
     @field_validator("occurred_at")
     @classmethod
     def _time(cls, value: str | None) -> str | None:

@@ -150,7 +150,6 @@ def memory(found: answers.Memory) -> RenderableType:
 
 
 def _memory_fields(memory: answers.Memory) -> dict[str, object]:
-    validity = f"from {moment(memory.valid_from)}" + (f" to {moment(memory.valid_to)}" if memory.valid_to else "")
     seen = f"{memory.reference_count} ×, last {moment(memory.last_referenced_at)}" if memory.reference_count else ""
     return {
         "id": memory.id,
@@ -165,7 +164,7 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
         "tags": ", ".join(memory.tags),
         "entities": ", ".join(memory.entities),
         "sources": ", ".join(memory.sources),
-        "valid": validity,
+        "valid": _validity(memory),
         "supersedes": memory.supersedes,
         "superseded by": memory.superseded_by,
         "recorded": f"{moment(memory.recorded_at)} at position {memory.position}",
@@ -196,7 +195,67 @@ def pack(found: answers.Pack) -> RenderableType:
     rows = [[Text(str(hit.rank)), *_memory_row(hit.memory)] for hit in found.items]
     budget = f"{found.used} of {found.budget} characters" if found.budget is not None else f"{found.used} characters"
     told = f"{len(found.items)} of {found.searched} memories, {budget}, {len(found.cut)} cut"
-    return Group(_table("#", "id", "conf", "memory", rows=rows, right=["#"]), Text(told, style="dim"))
+    notes = [Text(one_line(each), style="dim") for each in found.warnings]
+    return Group(_table("#", "id", "conf", "memory", rows=rows, right=["#"]), Text(told, style="dim"), *notes)
+
+
+# --- what changed between two moments --------------------------------------------------------------------------------
+
+_PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
+
+
+def diff(found: answers.Diff) -> RenderableType:
+    """Each part under its name, a memory at a time, with what is otherwise."""
+    span = f"from position {found.from_position} ({moment(found.start)}) to {found.to_position} ({moment(found.end)})"
+    parts: list[RenderableType] = []
+    for name in _PARTS:
+        pairs: tuple[answers.Changed, ...] = getattr(found, name)
+        rows = [[Text(each.id), _changed(name, each)] for each in pairs]
+        parts += _part(f"{name.capitalize()} ({len(pairs):,})", _table("id", "memory", rows=rows) if rows else None)
+    nothing = [Text("nothing is believed otherwise")] if not parts else []
+    return Group(Text(span, style="dim"), *nothing, *parts)
+
+
+def _changed(part: str, pair: answers.Changed) -> Text:
+    before, after = pair.before, pair.after
+    one = after or before
+    assert one is not None  # a pair is of a memory that was there at one end
+    if part == "revised" and before is not None and after is not None:
+        return _with(_text(after.content), *_revisions(before, after))
+    return _with(_text(one.content), one.kind, one.project, _turn_of(part, before, after))
+
+
+def _turn_of(part: str, before: answers.Memory | None, after: answers.Memory | None) -> str:
+    if after is None:
+        return "gone: what made it was undone"
+    if before is None:
+        return _standing(after)
+    if part == "moved":
+        return f"{_decimal(before.confidence)} → {_decimal(after.confidence)}"
+    by = f" by {after.superseded_by}" if part == "superseded" and after.superseded_by else ""
+    return f"{_standing(before)} → {_standing(after)}{by}"
+
+
+def _standing(memory: answers.Memory) -> str:
+    return memory.status + (" (quarantined)" if memory.quarantined else "")
+
+
+def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
+    told = {
+        "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
+        "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "validity": _otherwise("valid", _validity(before), _validity(after)),
+    }
+    return [each for each in told.values() if each]
+
+
+def _otherwise(name: str, before: str, after: str) -> str:
+    return "" if before == after else f"{name} {before or 'none'} → {after or 'none'}"
+
+
+def _validity(memory: answers.Memory) -> str:
+    return f"from {moment(memory.valid_from)}" + (f" to {moment(memory.valid_to)}" if memory.valid_to else "")
 
 
 # --- why, history, audit ---------------------------------------------------------------------------------------------
@@ -432,6 +491,184 @@ def undo(found: answers.UndoReport) -> RenderableType:
     return Group(Text(told), _card(concerned | again))
 
 
+def distrust(found: answers.DistrustReport) -> RenderableType:
+    """What a source had said and moved, and what nobody can know."""
+    would = "would concern" if found.dry_run else "concerned"
+    told = f"{found.kind} {one_line(found.source)} from position {found.since}: {would} {_count(found.events, 'event')}"
+    lists = {"memories": found.memories, "gone": found.gone, "shown to": found.receipts}
+    card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
+    if found.command_id and not found.trusted:
+        card["to go back"] = f"trust {found.command_id}"
+    return Group(Text(told), _card(card), *_open_questions(found.undetermined))
+
+
+def distrusted(found: Sequence[answers.Distrusted]) -> RenderableType:
+    if not found:
+        return Text("every source is trusted", style="dim")
+    rows: list[list[RenderableType]] = [
+        [Text(each.kind), _with(_text(each.source), each.reason), Text(str(each.since)), Text(each.command_id)]
+        for each in found
+    ]
+    return _table("kind", "source", "since", "command", rows=rows)
+
+
+def what_if(found: answers.WhatIf) -> RenderableType:
+    """Beliefs now and then, side by side."""
+    groups = (("no longer held", found.lost), ("held again", found.gained), ("held otherwise", found.changed))
+    rows: list[list[RenderableType]] = [
+        [Text(name), Text(each.id), _belief(each.now), _belief(each.then)]
+        for name, beliefs in groups
+        for each in beliefs
+    ]
+    told = Text(f"{_count(len(rows), 'belief')} would differ at position {found.position}; nothing was written")
+    table = [_table("", "memory", "now", "then", rows=rows)] if rows else []
+    return Group(*table, told, *_open_questions(found.undetermined))
+
+
+def _belief(memory: answers.Memory | None) -> Text:
+    if memory is None:
+        return Text("—", style="dim")
+    return _with(
+        _text(memory.content, QUOTED_CHARS), memory.status, _decimal(memory.confidence), f"×{memory.reference_count}"
+    )
+
+
+def _open_questions(found: Sequence[answers.Undetermined]) -> list[RenderableType]:
+    if not found:
+        return []
+    rows: list[list[RenderableType]] = [
+        [Text(str(each.position)), Text(each.type), Text(each.subject), Text(each.why)] for each in found
+    ]
+    return [
+        Text("\nundetermined: it could have come out otherwise"),
+        _table("position", "event", "subject", "why", rows=rows),
+    ]
+
+
+_LEVEL_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
+
+
+def health(found: answers.DoctorReport) -> RenderableType:
+    """What the doctor found, the worst last, where people look."""
+    order = list(_LEVEL_STYLES)
+    rows: list[list[RenderableType]] = [
+        [Text(each.level, style=_LEVEL_STYLES[each.level]), Text(each.what), _with(_whole(each.found), each.hint)]
+        for each in sorted(found.findings, key=lambda each: order.index(each.level))
+    ]
+    counts = {level: sum(each.level == level for each in found.findings) for level in ("problem", "warning")}
+    told = ", ".join(_count(number, level) for level, number in counts.items() if number) or "nothing is wrong"
+    return Group(_table("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {told}", style="bold"))
+
+
 def line(found: object) -> RenderableType:
     """A single value."""
     return Text(one_line(str(found)))
+
+
+# --- proofs ----------------------------------------------------------------------------------------------------------
+
+
+def verified(found: answers.VerifyReport) -> RenderableType:
+    """What a check found, and what it could not have found."""
+    head = Text("sound", style="green") if found.ok else Text("NOT SOUND", style="bold red")
+    if found.first_wrong is not None:
+        head.append(f", first at position {found.first_wrong:,}")
+    walked = f"{found.since + 1:,} to {found.events:,}" if found.events > found.since else "none"
+    signed = {None: "", True: ", signed by that key", False: ", NOT signed by that key"}[found.signed]
+    against = f"the checkpoint of {found.against:,} events{signed}" if found.against is not None else ""
+    fields = {
+        "ledger": head,
+        "events": f"{found.events:,}",
+        "walked": f"positions {walked}",
+        "compared with": against,
+        "projections": f"{len(found.projections)} compared with a fold of the log"
+        if found.projections
+        else "not compared",
+        "head": found.head,
+        "seconds": f"{found.seconds:.2f}",
+    }
+    problems = [Text(one_line(each)) for each in found.problems]
+    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *_unseen(found))]
+    return Group(_card(fields), *([heading("Problems"), *problems] if problems else []), *notes)
+
+
+def _unseen(found: answers.VerifyReport) -> list[str]:
+    told = []
+    if any(each.startswith("the projection") for each in found.problems):
+        told.append("where a projection differs, the log may be what was changed; rebuild only when the log is sound")
+    if found.since:
+        told.append(
+            f"positions 1 to {found.since:,} are covered by a sealed checkpoint and were skipped; --full walks them"
+        )
+    if found.against is None:
+        told.append(
+            "whoever can write the file can compute all of this anew: only a checkpoint kept elsewhere tells (--against)"
+        )
+    return told
+
+
+def as_text(found: answers.Checkpoint | answers.Proof) -> str:
+    """The text that is made to be kept."""
+    return found.text if isinstance(found, answers.Checkpoint) else found.as_text()
+
+
+# --- erasure ---------------------------------------------------------------------------------------------------------
+
+
+def erasure(found: answers.ErasureReport) -> RenderableType:
+    """The lists of an erasure, and how far it is."""
+    names = ("erased", "derived", "sources", "quotes")
+    rows = [_erased_row(name, each) for name in names for each in getattr(found, name)]
+    table = [_table("position", "list", "what becomes of it", "text", rows=rows)] if rows else []
+    return Group(*table, _erasure_state(found))
+
+
+def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
+    fields = ", ".join(field.removeprefix("data.") for field in each.fields)
+    becomes = Text(each.choice or "nobody has said", style="" if each.choice else "yellow")
+    return [
+        Text(str(each.position)),
+        Text(name),
+        becomes,
+        _with(_text(each.excerpt or ""), each.type, each.subject, fields),
+    ]
+
+
+def _erasure_state(found: answers.ErasureReport) -> Text:
+    what = " ".join(each for each in (found.kind, found.subject) if each)
+    if found.state == "dry run":
+        return Text(f"erasing {what} would change these events; nothing was written")
+    if found.state == "pending":
+        return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
+    files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written anew"
+    kept = f"; {_count(found.hits, 'place')} where other events say the same" if found.hits else ""
+    return Text(f"{what} is erased by {found.command_id}: {files}{kept}")
+
+
+def erasures(found: Sequence[answers.ErasureReport]) -> RenderableType:
+    if not found:
+        return Text("nothing is pending", style="dim")
+    rows: list[list[RenderableType]] = [
+        [
+            Text(str(each.position)),
+            Text(each.state),
+            Text(each.kind),
+            Text(each.subject or ""),
+            Text(each.command_id or ""),
+        ]
+        for each in found
+    ]
+    return _table("position", "state", "kind", "subject", "command", rows=rows)
+
+
+def held(found: answers.Hold) -> RenderableType:
+    what = found.subject or "everything of this user"
+    return Text(f"{what}: hold {found.id}, since position {found.position}")
+
+
+def holds(found: Sequence[answers.Hold]) -> RenderableType:
+    rows: list[list[RenderableType]] = [
+        [Text(each.id), Text(each.subject or "everything"), _text(each.reason), Text(each.recorded_at)]
+        for each in found
+    ]
+    return _table("hold", "on", "reason", "since", rows=rows)

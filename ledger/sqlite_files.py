@@ -7,6 +7,7 @@ checkpoints at the same time can lose a commit in SQLite before 3.51.3.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -303,6 +304,8 @@ class LedgerFile:
             self._open(create and not readonly)
         except sqlite3.Error as error:
             raise typed(error) from error
+        except UnicodeDecodeError as error:  # of SQLite's own message about a damaged name
+            raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: its schema is damaged") from error
         except OSError as error:
             raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: {error.strerror}") from error
 
@@ -478,6 +481,53 @@ class LedgerFile:
 def _uri(path: str, query: str) -> str:
     """Built by us and percent-encoded, so that no character of a name can say anything to SQLite."""
     return f"file://{quote(os.fsencode(path), safe='/')}?{query}"
+
+
+@contextmanager
+def examining(path: str, *, timeout_seconds: float = 30.0) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads and takes nothing for granted, for a file that may be damaged.
+
+    It is closed under the file lock. Errors of SQLite are raised as they are.
+    """
+    lock, query = lock_of(path), "mode=ro"
+    with lock.hold(timeout_seconds, create=False):
+        connection = sqlite3.connect(_uri(path, query), uri=True, timeout=timeout_seconds, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in _NO_SHARED_MEMORY or _bytes_of(path + "-wal"):
+                raise
+            connection = sqlite3.connect(_uri(path, "immutable=1"), uri=True, isolation_level=None)
+        except BaseException:
+            connection.close()
+            raise
+    try:
+        connection.execute("PRAGMA trusted_schema = 0")
+        yield connection
+    finally:
+        with lock.hold(timeout_seconds, create=False):
+            connection.close()
+
+
+def put_in_place(made: str, path: str) -> None:
+    """Gives a finished file that nobody has open its name, durably; ``FileExistsError`` where that is taken."""
+    descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(made, path, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: not quite as safe against two who do it at the same moment
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(made, path)
+    else:
+        os.unlink(made)
+    _sync_directory(os.path.dirname(path))
 
 
 def _sync_directory(path: str) -> None:

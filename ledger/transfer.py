@@ -19,16 +19,21 @@ from ledger.domain.errors import LedgerError, NotFound, Rejected, StorageError
 from ledger.domain.ids import uuid7
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import check_chain
+from ledger.log_reading import blobs_named
 from ledger.memory_writes import By, Time
 from ledger.reads import Reads
+from ledger.sealed import erasures
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
+_CHECKED = "SELECT position, stream, version, type, state, digest, head, erased_by FROM events"
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
 class Transfer(Reads):
     """What goes in and out of a ledger as a file."""
+
+    _capture_line: Callable[[Any, By], answers.Interaction]  # of the part that captures
 
     def import_file(
         self,
@@ -93,9 +98,6 @@ class Transfer(Reads):
             errors.append((number, str(refusal)))
             return None
         return bool(done.replayed)
-
-    def _capture_line(self, line: Any, by: By) -> answers.Interaction:
-        raise NotImplementedError
 
     # --- the log itself ------------------------------------------------------------------------------------------
 
@@ -178,20 +180,20 @@ def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Pr
         transaction.append_rows(rows)
         if transaction.position != total:
             raise Rejected(f"the export was cut short: it names {total} events and holds {transaction.position}")
-        sql = "SELECT position, stream, version, type, state, digest, head, erased_by FROM events ORDER BY position"
-        if problem := next(iter(check_chain(transaction.connection.execute(sql))), None):
+        sql, erased = f"{_CHECKED} ORDER BY position", erasures(transaction.connection)
+        if problem := next(check_chain(transaction.connection.execute(sql), erasures=erased), None):
             raise Rejected(f"the export is not what was exported: {problem}")
         _check_blobs(transaction.connection)
 
 
 def _check_blobs(connection: Any) -> None:
     """Every text that an event left to the blobs is there, or was erased, and is the one that the event names."""
-    for position, state in connection.execute("SELECT position, state FROM events WHERE state LIKE '%\"blob\":%'"):
-        for value in json.loads(state).get("data", {}).values():
-            if isinstance(value, dict) and value.keys() >= {"blob", "digest"}:
-                row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (value["blob"],)).fetchone()
-                if row is None or (row[1] is None and sha256(row[0] or b"").hexdigest() != value["digest"]):
-                    raise Rejected(f"the export is not what was exported: a text of the event at position {position}")
+    sql = "SELECT position, stream, version, type, state FROM events WHERE instr(state, '\"blob\":')"
+    for event in connection.execute(sql):
+        for blob in blobs_named(*event):
+            row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (blob.blob,)).fetchone()
+            if row is None or (row[1] is None and sha256(row[0] or b"").hexdigest() != blob.digest):
+                raise Rejected(f"the export is not what was exported: a text of the event at position {event[0]}")
 
 
 def _put_blob(transaction: Any, line: dict[str, Any]) -> None:

@@ -84,6 +84,7 @@ class Work:
 
     def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
         self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
+        self.user: str | None = who.user  # as the events say; None where they are to be nobody's
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
@@ -91,6 +92,7 @@ class Work:
         self.emitted: list[tuple[str, int, Event, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
         self._registered: dict[tuple[str, str], str] = {}
+        self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # in the same transaction, once all is folded
 
     @property
     def rows(self) -> SQLiteRows:

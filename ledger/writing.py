@@ -39,6 +39,7 @@ from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkp
 from projections.search import SEARCH
 from projections.sqlite import SQLiteRows, take_in
 
+_SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
 
@@ -54,8 +55,10 @@ class Writer:
         self.generation = 0
         self._transaction: Transaction | None = None
         self._rows_of: object = None
+        self._changes = -1  # of the store, when this writer last looked
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
+        self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
 
     # --- running one command -------------------------------------------------------------------------------------
@@ -96,12 +99,26 @@ class Writer:
             return self._replay(known, command, digest)
         work = Work(self, transaction, command, who, self.now())
         subject = bearer = body(work)
+        self._refuse_distrusted(work)
         if key is not None and all(stream != subject for stream, *_ in work.emitted):
             state = self._subject_state(subject)
             work.emit(LEDGER_STREAM, CommandAnswered(subject, state.position if state is not None else 0))
             bearer = LEDGER_STREAM
         events = self.append(work, key, digest, bearer) if work.emitted else []
         return self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
+
+    def _refuse_distrusted(self, work: Work) -> None:
+        """What a distrusted source writes would count until somebody noticed, so it is not taken."""
+        if self._distrusted is None:
+            found = control.distrusted(self.connection())
+            self._distrusted = {(each.user, each.kind, each.source) for each in found}
+        if self._distrusted and any(stream != LEDGER_STREAM for stream, *_ in work.emitted):
+            who = work.who
+            for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
+                if (who.user, kind, source) in self._distrusted:
+                    raise Rejected(
+                        f"the {kind} {source!r:.60} is distrusted; trust() it before it writes", rule="trust"
+                    )
 
     def _outcome(self, subject: str, events: Sequence[AnyEvent], position: int, *, absorbed: bool) -> Outcome:
         """The answer, read under the lock. What this very command parked has none, and the command stands."""
@@ -135,12 +152,14 @@ class Writer:
         return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
 
     def _replay(self, known: control.Answer, command: str, digest: str | None) -> Outcome:
-        if (known.command, known.arguments) != (command, digest):
+        if (known.command, known.arguments or digest) != (command, digest):  # erased arguments can only be believed
             raise Conflict(
                 f"this key was used at position {known.position} for {known.command!r} with other arguments; "
                 "use another key, or repeat that command as it was"
             )
         state = self._state_at(known.subject, known.seen)
+        if state is not None and state.user is None:
+            raise Conflict(f"what this key was used for at position {known.position} was erased; use another key")
         if state is None and known.subject != LEDGER_STREAM:
             raise Conflict(f"this key was answered with {known.subject}, which was undone since; use another key")
         return Outcome(known.subject, state, (), known.position, replayed=True, names=self._names_of(state))
@@ -170,9 +189,9 @@ class Writer:
             position += 1
             version = versions.get(stream) or self._version(transaction, stream, first)
             versions[stream] = version + 1
-            envelope = self._envelope(work, data, digest, project, command_id)
-            command_id = envelope.command_id
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
+            envelope = self._envelope(work, data, digest, bound, project, command_id)
+            command_id = envelope.command_id
             stored.append(mapper.to_stored(stream, version, envelope))
             keys.append(bound)
             begins = first or self._began(stream, events, position)
@@ -182,6 +201,8 @@ class Writer:
         transaction.append(stored, keys)
         try:
             self._fold(transaction, events)
+            for act in work.afterwards:
+                act(events)
         except BaseException:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
@@ -204,7 +225,7 @@ class Writer:
         return last + 1
 
     def _envelope(
-        self, work: Work, data: Event, digest: str | None, project: str | None, command_id: str
+        self, work: Work, data: Event, digest: str | None, key: bytes | None, project: str | None, command_id: str
     ) -> Envelope[Any]:
         who, random = work.who, self.random(16)
         event_id = ids.uuid7(time.time_ns(), random[:8])
@@ -216,12 +237,13 @@ class Writer:
             command_id=command_id or event_id,
             command=work.command,
             arguments=digest,
+            key=key.hex() if key is not None else None,
             causation_id=who.causation_id,
             correlation_id=who.correlation_id,
             actor=who.actor,
             client=who.client,
             channel=who.channel,
-            user=who.user,
+            user=work.user,
             agent=who.agent,
             project=project,
             session=work.session,
@@ -270,9 +292,10 @@ class Writer:
         self._transaction = transaction
         if not self._batch_thread:
             self.projector.forget()
-        if transaction.changed:
+        if transaction.changed or self._changes != self.store.changes:  # a rebuild's transactions may have come between
             self._look_again(transaction)
             transaction.changed = False  # a batch comes here again with every command
+            self._changes = self.store.changes
 
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old."""
@@ -281,16 +304,16 @@ class Writer:
         self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)
 
     def forget(self) -> None:
-        self._names.clear()
-        self._labels.clear()
+        self.forget_names()
         self.projector.forget()
         if self._rows_of is not None:
             self.rows.discard()
 
     def forget_names(self) -> None:
-        """An undo or a redo may have taken names away, or given them back."""
+        """An act may have taken names or trust away, or given them back."""
         self._names.clear()
         self._labels.clear()
+        self._distrusted = None
 
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
-from projections.rows import Rows, Table
+from projections.rows import Rows, Standing, Table
 from projections.subjects import EVERYTHING, Change
 
 AUDIT = Table(
@@ -35,7 +35,9 @@ AUDIT = Table(
     (
         ("causation_id", "causation_id IS NOT NULL"),
         ("correlation_id", "correlation_id IS NOT NULL"),
+        ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
     ),
+    then=Standing("position"),
 )
 
 
@@ -112,6 +114,14 @@ def trail(
 def at(connection: sqlite3.Connection, position: int) -> Entry | None:
     row = connection.execute("SELECT * FROM audit WHERE position = ?", (position,)).fetchone()
     return Entry(*row) if row else None
+
+
+def last_upgrade(connection: sqlite3.Connection) -> int | None:
+    """The position of the last LedgerUpgraded."""
+    found: int | None = connection.execute("SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'").fetchone()[
+        0
+    ]
+    return found
 
 
 def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:

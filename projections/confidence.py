@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
-from projections.rows import Rows, Table
+from projections.rows import Rows, Standing, Table
 from projections.subjects import Change
 
 STEPS = Table(
@@ -31,6 +31,7 @@ STEPS = Table(
     ),
     ("memory", "position"),
     rowid=False,
+    then=Standing("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
 _FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force

@@ -8,7 +8,7 @@ from functools import lru_cache
 from ledger.domain.events import AnyEvent, DuplicateAbsorbed
 from ledger.domain.memory import Memory
 from ledger.domain.text import fingerprint, normalise
-from projections.rows import Rows, Table
+from projections.rows import CURRENT, Rows, Table
 from projections.subjects import Change
 
 DUPLICATES = Table(
@@ -17,12 +17,14 @@ DUPLICATES = Table(
     ("fingerprint", "status", "memory"),
     rowid=False,
     grouped=2,
+    then=CURRENT,
 )
 ATTEMPTS = Table(
     "absorbed_attempts",
     ("memory INTEGER NOT NULL", "attempt INTEGER NOT NULL", "position INTEGER NOT NULL"),
     ("memory", "attempt"),
     rowid=False,
+    then=CURRENT,
 )
 
 

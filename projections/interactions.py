@@ -69,7 +69,7 @@ FAMILY = Family("i", interaction.evolve, interaction.admits, INTERACTIONS, VERSI
 
 
 class Interactions:
-    name, version, follows = "interactions", 1, frozenset("i")
+    name, version, follows = "interactions", 2, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

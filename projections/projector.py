@@ -14,7 +14,18 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
-from projections import audit, confidence, control, duplicates, interactions, memories, projects, search, sqlite
+from projections import (
+    audit,
+    confidence,
+    control,
+    duplicates,
+    erasures,
+    interactions,
+    memories,
+    projects,
+    search,
+    sqlite,
+)
 from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
 
@@ -51,6 +62,7 @@ def projections(secret: bytes) -> tuple[Projection, ...]:
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),
+        erasures.Erasures(),
         audit.Audit(),
         search.Search(),
     )

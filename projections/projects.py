@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from ledger.domain import project
 from ledger.domain.events import AnyEvent
 from ledger.domain.project import Entry, Project, Session, name_form
-from projections.rows import Rows, Table, Values
+from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 PROJECTS, PROJECT_VERSIONS = versioned(
@@ -52,6 +52,7 @@ NAMES = Table(
     ),
     ("user", "kind", "name"),
     rowid=False,
+    then=Standing("from_position", closed="names_before"),
 )
 NAMES_BEFORE = ended(NAMES, "names_before")
 STATE = Table(
@@ -59,7 +60,7 @@ STATE = Table(
     (
         "project INTEGER NOT NULL",
         "category TEXT NOT NULL",
-        "key TEXT",
+        "key TEXT NOT NULL",
         "from_position INTEGER NOT NULL",
         "to_position INTEGER",
         "value TEXT",
@@ -69,6 +70,7 @@ STATE = Table(
         "since_position INTEGER NOT NULL",
     ),
     ("project", "category", "key", "from_position"),
+    then=Standing("from_position", ends="to_position"),
 )
 
 _aliases = msgspec.json.Decoder(tuple[str | None, ...])
@@ -96,7 +98,7 @@ SESSION_FAMILY = Family("s", project.evolve_session, project.admits, SESSIONS, S
 
 
 class Projects:
-    name, version, follows = "projects", 2, frozenset("ps")
+    name, version, follows = "projects", 3, frozenset("ps")
     tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, NAMES_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -136,13 +138,14 @@ def _entries(state: Project | None) -> dict[tuple[str, str | None], Entry]:
 
 def _restate(change: Change, rows: Rows) -> None:
     before, after, now = _entries(change.old), _entries(change.new), change.event.position
-    for key, entry in before.items():
-        if after.get(key) != entry:
-            for row in rows.find(STATE, ("project", "category", "key", "to_position"), (change.first, *key, None)):
+    for (category, key), entry in before.items():
+        if after.get((category, key)) != entry:
+            standing = (change.first, category, key or "", None)
+            for row in rows.find(STATE, ("project", "category", "key", "to_position"), standing):
                 rows.put(STATE, row[:4], (*row[:4], now, *row[5:]))
-    for key, entry in after.items():
-        if before.get(key) != entry:
-            place = (change.first, *key, now)
+    for (category, key), entry in after.items():
+        if before.get((category, key)) != entry:
+            place = (change.first, category, key or "", now)  # an erased key; nobody can give a blank one
             rows.put(STATE, place, (*place, None, *_told(entry)))
 
 
@@ -186,7 +189,7 @@ def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str
 def state_history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
     """Every row of trusted state a project ever had, oldest first."""
     sql = (
-        "SELECT category, key, value, source, actor, recorded_at, from_position, to_position FROM project_state"
+        "SELECT category, nullif(key, ''), value, source, actor, recorded_at, from_position, to_position FROM project_state"
         " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"
     )
     return [tuple(each) for each in connection.execute(sql, (row, category, key))]

@@ -28,6 +28,10 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls th
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
 
 
+class RebuildUnderWay(Conflict):
+    """Another one has the lease."""
+
+
 class Log(Protocol):
     """What a rebuild needs of the event store."""
 
@@ -71,14 +75,26 @@ class Rebuild:
             self._release_lease()
         return position, tuple(sorted(self._projector.parked))
 
+    def drop_remains(self) -> None:
+        """Drops what killed rebuilds left, for an erasure leaves no text in them."""
+        with self._log.snapshot() as connection:
+            if not prefixed(connection, OLD) and not prefixed(connection, FRESH):
+                return
+        self._take_lease()
+        try:
+            self._empty(OLD)
+            self._empty(FRESH)
+        finally:
+            self._release_lease()
+
     # --- the lease -----------------------------------------------------------------------------------------------
 
     def _take_lease(self) -> None:
         with self._log.transact() as transaction:
             sql = "SELECT holder, until FROM leases WHERE work = 'rebuild'"
             row = transaction.connection.execute(sql).fetchone()
-            if row is not None and row[1] > time.time() and _alive(row[0]):
-                raise Conflict("another rebuild of this ledger is running; wait for it, or try again later")
+            if row is not None and row[1] > time.time() and is_alive(row[0]):
+                raise RebuildUnderWay("another rebuild of this ledger is running; wait for it, or try again later")
             self._hold(transaction.connection)
 
     def _hold(self, connection: Any) -> None:
@@ -88,7 +104,7 @@ class Rebuild:
     def _check_lease(self, connection: Any) -> None:
         row = connection.execute("SELECT holder FROM leases WHERE work = 'rebuild'").fetchone()
         if row is None or row[0] != self._holder:
-            raise Conflict("another rebuild took over from this one, which was too slow to renew its lease")
+            raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
         self._hold(connection)
 
     def _release_lease(self) -> None:
@@ -163,7 +179,7 @@ class Rebuild:
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""
         with self._log.snapshot() as connection:
-            names = _prefixed(connection, prefix)
+            names = prefixed(connection, prefix)
         for name, virtual in names:
             while not virtual and self._delete_some(name):
                 pass
@@ -186,7 +202,7 @@ def _swap(connection: sqlite3.Connection, name: str) -> None:
     sqlite.rename(connection, FRESH + name, name)
 
 
-def _prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bool]]:
+def prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bool]]:
     """(name, whether it is virtual) of the tables with a prefix; the shadow tables of a text index go with it."""
     sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE ? || '%'"
     found = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
@@ -194,7 +210,7 @@ def _prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bo
     return [each for each in found if each[0] not in shadows]
 
 
-def _alive(holder: str) -> bool:
+def is_alive(holder: str) -> bool:
     """Whether the process that holds a lease still runs on this machine."""
     try:
         os.kill(int(holder.split("-")[0]), 0)

@@ -11,11 +11,29 @@ Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
 
+class Standing(Struct, frozen=True):
+    """How a table is read as it was at a position: its rows stand from the position in the column ``since`` on.
+
+    Rows that were replaced or removed lie in the table ``closed``, with the ``to_position`` that ended them; where they
+    stay in their own, ``ends`` is that column. ``undone`` is the column that says since when the event at ``since`` is out
+    of force. A table of closed rows stands as each of them was closed: ``Standing("to_position")``.
+    """
+
+    since: str
+    closed: str = ""
+    ends: str = ""
+    undone: str = ""
+
+
+CURRENT = Standing("")  # keeps no past, so nothing may ask it what was known earlier
+
+
 class Table(Struct, frozen=True, eq=False):
     """One table: ``columns`` in SQL, the names of the ``key`` columns (they come first), indexes as (columns, condition).
 
     An ``appended`` table has no unique key of its own: rows are only ever added, and ``key`` is the order to read them in.
-    A ``derived`` one says nothing of its own, so digests leave it out.
+    A ``derived`` one says nothing of its own, so digests leave it out. ``then`` is how it is read as of earlier: without
+    that nothing can be read of it under ``at()``.
     """
 
     name: str
@@ -26,6 +44,7 @@ class Table(Struct, frozen=True, eq=False):
     appended: bool = False
     derived: bool = False
     grouped: int = 0  # find() by so many leading key columns sees rows that are kept, without writing them first
+    then: Standing | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

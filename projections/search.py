@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from ledger.domain.events import AnyEvent
 from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
 from ledger.domain.text import fts_query
-from projections.memories import from_row, pool_condition
-from projections.rows import Rows, Table, TextIndex, Values
+from projections.memories import MEMORIES, from_row, pool_condition
+from projections.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.sqlite import create
 from projections.subjects import Change
 
@@ -21,6 +23,7 @@ WAITING = Table(
     ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL"),
     ("row",),
     derived=True,
+    then=CURRENT,
 )
 
 
@@ -57,30 +60,40 @@ def _texts(state: Memory | None) -> Values | None:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def matching(
-    connection: sqlite3.Connection,
-    query: str,
-    *,
-    user: str,
-    projects: Sequence[str | None] | None,
-    kinds: Sequence[str],
-    limit: int,
-    now: str,
-) -> list[tuple[Memory, float]]:
-    """Active, currently valid memories of one user that have words of the query, best first, with BM25 (more is better)."""
+class Wanted(Struct, frozen=True):
+    """What a search is among: memories of one user that hold at a time, in some projects, of some kinds and statuses."""
+
+    user: str
+    at: str
+    projects: Sequence[str | None] | None = None
+    kinds: Sequence[str] = ()
+    statuses: Sequence[str] = ("active",)
+
+    def condition(self) -> tuple[str, list[str | None]]:
+        """As SQL on ``m``, and its values."""
+        where = ["m.user = ?", f"m.status IN ({', '.join('?' * len(self.statuses))})", "m.quarantined = 0"]
+        where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]
+        values: list[str | None] = [self.user, *self.statuses, self.at, self.at]
+        if self.kinds:
+            where.append(f"m.kind IN ({', '.join('?' * len(self.kinds))})")
+            values.extend(self.kinds)
+        if self.projects is not None:
+            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
+            values.extend(self.projects)
+        return " AND ".join(where), values
+
+
+def _among_words(query: str) -> str | None:
     match = fts_query(query)
-    if match is None:
+    return None if match is None else f"{{content words}} : ({match})"
+
+
+def matching(connection: sqlite3.Connection, query: str, wanted: Wanted, *, limit: int) -> list[tuple[Memory, float]]:
+    """The memories wanted that have words of the query, best first, with BM25 (more is better)."""
+    words = _among_words(query)
+    if words is None:
         return []
-    where = ["m.user = ?", "m.status = 'active'", "m.quarantined = 0", "m.valid_from <= ?"]
-    where.append("(m.valid_to IS NULL OR m.valid_to > ?)")
-    values: list[str | None] = [user, now, now]
-    if kinds:
-        where.append(f"m.kind IN ({', '.join('?' * len(kinds))})")
-        values.extend(kinds)
-    if projects is not None:
-        where.append("(" + " OR ".join(["m.project IS ?"] * len(projects)) + ")")
-        values.extend(projects)
-    condition, words = " AND ".join(where), f"{{content words}} : ({match})"
+    condition, values = wanted.condition()
     sql = (
         f"SELECT m.*, {_RANK} AS score FROM search CROSS JOIN memories m ON m.row = search.rowid"
         f" WHERE search MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
@@ -100,7 +113,10 @@ _RANK = "bm25(search, 1.0, 0.5, 0.0)"
 
 def _waiting_hits(connection: sqlite3.Connection, words: str) -> dict[int, float]:
     """Scores of the texts that are not in the index yet, from a small index of their own: near what they will be."""
-    rows = connection.execute("SELECT * FROM search_waiting").fetchall()
+    return _scored_aside(connection.execute("SELECT * FROM search_waiting").fetchall(), words)
+
+
+def _scored_aside(rows: Sequence[Values], words: str) -> dict[int, float]:
     if not rows:
         return {}
     aside = sqlite3.connect(":memory:")
@@ -111,6 +127,50 @@ def _waiting_hits(connection: sqlite3.Connection, words: str) -> dict[int, float
         return {row: -score for row, score in found}
     finally:
         aside.close()
+
+
+def matching_then(
+    connection: sqlite3.Connection, query: str, wanted: Wanted, position: int, *, limit: int
+) -> list[tuple[Memory, float]]:
+    """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables.
+
+    The index knows the texts of today. Where a memory says today what it said then, its score is today's; the texts that
+    were others then, and those that are not in the index, are scored aside.
+    """
+    words = _among_words(query)
+    if words is None:
+        return []
+    condition, values = wanted.condition()
+    names = ", ".join(f"m.{name}" for name in MEMORIES.names)
+    indexed = (  # CROSS JOIN: the index first, whatever the planner thinks of it
+        f"SELECT {names}, {_RANK} AS score FROM main.search CROSS JOIN main.memories m ON m.row = search.rowid"
+        f" WHERE search MATCH ? AND m.from_position <= ? AND {condition}"
+    )
+    before = (
+        f"SELECT {names}, {_RANK} AS score FROM main.search CROSS JOIN main.memories n ON n.row = search.rowid"
+        " CROSS JOIN main.memory_versions m ON m.row = n.row AND m.to_position > ? AND m.from_position <= ?"
+        f" WHERE search MATCH ? AND {_SAME} AND {condition}"
+    )
+    found = [*connection.execute(indexed, (words, position, *values))]
+    found += connection.execute(before, (position, position, words, *values))
+    waiting = f"SELECT {names} FROM memories m WHERE m.row IN (SELECT row FROM main.search_waiting) AND {condition}"
+    standing = (
+        "SELECT rowid FROM main.memory_versions WHERE to_position > ? AND from_position <= ?"  # by an index alone
+    )
+    changed = (
+        f"SELECT {names} FROM main.memory_versions m WHERE m.rowid IN ({standing}) AND {condition}"
+        f" AND NOT EXISTS (SELECT 1 FROM main.memories n WHERE n.row = m.row AND {_SAME})"
+    )
+    aside = (*connection.execute(waiting, values), *connection.execute(changed, (position, position, *values)))
+    others = {row[0]: from_row(row) for row in aside}
+    texts = [(row, *said) for row, state in others.items() if (said := _texts(state)) is not None]
+    hits = [(-score, row) for row, score in _scored_aside(texts, words).items()]
+    hits += [(row[-1], row[0]) for row in found]
+    told = {row[0]: row for row in found}
+    return [(others.get(row) or from_row(told[row]), -score) for score, row in sorted(hits)[:limit]]
+
+
+_SAME = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
 
 
 def restatable(

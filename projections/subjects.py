@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
-from projections.rows import Rows, Table, TextIndex, Values
+from projections.rows import Rows, Standing, Table, TextIndex, Values
 
 
 class Change(Struct, frozen=True):
@@ -61,9 +61,13 @@ def versioned(
     name: str, closed: str, columns: tuple[str, ...], indexes: tuple[tuple[str, str], ...]
 ) -> tuple[Table, Table]:
     """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
-    live = Table(name, ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL"), ("row",), indexes)
+    then, was = Standing("from_position", closed=closed), Standing("to_position")
+    standing = ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL")
+    live = Table(name, standing, ("row",), indexes, then=then)
     ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")
-    return live, Table(closed, ended, ("row", "from_position"), (("row, to_position", ""),), appended=True)
+    return live, Table(
+        closed, ended, ("row", "from_position"), (("row, to_position, from_position", ""),), appended=True, then=was
+    )
 
 
 def ended(live: Table, name: str) -> Table:
@@ -75,6 +79,7 @@ def ended(live: Table, name: str) -> Table:
         (*live.key, *(("from_position",) if "from_position" not in live.key else ())),
         ((", ".join(live.key), ""),),
         appended=True,
+        then=Standing("to_position"),
     )
 
 

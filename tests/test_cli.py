@@ -18,7 +18,7 @@ from ledger.cli import app
 from ledger.terminal_text import as_json, one_line, shortened, visible
 
 TOP = Path(__file__).resolve().parents[1]
-NOT_COMMANDS = {"open", "close", "batch", "import_log"}
+NOT_COMMANDS = {"open", "close", "batch", "import_log", "at"}
 OTHERWISE_SPELLED = {
     "import_file": ["import"],
     "export_file": ["export"],

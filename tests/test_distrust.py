@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Clock, folded_from_zero
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, NotFound, Rejected
@@ -426,6 +426,7 @@ def without_support(ledger: Ledger) -> list[str]:
 SEEN: Counter[str] = Counter()
 
 
+@settings(deadline=None)
 @given(steps=st.lists(step, min_size=3, max_size=20))
 def test_without_a_source_beliefs_are_those_of_a_log_that_never_had_it(
     steps: list[tuple[str, str, int, int, bool]],

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
-    ("ledger.integrity", "ledger.sqlite_files", "ledger.recorders", "ledger.event_store", "ledger.mapper"),
+    (
+        "ledger.integrity",
+        "ledger.merkle",
+        "ledger.checkpoints",
+        "ledger.sqlite_files",
+        "ledger.recorders",
+        "ledger.travellers",
+        "ledger.event_store",
+        "ledger.mapper",
+    ),
     ("projections",),
     ("ledger.log_reading", "ledger.work"),
     ("ledger.writing", "ledger.policies"),
@@ -66,7 +76,7 @@ def test_the_domain_is_pure(path: Path) -> None:
 
 
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
-    allowed = {"ledger.event_store", "ledger.recorders", "ledger.sqlite_files", "ledger.mapper"}
+    allowed = {"ledger.event_store", "ledger.recorders", "ledger.travellers", "ledger.sqlite_files", "ledger.mapper"}
     users = {
         module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))
     }
@@ -97,3 +107,20 @@ def test_opening_a_ledger_loads_no_pydantic() -> None:
     code = "import sys; from ledger import Ledger; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_no_two_parts_of_the_door_use_one_name() -> None:
+    """The door is made of parts; a name in two of them that do not build on each other would quietly hide one."""
+    from ledger import Ledger
+
+    homes: dict[str, list[type]] = {}
+    for part in Ledger.__mro__[:-1]:
+        for name in vars(part):
+            if not name.startswith("__"):
+                homes.setdefault(name, []).append(part)
+    hidden = {
+        name: [part.__name__ for part in parts]
+        for name, parts in homes.items()
+        if any(not issubclass(first, later) for first, later in pairwise(parts))
+    }
+    assert not hidden

@@ -13,15 +13,23 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs_as_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+SAID = (
+    ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
+)
+
+
+@pytest.mark.parametrize("number", range(len(SAID)))
+def test_the_examples_run_as_they_stand(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    exec(compile(example, "README.md", "exec"), {})
+    examples = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(examples) == len(SAID)
+    exec(compile(examples[number], "README.md", "exec"), {})
     said = capsys.readouterr().out
-    assert "The user prefers green tea." in said and "MemoryCaptured" in said
-    assert said.strip().endswith("True")
+    assert all(each in said for each in SAID[number])
+    assert said.endswith(SAID[number][-1])
 
 
 def test_every_public_verb_of_the_library_is_documented() -> None:

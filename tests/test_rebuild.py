@@ -189,7 +189,7 @@ def test_every_table_dropped_comes_back_on_open(path):
         "UPDATE memories SET content = 'forged', confidence = 1",
         "DELETE FROM keys",
         "UPDATE confidence_steps SET delta = delta + 1",
-        "INSERT INTO out_of_force VALUES (2, 3, 'x')",
+        "INSERT INTO out_of_force VALUES (2, 3, 'x', 'CommandUndone')",
         "INSERT INTO search (search) VALUES ('delete-all')",
         "DELETE FROM leases",
     ],

@@ -24,8 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -36,15 +38,20 @@ from msgspec import Struct
 
 from ledger import Ledger
 from ledger.domain.events import TYPES, Envelope
+from ledger.integrity import Erasures, check_chain
 from ledger.log_reading import decode_range
+from ledger.merkle import Tree, inclusion_ranges
+from ledger.recorders import COLUMNS
+from ledger.sealed import head_at, rows_after
 from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
 from projections import memories, search
 from projections.projector import projections
 from projections.rows import Table
 
-ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read")
+ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at")
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 WORDS, PROJECTS = 5_000, 20
+CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
 GROUP = 20  # operations of ours, then as many of the limit
 CHUNK = 10_000  # rows read and written at a time by the limits
 RAW_INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?)"
@@ -124,7 +131,8 @@ def fill(ledger: Ledger, size: int, texts: Texts) -> None:
             lot, commands = draw.random(), commands + 1
             if lot < 0.85 or not known:
                 content, kind, project = texts.memory()
-                keep(known, ledger.remember(content, kind, project=project).id, draw)
+                actor = CRAWLER if draw.random() < CRAWLED else ""
+                keep(known, ledger.remember(content, kind, project=project, actor=actor).id, draw)
                 count += 1
             elif lot < 0.95:
                 ledger.reinforce(draw.choice(known))
@@ -494,6 +502,22 @@ def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
     return figures
 
 
+def measure_what_if(paths: dict[int, Path]) -> list[Figure]:
+    """Without one source, that made a hundredth and caused more, beside a rebuild of the same ledger."""
+    figures = []
+    for size, path in paths.items():
+        say(f"what-if: {size:,} memories")
+        with Ledger.open(path) as ledger:
+            started = now()
+            events = ledger.what_if(without={"actor": CRAWLER}).events
+            ours = now() - started
+            limit = ledger.rebuild().seconds
+        what = f"what_if() without a source of {events:,} events"
+        figures.append(Figure(what=what, size=size, ours=ours, limit=limit, ratio=ours / limit,
+                              reach="≤ 1.5 ×", met=ours / limit <= 1.5))  # fmt: skip
+    return figures
+
+
 def child_rebuild(path: Path) -> None:
     """Rebuilds one ledger and prints how long it took, how long until the tables switched, and the peak of memory."""
     times = list[tuple[int, float]]()
@@ -588,6 +612,88 @@ def timed(values: Iterator[Any]) -> float:
     return now() - started
 
 
+# --- verifying and proving -------------------------------------------------------------------------------------------
+
+
+def measure_verify(paths: dict[int, Path]) -> list[Figure]:
+    """The chain part of ``verify``, with the tree that a checkpoint needs and without, in turns with SHA-256 alone."""
+    figures = []
+    for size, path in paths.items():
+        say(f"verify: the log of {size:,} memories")
+        step, ours, grown, limit = 500 if size < 10_000 else 4_000, list[float](), list[float](), list[float]()
+        with reading(path) as connection:
+            (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+            starts = list(range(0, min(last, 400_000) - step + 1, step))
+            for start in starts * max(1, 20 // len(starts)):
+                head, bounds = head_at(connection, start) or b"", (start, start + step)
+                for leaf_to, taken in ((None, ours), (Tree().add, grown)):
+                    rows = rows_after(connection, *bounds)
+                    walk = check_chain(rows, position=start, head=head, erasures=Erasures(), leaf_to=leaf_to)
+                    taken.append(timed(walk) / step)
+                limit.append(timed(bare_digests(connection, *bounds)) / step)
+        figures.append(compared("chain part of verify(), each event", size, ours, limit, 0.30))
+        figures.append(compared("the same with the Merkle tree", size, grown, limit, None))
+    return [*figures, proof_size()]
+
+
+def bare_digests(connection: sqlite3.Connection, after: int, last: int) -> Iterator[Any]:
+    sql = f"SELECT {COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position"
+    for row in connection.execute(sql, (after, last)):
+        yield sha256(row[4].encode()).digest()
+
+
+def proof_size(events: int = 1_000_000) -> Figure:
+    """An inclusion proof in that many events: where the event is, the root, and the longest way up."""
+    nodes = max(len(inclusion_ranges(index, events)) for index in (0, events // 2, events - 1))
+    told = {"position": events, "size": events, "root": "0" * 64, "path": b64encode(bytes(32 * nodes)).decode()}
+    size = len(json.dumps(told))
+    return Figure(what="inclusion proof", size=events, ours=size, unit="B", reach="≤ 1 kB", met=size <= 1_000)
+
+
+# --- the past --------------------------------------------------------------------------------------------------------
+
+VERSIONS = 10  # of each memory
+
+
+def measure_at(options: Options) -> list[Figure]:
+    """Whole listings in turns: of a moment in the first, the second and the last third of the changes, and of now."""
+    events = 100_000 if max(options.sizes) >= 100_000 else 20_000
+    say(f"at: {events // VERSIONS:,} memories of {VERSIONS} versions")
+    path, ours, limit = options.directory / "at.db", list[float](), list[float]()
+    with Ledger.open(path) as ledger:
+        fill_versions(ledger, events // VERSIONS, Texts(9))
+        last, step = ledger.position, events // VERSIONS
+        moments = [ledger.at(position) for position in (last - 8 * step, last // 2, last - step)]
+        for _ in range(max(7, options.samples // 40)):
+            for moment in moments:
+                ours.append(lasting(moment.memories))
+                limit.append(lasting(ledger.memories))
+    remove(path)
+    ratio = statistics.median(ours) / statistics.median(limit)
+    return [
+        Figure(what="at(position).memories(), whole listing", size=events, ours=statistics.median(ours),
+               ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit), ratio=ratio, reach="≤ 3 ×",
+               met=ratio <= 3),
+    ]  # fmt: skip
+
+
+def lasting(work: Callable[[], object]) -> float:
+    started = now()
+    work()
+    return now() - started
+
+
+def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
+    """So many memories, each reinforced in no order until it has had all its versions."""
+    with ledger.batch():
+        made = (texts.memory() for _ in range(count))
+        ids = [ledger.remember(text, kind, project=project, confidence=0.1).id for text, kind, project in made]
+        changes = ids * (VERSIONS - 1)
+        texts.random.shuffle(changes)
+        for id in changes:
+            ledger.reinforce(id)
+
+
 # --- the run and its table -------------------------------------------------------------------------------------------
 
 
@@ -595,7 +701,9 @@ def run(options: Options) -> list[Figure]:
     figures: list[Figure] = []
     if "import" in options.rows:
         figures += measure_import(options)
-    if set(options.rows) - {"import"}:
+    if "at" in options.rows:
+        figures += measure_at(options)
+    if set(options.rows) - {"import", "at"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)
@@ -604,8 +712,12 @@ def run(options: Options) -> list[Figure]:
             figures += measure_reinforce(paths[size], size, options)
         if "read" in options.rows:
             figures += measure_read(paths)
+        if "verify" in options.rows:
+            figures += measure_verify(paths)
         if "rebuild" in options.rows:
             figures += measure_rebuild(paths, options)
+        if "what-if" in options.rows:
+            figures += measure_what_if(paths)
     return figures
 
 

@@ -31,7 +31,7 @@ TESTS = (
     ("erasure", "tools.crash.erasure"),
     ("fuzz", "tools.crash.fuzz"),
 )
-SHOWN = 10  # failures of one test
+SHOWN, NOTES = 10, 8  # failures and notes of one test that are told
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     length.add_argument("--short", action="store_true", help="minutes, for every change (the default)")
     length.add_argument("--long", action="store_true", help="hours, for a release")
     parser.add_argument("--seed", type=int, default=1, help="another seed tries other cases (default: 1)")
+    parser.add_argument("--verbose", "-v", action="store_true", help="every note that a test made")
     parser.add_argument("--json", action="store_true", help="one JSON object a test")
     parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")
     given = parser.parse_args(arguments)
@@ -50,7 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
     for name, module in TESTS:
         if name in given.test or not given.test:
             result = run(name, module, not given.long, given.seed)
-            print(json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result), flush=True)
+            print(
+                json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result, all_notes=given.verbose),
+                flush=True,
+            )
             fine = fine and result.ok
     return 0 if fine else 1
 
@@ -62,7 +66,7 @@ def run(name: str, module: str, short: bool, seed: int) -> Result:
         test: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == module:
-            return Result(name, 0, (), 0.0, skipped="it is not there")
+            return Result(name, 0, (f"{module} is not there",), 0.0)
         return Result(name, 0, (f"{module} does not load: {error}",), 0.0)
     try:
         result: Result = test.run(short, seed)
@@ -71,12 +75,16 @@ def run(name: str, module: str, short: bool, seed: int) -> Result:
     return result
 
 
-def told(result: Result) -> str:
+def told(result: Result, *, all_notes: bool = False) -> str:
     verdict = "FAILED" if not result.ok else "skipped" if result.skipped else "ok"
     lines = [
         f"{result.name:12} {verdict:8} {result.cases:>8,} cases {result.seconds:>8.1f} s  {result.skipped}".rstrip()
     ]
-    lines += [f"    {note}" for note in result.notes]
+    notes = result.notes if all_notes else result.notes[:NOTES]
+    lines += [f"    {note}" for note in notes]
+    lines += (
+        [f"    … and {len(result.notes) - len(notes)} notes more (--verbose)"] if len(notes) < len(result.notes) else []
+    )
     lines += [f"  ! {failure}" for failure in result.failures[:SHOWN]]
     if len(result.failures) > SHOWN:
         lines.append(f"  ! and {len(result.failures) - SHOWN} more")

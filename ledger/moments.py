@@ -1,0 +1,256 @@
+"""The ledger as it was known at a moment, and what changed from one moment to another."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import Any, NoReturn, cast
+
+from ledger import answers
+from ledger.care import Numbers, fold_apart
+from ledger.distrusting import Distrusting
+from ledger.domain import times
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.memory import Memory
+from ledger.event_store import EventStore
+from ledger.reads import NOWHERE, Reads, named
+from ledger.recorders import read_tip
+from ledger.trail import Trail
+from ledger.writing import Writer
+from projections import as_of, audit, memories, search
+from projections.as_of import HEAD, Times
+
+Instant = int | str | datetime | date  # a position; a time with its offset, or a date; the id of an event
+
+_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
+_EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
+WARNING = (
+    "texts, statuses and confidences are those of position {}; the scores are of today's text index, "
+    "and of a small one of their own where a text was another then"
+)
+
+
+class ReadOnly(Rejected, AttributeError):
+    """A command was given to a moment of the past."""
+
+
+class Moments(Reads):
+    """Time travel, as a part of the library door."""
+
+    _times: Times
+
+    def at(self, moment: Instant, valid: Instant | None = None) -> Moment:
+        """The ledger as it was known at a moment, for reading: it answers what it would have answered then.
+
+        ``moment`` is a position; the id of an event; or a time (a datetime with a tzinfo, ISO 8601 with ``Z`` or an
+        offset, or a date, which is its first instant in UTC). A text of digits is a position. A time is the longest
+        prefix of the log in which nothing was recorded later, for clocks may jump back. ``valid`` asks what was true in
+        the world at a time, as known at the moment: ``memory``, ``memories`` and ``recall`` then answer with what was
+        active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
+
+        ``Rejected`` for a position the log has not, a time in the future, before the first event or without an offset;
+        ``NotFound`` for an event that is not there. What was erased since is erased at every moment.
+        """
+        holds = None if valid is None else times.instant("valid", _time("valid", valid))
+        with self._committed() as connection:
+            position = self._position_of(connection, moment)
+            return Moment(self, position, self._times.at(connection, position), holds)
+
+    def diff(
+        self, start: Instant, end: Instant | None = None, *, user: str | None = None, project: str | None = None
+    ) -> answers.Diff:
+        """What the ledger came to believe, and no longer believes, between two moments; without an ``end`` until now.
+
+        Each memory is compared as it stood at the one and at the other: what came and went in between is not told.
+        ``project`` bounds it to a project's memories, "" to the global ones. ``Rejected`` when the end comes before the
+        start, and for whatever ``at`` refuses.
+        """
+        with self._committed() as connection:
+            first = self._position_of(connection, start)
+            last = self._position_of(connection, end) if end is not None else read_tip(connection.cursor())[0]
+            if last < first:
+                raise Rejected(f"a diff goes forward, and position {last} comes before {first}: name the earlier first")
+            bounds = [self._times.at(connection, each) for each in (first, last)]
+        return Moment(self, last, bounds[1], None)._since(first, bounds[0], self._user(user), project)
+
+    @contextmanager
+    def _committed(self) -> Iterator[Any]:
+        """All that is committed: what a batch under way has appended is not there yet."""
+        with Moment(self, HEAD, "", None)._read("audit") as connection:
+            yield connection
+
+    def _position_of(self, connection: Any, moment: Instant) -> int:
+        head, _ = read_tip(connection.cursor())
+        if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
+            entry = audit.by_event(connection, moment.strip().lower())
+            if entry is None:
+                raise NotFound(f"no event of this ledger has the id {moment.strip()}")
+            return entry.position
+        if isinstance(moment, str) and _NUMBER.fullmatch(moment):
+            moment = int(moment) if len(moment) < 20 else HEAD
+        elif isinstance(moment, str) and not times.is_time(moment):
+            raise Rejected(
+                f"{moment!r:.60} is no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
+                "a date like 2026-11-21, or the id of an event"
+            )
+        if isinstance(moment, int) and not isinstance(moment, bool):
+            if not 1 <= moment <= head:
+                raise Rejected(
+                    f"position {moment} is not in this ledger: its positions go from 1 to {head} (a date has dashes)"
+                )
+            return moment
+        return self._position_at(connection, times.instant("the moment", _time("the moment", moment)), head)
+
+    def _position_at(self, connection: Any, time: str, head: int) -> int:
+        if time > max(self._writer.now(), known := self._times.at(connection, head)):
+            raise Rejected(f"{time} lies in the future; the last event, at position {head}, is of {known}")
+        position = self._times.last(connection, time, head)
+        if not position:
+            first = self._times.at(connection, 1)
+            raise Rejected(f"{time} is before the first event, which is of {first}: nothing was known then")
+        return position
+
+
+def _time(name: str, given: object) -> object:
+    if isinstance(given, bool) or not isinstance(given, str | date):
+        what = "a time" if name == "valid" else "a position, a time or the id of an event"
+        raise Rejected(f"{name} is {what}, and not a {type(given).__name__}")
+    return given
+
+
+class Moment(Trail, Numbers):
+    """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
+
+    It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.
+    """
+
+    def __init__(self, ledger: Reads, position: int, time: str, valid: str | None) -> None:
+        self._position, self.as_of, self._valid = position, time, valid
+        self._default, self._created = ledger._default, ledger._created
+        self._writer = cast("Writer", _Present(ledger._writer.secret, time))
+        self._store = cast("EventStore", _Past(ledger, position))
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def valid(self) -> str | None:
+        """The time of the world that is asked about, if any."""
+        return self._valid
+
+    distrusted = Distrusting.distrusted
+
+    def digest(self) -> NoReturn:
+        raise Rejected("a digest is over the projections as they are; under at() there is none of them")
+
+    def __getattr__(self, name: str) -> Any:
+        from ledger.api import Ledger
+
+        if name.startswith("_") or not hasattr(Ledger, name):
+            raise AttributeError(f"a moment of a ledger has no {name!r}")
+        raise ReadOnly(
+            f"{name} is not for a moment of the past, which is only read; ask the ledger itself", rule="readonly"
+        )
+
+    def __repr__(self) -> str:
+        holds = f", valid {self._valid}" if self._valid is not None else ""
+        return f"<Ledger {self._store.path!r} at position {self._position}{holds}>"
+
+    # --- what is found otherwise than now ------------------------------------------------------------------------------
+
+    def _take_in_texts(self) -> None:
+        """Nothing is written for a look at the past."""
+
+    def _matching(self, connection: Any, query: str, wanted: search.Wanted, limit: int) -> list[tuple[Memory, float]]:
+        if self._past.apart:
+            return search.matching(connection, query, wanted, limit=limit)
+        return search.matching_then(connection, query, wanted, self._position, limit=limit)
+
+    def _recall_warnings(self) -> tuple[str, ...]:
+        return () if self._past.apart else (WARNING.format(self._position),)
+
+    @property
+    def _past(self) -> _Past:
+        return cast("_Past", self._store)
+
+    def _active_twins(self, connection: Any, states: Sequence[Memory]) -> dict[str, str]:
+        """The index of duplicates knows today's only, so all active memories are looked through once."""
+        said: dict[tuple[object, ...], str] = {}
+        for owner in {state.user for state in states if state.user is not None}:
+            active = memories.listing(connection, user=owner, statuses=("active",), limit=2**31)
+            said |= {(owner, *memories.saying_of(each)): each.id for each in active}  # the oldest stays
+        found = {state.id: said.get((state.user, *memories.saying_of(state))) for state in states}
+        return {id: twin for id, twin in found.items() if twin is not None}
+
+    # --- what changed --------------------------------------------------------------------------------------------------
+
+    def _since(self, first: int, time: str, owner: str, project: str | None) -> answers.Diff:
+        with self._read("memories", "projects") as connection:
+            wanted = named(connection, owner, "p", project)
+            if wanted is NOWHERE:
+                raise NotFound(f"no project of this user is called {project!r:.60}")
+            found = []
+            for row in memories.changed(connection, owner, first):
+                pair = memories.get_at(connection, row, first), memories.get(connection, row)
+                if pair == (None, None):  # it came and went in between
+                    continue
+                if project is None or any(each is not None and each.project == wanted for each in pair):
+                    shown = [self._memories(connection, [each])[0] if each is not None else None for each in pair]
+                    found.append(answers.Changed(id=_id(pair), before=shown[0], after=shown[1]))
+        return answers.diff(found, (first, time), (self._position, self.as_of))
+
+
+def _id(pair: tuple[Memory | None, ...]) -> str:
+    return next(each.id for each in pair if each is not None)
+
+
+class _Present:
+    """What a read asks of the writer: the ledger's secret, and what time it is."""
+
+    def __init__(self, secret: bytes, time: str) -> None:
+        self.secret, self._time = secret, time
+
+    def now(self) -> str:
+        return self._time
+
+    def settle(self) -> None:
+        """Nothing waits to be written."""
+
+
+class _Past:
+    """What a read asks of the store: snapshots, of the ledger as it was at a position."""
+
+    readonly = True
+
+    def __init__(self, ledger: Reads, position: int) -> None:
+        self._store, self._secret, self._id = ledger._store, ledger._writer.secret, ledger._created.ledger_id
+        self._position, self.path = position, ledger._store.path
+
+    @property
+    def apart(self) -> bool:
+        """Whether the file's own tables are of no use, so that the log up to here is folded again."""
+        return self._store.folded_privately
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        if not self.apart:
+            with self._store.travelling(as_of.shadow) as connection:
+                as_of.stand(connection, self._position)
+                yield connection
+        elif self._position == HEAD:
+            with self._store.snapshot() as connection:
+                yield connection
+        else:
+            with self._store.travelling(as_of.shadow_the_log) as connection:
+                self._fold(connection)
+                yield connection
+
+    def _fold(self, connection: sqlite3.Connection) -> None:
+        if as_of.standing(connection) != self._position:
+            as_of.drop_folded(connection)
+            as_of.stand(connection, self._position)
+            fold_apart(connection, self._secret, self._id)

@@ -1,6 +1,6 @@
 """``python -m ledger`` is ``memory-ledger``."""
 
-from ledger.cli import main
+from ledger.cli.app import main
 
 if __name__ == "__main__":
     main()

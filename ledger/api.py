@@ -11,23 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from ledger.backing_up import BackingUp
-from ledger.distrusting import Distrusting
-from ledger.doctor import Doctoring
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
-from ledger.erasing import Erasing
+from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
-from ledger.mending import MendingWriter, mends, tables_fit
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
-from ledger.proving import Proving
+from ledger.proof.proving import Proving
+from ledger.rescue.backing_up import BackingUp
+from ledger.rescue.doctor import Doctoring
+from ledger.rescue.mending import MendingWriter, mends, tables_fit
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
+from ledger.way_back.distrusting import Distrusting
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
 from projections import audit

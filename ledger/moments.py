@@ -11,7 +11,6 @@ from typing import Any, NoReturn, cast
 
 from ledger import answers
 from ledger.care import Numbers, fold_apart
-from ledger.distrusting import Distrusting
 from ledger.domain import times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.memory import Memory
@@ -19,6 +18,7 @@ from ledger.event_store import EventStore
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recorders import read_tip
 from ledger.trail import Trail
+from ledger.way_back.distrusting import Distrusting
 from ledger.writing import Writer
 from projections import as_of, audit, memories, search
 from projections.as_of import HEAD, Times

@@ -21,8 +21,8 @@ from ledger.event_store import EventStore, LogRow
 from ledger.integrity import check_chain
 from ledger.log_reading import blobs_named
 from ledger.memory_writes import By, Time
+from ledger.proof.sealed import erasures
 from ledger.reads import Reads
-from ledger.sealed import erasures
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit

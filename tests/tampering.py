@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
 from ledger.integrity import GENESIS, digest, leaf, link
-from ledger.merkle import Tree
+from ledger.proof.merkle import Tree
 from ledger.sqlite_files import SCHEMA
 from ledger.work import Who
 

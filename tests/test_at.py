@@ -22,7 +22,7 @@ from test_properties import LONG, QUICK, RESPONSES, START, TEXTS, USERS
 from typer.testing import CliRunner
 
 from ledger import Ledger, LedgerError, NotFound, Rejected
-from ledger.cli import app
+from ledger.cli.app import app
 from ledger.event_store import EventStore
 from ledger.moments import Moment
 from projections import as_of, memories

@@ -146,7 +146,7 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
 
 
 def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_path, monkeypatch):
-    monkeypatch.setattr("ledger.backing_up.STEPS", 100)
+    monkeypatch.setattr("ledger.rescue.backing_up.STEPS", 100)
     with Ledger.open(path) as ledger:
         life(ledger)
         told = []
@@ -471,7 +471,7 @@ def test_a_receipt_that_is_none_or_of_another_ledger_makes_nothing(path, copy, t
 
 
 def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, target, monkeypatch):
-    from ledger import erasing
+    from ledger.erasure import erasing
 
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")

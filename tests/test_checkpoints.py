@@ -15,9 +15,9 @@ from tampering import erase, recompute, tamper
 from test_verify import run
 
 from ledger import Conflict, Ledger, NotFound, Rejected, StorageError
-from ledger.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.integrity import leaf
-from ledger.merkle import Tree
+from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
+from ledger.proof.merkle import Tree
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("ab" * 16, 7, bytes(range(32)), bytes(32), "2026-03-01T12:00:00.000000Z")
@@ -114,7 +114,9 @@ def test_the_next_checkpoint_goes_on_from_the_last(ledger, monkeypatch):
         if number % 3 == 0:
             notes.append(ledger.checkpoint())
     walked = []
-    monkeypatch.setattr("ledger.proving.counted", lambda rows, of, _: (walked.append(row[0]) or row for row in rows))
+    monkeypatch.setattr(
+        "ledger.proof.proving.counted", lambda rows, of, _: (walked.append(row[0]) or row for row in rows)
+    )
     last = ledger.checkpoint()
     assert last.position == notes[-1].position and walked == []
     ledger.remember("one more")
@@ -159,7 +161,7 @@ def test_two_at_the_same_time_seal_once(tmp_path):
 
 
 def test_what_comes_between_the_look_and_the_seal_is_not_covered(ledger, monkeypatch):
-    from ledger import proving
+    from ledger.proof import proving
 
     computed = proving._computed
 

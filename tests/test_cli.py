@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ledger import Ledger, showing
-from ledger.cli import app
-from ledger.terminal_text import as_json, one_line, shortened, visible
+from ledger import Ledger
+from ledger.cli import showing
+from ledger.cli.app import app
+from ledger.cli.terminal_text import as_json, one_line, shortened, visible
 
 TOP = Path(__file__).resolve().parents[1]
 NOT_COMMANDS = {"open", "close", "batch", "import_log", "at"}
@@ -316,7 +317,7 @@ def test_only_one_text_comes_from_standard_input(db: str) -> None:
 
 
 def test_the_statuses_in_the_help_are_those_of_the_ledger() -> None:
-    from ledger import cli_reads
+    from ledger.cli import reads as cli_reads
     from ledger.domain import memory
 
     assert cli_reads.STATUSES == memory.STATUSES
@@ -405,7 +406,7 @@ def test_why_draws_the_confidence(db: str) -> None:
 def test_a_chart_fits_any_width_and_plain_ascii() -> None:
     from rich.console import Console
 
-    from ledger.charts import StepChart, scale
+    from ledger.cli.charts import StepChart, scale
 
     points = [(f"2026-03-{day:02d}T00:00:00.000000Z", value) for day, value in ((1, 0.5), (9, 0.9), (20, 0.0))]
     for width in (24, 40, 80, 300):
@@ -427,9 +428,7 @@ def test_texts_are_shortened_and_made_visible() -> None:
 
 
 def test_every_view_that_a_command_names_exists() -> None:
-    sources = "".join(
-        (TOP / "ledger" / f"cli_{name}.py").read_text(encoding="utf-8") for name in ("writes", "reads", "care")
-    )
+    sources = "".join(path.read_text(encoding="utf-8") for path in (TOP / "ledger" / "cli").glob("*.py"))
     named = set(re.findall(r'view="(\w+)"', sources))
     assert named and all(callable(getattr(showing, name)) for name in named)
 

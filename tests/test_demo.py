@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ledger import Ledger
-from ledger.cli import app
+from ledger.cli.app import app
 from ledger.demo import play
 
 

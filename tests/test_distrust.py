@@ -264,7 +264,7 @@ def test_an_undo_of_a_distrust_trusts(ledger: Ledger) -> None:
 def test_an_act_above_its_bound_goes_in_parts_and_any_open_finishes_it(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger import bulk
+    from ledger.way_back import bulk
 
     monkeypatch.setattr(bulk, "BULK_EVENTS", 10)
     path = tmp_path / "memory.db"

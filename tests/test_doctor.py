@@ -18,8 +18,9 @@ from soundness import assert_sound, contents, problems, types
 from test_readonly import as_nobody, media  # noqa: F401 (a fixture)
 from test_rebuild import TABLES, life, raw
 
-from ledger import Ledger, NotFound, StorageError, doctor, mending
+from ledger import Ledger, NotFound, StorageError
 from ledger.domain.errors import Conflict
+from ledger.rescue import doctor, mending
 from ledger.sqlite_files import SCHEMA, lock_of
 from projections import search
 

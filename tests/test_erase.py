@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, erasing, purging
-from ledger.erasing import apply_receipts
-from ledger.scanning import CHUNK_BYTES, Scan
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger.erasure import erasing, purging
+from ledger.erasure.erasing import apply_receipts
+from ledger.erasure.scanning import CHUNK_BYTES, Scan
 
 RARE = "Zanzibarquux lives at 12 Harbour Row."
 TOKENS = (b"zanzibarquux", b"zanzibarq", b"anzibar", b"harbour row")
@@ -566,7 +567,8 @@ def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.M
 
 KILLED = """
 import os, sys
-from ledger import Ledger, erasing, purging
+from ledger import Ledger
+from ledger.erasure import erasing, purging
 from projections import refolding
 path, point, subject = sys.argv[1:]
 ledger = Ledger.open(path)

@@ -25,7 +25,7 @@ from test_rebuild import raw
 from ledger import Conflict, Ledger, LedgerError, UnknownEvent, api, mapper
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
-from ledger.mending import OF_PROJECTIONS
+from ledger.rescue.mending import OF_PROJECTIONS
 from projections.digests import projection_digest
 from projections.projector import projections
 
@@ -374,7 +374,8 @@ class _Clock:
 
 def play(path: str) -> None:
     """A small but complete life: every type of event that a command of this version can record."""
-    from ledger import bulk, writing
+    from ledger import writing
+    from ledger.way_back import bulk
     from projections import search
 
     chance, clock = random.Random(7), _Clock()

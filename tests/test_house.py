@@ -17,8 +17,8 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
     (
         "ledger.integrity",
-        "ledger.merkle",
-        "ledger.checkpoints",
+        "ledger.proof.merkle",
+        "ledger.proof.checkpoints",
         "ledger.sqlite_files",
         "ledger.recorders",
         "ledger.travellers",

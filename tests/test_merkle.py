@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.merkle import (
+from ledger.proof.merkle import (
     EMPTY_ROOT,
     Tree,
     consistency_ranges,

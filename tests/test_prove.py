@@ -16,7 +16,7 @@ from tampering import erase, recompute, tamper
 from test_verify import run
 
 from ledger import Ledger, Rejected, StorageError
-from ledger.merkle import inclusion_ranges
+from ledger.proof.merkle import inclusion_ranges
 
 SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "check_proof.py"
 

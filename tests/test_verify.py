@@ -17,9 +17,9 @@ from test_readonly import sealed as sealed_media
 from typer.testing import CliRunner
 
 from ledger import Ledger, NotFound, Rejected
-from ledger.cli import app
+from ledger.cli.app import app
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, Redaction
-from ledger.proving import verify_file
+from ledger.proof.proving import verify_file
 from ledger.work import Who
 from projections import memories
 from projections.projector import projections

@@ -40,9 +40,9 @@ from ledger import Ledger
 from ledger.domain.events import TYPES, Envelope
 from ledger.integrity import Erasures, check_chain
 from ledger.log_reading import decode_range
-from ledger.merkle import Tree, inclusion_ranges
+from ledger.proof.merkle import Tree, inclusion_ranges
+from ledger.proof.sealed import head_at, rows_after
 from ledger.recorders import COLUMNS
-from ledger.sealed import head_at, rows_after
 from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
 from projections import memories, search
 from projections.projector import projections

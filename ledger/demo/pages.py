@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from ledger import answers, showing
-from ledger.charts import StepChart
-from ledger.terminal_text import shortened
+from ledger import answers
+from ledger.cli import showing
+from ledger.cli.charts import StepChart
+from ledger.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

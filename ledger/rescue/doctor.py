@@ -18,7 +18,8 @@ from ledger import answers
 from ledger.domain.errors import Conflict, LedgerError, NotFound
 from ledger.domain.events import TYPES, LedgerUpgraded
 from ledger.log_reading import read_event
-from ledger.mending import OF_PAGES, OF_PROJECTIONS, Mending
+from ledger.proof.verifying import verify
+from ledger.rescue.mending import OF_PAGES, OF_PROJECTIONS, Mending
 from ledger.sqlite_files import (
     APPLICATION_ID,
     FORMAT,
@@ -30,7 +31,6 @@ from ledger.sqlite_files import (
     lock_of,
     typed,
 )
-from ledger.verifying import verify
 from ledger.work import now
 from projections import control, erasures
 from projections.rebuild import FRESH, OLD, is_alive, prefixed

@@ -30,8 +30,8 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from ledger.plans import NAMES, SourcePlan
 from ledger.policies import expiry
+from ledger.way_back.plans import NAMES, SourcePlan
 from projections import audit, memories
 from projections.projector import FAMILIES
 

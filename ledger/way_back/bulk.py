@@ -23,7 +23,7 @@ from ledger.domain.events import (
 )
 from ledger.log_reading import read_event
 from ledger.memory_writes import LIST_ITEMS
-from ledger.plans import ranges
+from ledger.way_back.plans import ranges
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import audit, control

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 from ledger import answers
 from ledger.care import Care, Progress
-from ledger.copying import check_log, copy_log, in_the_making
 from ledger.domain.errors import Conflict, LedgerError, StorageError
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
+from ledger.rescue.copying import check_log, copy_log, in_the_making
 from ledger.sqlite_files import typed
 from ledger.work import Body, Outcome, Who
 from ledger.writing import Writer

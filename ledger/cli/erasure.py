@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import WRITES, command, console, say
+from ledger.cli.frame import WRITES, command, console, say
 from ledger.domain.errors import Rejected
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def erase(
 
 def _ask(planned: Any) -> None:
     """Shows what would go, and asks; anything but a yes erases nothing."""
-    from ledger import showing
+    from ledger.cli import showing
 
     console().print(showing.erasure(planned))
     if not typer.confirm("Erase this for good?", err=True):

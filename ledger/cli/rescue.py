@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import command
+from ledger.cli.frame import command
 from ledger.domain.errors import NotFound, Rejected
 
 if TYPE_CHECKING:

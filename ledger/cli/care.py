@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import FAILED, OK, PAST, WRITES, command, console, failing_plainly, opened, progress_bar, say
-from ledger.cli_writes import PROJECTS, TAKE_IN
-from ledger.terminal_text import as_json
+from ledger.cli.frame import FAILED, OK, PAST, WRITES, command, console, failing_plainly, opened, progress_bar, say
+from ledger.cli.terminal_text import as_json
+from ledger.cli.writes import PROJECTS, TAKE_IN
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

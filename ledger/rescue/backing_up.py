@@ -10,14 +10,14 @@ from contextlib import closing, suppress
 from typing import Any
 
 from ledger import answers
-from ledger.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
 from ledger.domain.errors import Conflict, NotFound, StorageError
 from ledger.domain.events import LedgerCreated
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
-from ledger.mending import OF_PROJECTIONS, Mending, damages, tables_fit
+from ledger.proof.verifying import verify
+from ledger.rescue.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
+from ledger.rescue.mending import OF_PROJECTIONS, Mending, damages, tables_fit
 from ledger.sqlite_files import FORMAT, StrPath, typed
-from ledger.verifying import verify
 from projections import sqlite
 from projections.digests import projection_digest
 from projections.projector import projections

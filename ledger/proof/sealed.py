@@ -15,7 +15,7 @@ from ledger import mapper
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, ContentErased
 from ledger.integrity import GENESIS, CheckedRow, Erasures
-from ledger.merkle import Tree
+from ledger.proof.merkle import Tree
 from ledger.sqlite_files import typed
 
 STEP = 4_096  # rows between two calls of ``progress``

@@ -15,15 +15,16 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
-from ledger import answers, checkpoints, index_check, mapper
+from ledger import answers, mapper
 from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
 from ledger.integrity import GENESIS, Erasures, check_chain
-from ledger.kept import Kept
 from ledger.log_reading import Reading, blobs_named
-from ledger.merkle import Tree
-from ledger.schema_check import differences
-from ledger.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.proof import checkpoints, index_check
+from ledger.proof.kept import Kept
+from ledger.proof.merkle import Tree
+from ledger.proof.schema_check import differences
+from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.sqlite_files import APPLICATION_ID, FORMAT, typed
 from projections import shadow
 from projections.projector import projections

@@ -17,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import answers
-from ledger.charts import StepChart
+from ledger.cli.charts import StepChart
+from ledger.cli.terminal_text import one_line, shortened, visible
 from ledger.domain.text import stems
-from ledger.terminal_text import one_line, shortened, visible
 
 LISTED_CHARS = 150  # of a text in a list
 QUOTED_CHARS = 110

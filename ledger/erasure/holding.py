@@ -8,7 +8,7 @@ from ledger import answers
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
-from ledger.erasure_plans import asked_for
+from ledger.erasure.planning import asked_for
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, who
 from ledger.reads import NOWHERE, Reads, named

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ledger.cli.terminal_text import as_json, one_line
 from ledger.domain.errors import LedgerError, NotFound, Rejected
-from ledger.terminal_text import as_json, one_line
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -87,7 +87,7 @@ def command(
 
     A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
-    all others are the command's own. ``view`` names the function of ``ledger.showing`` for the answer. ``options`` are
+    all others are the command's own. ``view`` names the function of ``ledger.cli.showing`` for the answer. ``options`` are
     of ``WRITES``; without any, and without ``writes``, the ledger is opened for reading. ``creates`` begins a ledger
     where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the ledger may be that of a moment. An answer of None is a
     subject that does not exist.
@@ -233,7 +233,7 @@ def show(answer: Any, view: str, *, json: bool, quiet: bool) -> None:
 
 
 def _show_to_people(answer: Any, view: str, *, quiet: bool) -> None:
-    from ledger import showing
+    from ledger.cli import showing
 
     ids = showing.ids(answer) if quiet else None
     if ids is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import WRITES, command
+from ledger.cli.frame import WRITES, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import answers, checkpoints
+from ledger import answers
 from ledger.domain.errors import NotFound, Rejected, StorageError
+from ledger.proof import checkpoints
 from ledger.sqlite_files import StrPath
 
 OWN_FILES = ("", "-wal", "-shm")  # of a ledger: nothing but SQLite may open them

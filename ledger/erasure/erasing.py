@@ -15,8 +15,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from ledger import answers, bulk, receipts
-from ledger.distrusting import Distrusting
+from ledger import answers
 from ledger.domain import erasure
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected
 from ledger.domain.events import (
@@ -30,13 +29,16 @@ from ledger.domain.events import (
     SourceDistrusted,
 )
 from ledger.domain.text import check_text
-from ledger.erasure_plans import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
+from ledger.erasure import receipts
+from ledger.erasure.holding import Holding, refuse_held
+from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
+from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.holding import Holding, refuse_held
 from ledger.log_reading import read_event, read_stream
 from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
-from ledger.purging import Purge, Purging
 from ledger.reads import NOWHERE, named
+from ledger.way_back import bulk
+from ledger.way_back.distrusting import Distrusting
 from ledger.work import Who, Work
 from projections import audit, control, erasures, refolding
 from projections.rebuild import is_alive

@@ -8,17 +8,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger import answers, checkpoints, kept, mapper, proofs
+from ledger import answers, mapper
 from ledger.domain.errors import Conflict, NotFound, Rejected, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
 from ledger.integrity import GENESIS, check_chain
-from ledger.kept import Given
 from ledger.memory_writes import By, who
-from ledger.merkle import Tree
+from ledger.proof import checkpoints, kept, proofs
+from ledger.proof.kept import Given
+from ledger.proof.merkle import Tree
+from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.proof.verifying import verify
 from ledger.reads import Reads
-from ledger.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, typed
-from ledger.verifying import verify
 from ledger.work import Work
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers, bulk
+from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
@@ -27,8 +27,9 @@ from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
-from ledger.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.reads import NOWHERE, Reads, named
+from ledger.way_back import bulk
+from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
 from projections import audit, control, projects
 from projections.projector import FAMILIES

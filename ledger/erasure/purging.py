@@ -2,7 +2,7 @@
 
 SQLite overwrites what it deletes (``secure_delete``), but a full-text index keeps deleted words until its segments are
 merged, the -wal keeps old pages until it is truncated, and a page that was divided may keep a copy in its free part. So
-the files are searched, in a process of its own (``ledger.scanning``), and written anew if anything is found.
+the files are searched, in a process of its own (``ledger.erasure.scanning``), and written anew if anything is found.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import scanning
 from ledger.domain.errors import StorageError
+from ledger.erasure import scanning
+from ledger.erasure.scanning import FORMS, Scan
 from ledger.event_store import EventStore
 from ledger.log_reading import Reading
-from ledger.scanning import FORMS, Scan
 from ledger.sqlite_files import typed
 from ledger.writing import Writer
 from projections.rebuild import Rebuild, RebuildUnderWay

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import BELIEFS, PAST, command
+from ledger.cli.frame import BELIEFS, PAST, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

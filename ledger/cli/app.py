@@ -1,7 +1,7 @@
 """The command line ``memory-ledger``: the library's verbs, spelled the same; it only translates.
 
-The other ``cli_…`` modules hold the commands, each those of some panels of the help, ``cli_frame`` what they share, and
-``showing`` how answers look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
+The modules beside it hold the commands, each those of some panels of the help, ``frame`` what they share, and ``showing``
+how answers look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
 3 not found, 4 conflict or rejected.
 """
 
@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from ledger import __version__, cli_back, cli_care, cli_erasure, cli_proof, cli_reads, cli_safety, cli_writes
-from ledger.cli_frame import INTERRUPTED, failing_plainly
+from ledger import __version__
+from ledger.cli import back, care, erasure, proof, reads, rescue, writes
+from ledger.cli.frame import INTERRUPTED, failing_plainly
 
 EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
 
@@ -42,13 +43,8 @@ def _all(
     pass
 
 
-cli_writes.add_to(app)
-cli_back.add_to(app)
-cli_reads.add_to(app)
-cli_care.add_to(app)
-cli_erasure.add_to(app)
-cli_proof.add_to(app)
-cli_safety.add_to(app)
+for part in (writes, back, reads, care, erasure, proof, rescue):
+    part.add_to(app)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli_frame import command, opened
+from ledger.cli.frame import command, opened
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -34,7 +34,7 @@ def verify(
     projections: Annotated[bool, typer.Option(help="Fold the log again and compare, which takes longest.")] = True,
 ) -> Any:
     """Check the file, the log, its chain and the projections; exit code 1 when something is wrong. It only reads."""
-    from ledger.proving import verify_file
+    from ledger.proof.proving import verify_file
 
     return verify_file(
         told["db"], against=against, public_key=public_key, full=full, projections=projections, progress=progress

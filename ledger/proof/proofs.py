@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.checkpoints import Stated
 from ledger.domain.errors import Rejected, StorageError
 from ledger.integrity import GENESIS, leaf
-from ledger.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of
-from ledger.sealed import Seal, head_at
+from ledger.proof.checkpoints import Stated
+from ledger.proof.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of
+from ledger.proof.sealed import Seal, head_at
 
 _UNSOUND = (AttributeError, TypeError, ValueError)
 

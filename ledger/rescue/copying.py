@@ -13,8 +13,8 @@ from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain
 from ledger.log_reading import blobs_named
+from ledger.proof.sealed import erasures
 from ledger.recorders import COLUMNS
-from ledger.sealed import erasures
 from ledger.sqlite_files import StrPath, checked_path, lock_of, put_in_place, typed
 
 CHUNK = 500  # rows proven together

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ledger import answers, bulk
+from ledger import answers
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
@@ -26,10 +26,11 @@ from ledger.domain.policy import Policy, adopted
 from ledger.domain.text import check_text
 from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
-from ledger.plans import Reader, SourcePlan, UndoPlan
 from ledger.reads import NOWHERE, named
-from ledger.undetermined import receipts, undetermined
-from ledger.undoing import Done, Plan, Undoing
+from ledger.way_back import bulk
+from ledger.way_back.plans import Reader, SourcePlan, UndoPlan
+from ledger.way_back.undetermined import receipts, undetermined
+from ledger.way_back.undoing import Done, Plan, Undoing
 from ledger.work import Work
 from projections import audit, control
 from projections.projector import FAMILIES

@@ -1,0 +1,1 @@
+"""Erasure: what must go for good, from the log, the projections and the files; and what keeps it."""

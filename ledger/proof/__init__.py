@@ -1,0 +1,1 @@
+"""Proof: what a log can show to others, and the checks that take nothing for granted."""

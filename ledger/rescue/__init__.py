@@ -1,0 +1,1 @@
+"""Rescue: backup and recovery, the doctor, and the mending of damaged projections."""

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from ledger import answers
 from ledger.care import Numbers, fold_apart
@@ -144,8 +144,10 @@ class Moment(Trail, Numbers):
 
     distrusted = Distrusting.distrusted
 
-    def digest(self) -> NoReturn:
-        raise Rejected("a digest is over the projections as they are; under at() there is none of them")
+    def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:
+        if not beliefs:
+            raise Rejected("a digest is over the projections as they are; under at() there is one of beliefs only")
+        return super().digest(beliefs=True, user=user)
 
     def __getattr__(self, name: str) -> Any:
         from ledger.api import Ledger

@@ -352,10 +352,24 @@ class Reads:
         self._writer.settle()
         return self._store.head()[0]
 
-    def digest(self) -> str:
-        """A hash (SHA-256, hex) over all rows of all projections, equal after any rebuild; the text index is outside it."""
-        with self._read() as connection:
-            return digests.digest(connection, self._writer.secret)
+    def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:
+        """A hash (SHA-256, hex) over all rows of all projections, equal after any rebuild; the text index is outside it.
+
+        With ``beliefs`` a hash over what one user's memories say (project, kind, content, status, confidence, references),
+        without ids, positions and times: equal wherever the same is believed, on whatever way it came about.
+        """
+        owner = self._user(user)
+        with self._read(*(("memories", "projects") if beliefs else ())) as connection:
+            if not beliefs:
+                return digests.digest(connection, self._writer.secret)
+            found = memories.listing(connection, user=owner, limit=-1)
+            names = projects.names(connection, {each.project for each in found})
+        said = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]
+        counted = [(each.confidence, each.reference_count) for each in found]
+        lines = sorted(
+            msgspec.json.encode((owner, *words, *numbers)) for words, numbers in zip(said, counted, strict=True)
+        )
+        return hashlib.sha256(b"\n".join(lines)).hexdigest()
 
 
 NOWHERE = "nowhere"  # a name that stands for nothing

@@ -462,6 +462,7 @@ def _compare(full: Ledger, never: Ledger, traced: bool) -> None:
     SEEN["undetermined" if not determined else "moved" if report.events else "untouched"] += 1
     if determined:
         assert beliefs(full) == beliefs(never)
+        assert full.digest(beliefs=True) == never.digest(beliefs=True)
     assert full.digest() == folded_from_zero(full)
     full.trust("eve", kind="actor")
     assert beliefs(full) == before

@@ -450,13 +450,15 @@ def test_a_memory_whose_sources_go_one_after_the_other_goes_with_the_last(ledger
     agrees(ledger)
 
 
-def test_digests_of_beliefs_are_the_same_after_undo_and_redo(ledger: Ledger) -> None:
-    coffee = ledger.remember("The user drinks coffee.", confidence=0.5)
+def test_the_digest_of_beliefs_is_the_same_after_undo_and_redo(ledger: Ledger) -> None:
+    coffee = ledger.remember("The user drinks coffee.", confidence=0.5, project="kitchen")
     ledger.reinforce(coffee.id)
+    alone = ledger.digest(beliefs=True)
     tea = ledger.supersede(coffee.id, "The user drinks tea.")
-    before = [(each.id, each.status, each.confidence, each.superseded_by) for each in ledger.memories(status="all")]
+    both = ledger.digest(beliefs=True)
     report = ledger.undo(tea.position)
+    assert ledger.digest(beliefs=True) == alone
     ledger.redo(report.command_id or "")
-    assert before == [
-        (each.id, each.status, each.confidence, each.superseded_by) for each in ledger.memories(status="all")
-    ]
+    assert ledger.digest(beliefs=True) == both != alone
+    assert ledger.at(tea.position - 1).digest(beliefs=True) == alone
+    assert ledger.digest(beliefs=True, user="ben") == ledger.digest(beliefs=True, user="cem") != both

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import WRITES, command
+from ledger.cli.frame import PAST, WRITES, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
         command(app, BACK, view="undo", options=WRITES)(function)
     for act in (distrust, trust):
         command(app, BACK, view="distrust", options=WRITES)(act)
-    command(app, BACK, view="distrusted")(distrusted)
+    command(app, BACK, view="distrusted", past=PAST)(distrusted)
     command(app, BACK, view="what_if")(what_if)
 
 

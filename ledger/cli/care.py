@@ -37,9 +37,12 @@ def stats(ledger: Ledger) -> Any:
     return ledger.stats()
 
 
-def digest(ledger: Ledger) -> Any:
-    """The hash over all projections, equal after any rebuild."""
-    return ledger.digest()
+def digest(
+    ledger: Ledger,
+    beliefs: Annotated[bool, typer.Option("--beliefs", help="Over what is believed, without ids and times.")] = False,
+) -> Any:
+    """The hash over all projections, equal after any rebuild; or over what is believed."""
+    return ledger.digest(beliefs=beliefs)
 
 
 def rebuild(ledger: Ledger, progress: Progress | None) -> Any:

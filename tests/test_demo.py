@@ -29,6 +29,8 @@ def test_it_shows_the_story_in_plain_text(kept: tuple[str, Result]) -> None:
     assert "\x1b" not in result.stdout and all(len(line) <= 80 for line in result.stdout.splitlines())
     assert "→ The user drinks green tea before every run." in result.stdout
     assert "the same." in result.stdout
+    assert "2026-04-01: 4 beliefs that are no longer held" in result.stdout
+    assert "had never been" in result.stdout and "every projection: sound." in result.stdout
     assert path in result.stderr.replace("\n", "")
 
 

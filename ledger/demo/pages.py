@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ledger.demo.play import Play
 
 TOP, TRAIL = 2, 6
+A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions
 DAYS_LATER = (0, 30, 60, 90)
 
 
@@ -32,6 +33,9 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
         *_picture(ledger, strongest),
         *_trail(ledger, play.named["oven"]),
         *_decay(ledger, strongest),
+        *_then(ledger),
+        *_without(ledger),
+        *_sound(ledger),
     ]
 
 
@@ -108,6 +112,38 @@ def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
 def _later(memory: answers.Memory, last: datetime, days: int) -> str:
     value = memory.effective_confidence(last + timedelta(days=days))
     return f"{f'+{days} d' if days else 'now'} {value:.2f}"
+
+
+def _then(ledger: Ledger) -> list[RenderableType]:
+    """What was believed on a day of the story and no longer is."""
+    now = {each.id for each in ledger.memories()}
+    gone = [each for each in ledger.at(A_DAY).memories() if each.id not in now]
+    title = f"As it was known on {A_DAY}: {len(gone)} beliefs that are no longer held"
+    return [showing.heading(title), showing.memories(gone[:TOP])]
+
+
+def _without(ledger: Ledger) -> list[RenderableType]:
+    """What would be believed if one session had never been; nothing is written."""
+    found = ledger.what_if(without={"session": A_SESSION})
+    title = f"What if the session {A_SESSION} had never been"
+    counts = (
+        f"{len(found.lost)} beliefs fewer, {len(found.gained)} held again, {len(found.changed)} with other confidence"
+    )
+    pages: list[RenderableType] = [
+        showing.heading(title),
+        Text(f"{counts}; {found.events} events would be out of force."),
+    ]
+    both = [(belief.now, belief.then) for belief in found.changed if belief.now is not None and belief.then is not None]
+    for now, then in both[:TOP]:
+        moved = f"{now.confidence:.2f} → {then.confidence:.2f}  "
+        pages.append(Text.assemble(moved, (shortened(now.content or "", 60), "dim")))
+    return pages
+
+
+def _sound(ledger: Ledger) -> list[RenderableType]:
+    report = ledger.verify()
+    told = f"{report.events} events, their chain and every projection: {'sound' if report.ok else 'NOT SOUND'}."
+    return [showing.heading("Verified"), Text(told)]
 
 
 def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:

@@ -180,6 +180,8 @@ class InteractionWrites(MemoryWrites, Reads):
         try:
             return self._reinforce_by(subject, cause, told)
         except Exception as error:
+            if _distrusted(error):
+                return None
             self._record_failure(subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
             return None
 
@@ -368,6 +370,8 @@ class InteractionWrites(MemoryWrites, Reads):
             counts["extracted"] += 1
         except Exception as error:
             counts["failures"] += 1
+            if _distrusted(error):
+                return
             self._record_failure(subject, told, domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR))
 
     def _expire(self, as_of: str) -> int:
@@ -379,7 +383,18 @@ class InteractionWrites(MemoryWrites, Reads):
 
     def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
         told = Who(user=user or "", actor=expiry.ACTOR)
-        return bool(self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id).events)
+        try:
+            done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+        except Rejected as refusal:
+            if _distrusted(refusal):
+                return False
+            raise
+        return bool(done.events)
+
+
+def _distrusted(error: Exception) -> bool:
+    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
+    return isinstance(error, Rejected) and error.rule == "trust"
 
 
 def _policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:

@@ -21,10 +21,13 @@ from ledger.domain import ids
 from ledger.domain.errors import Conflict, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
+    WAYS_BACK,
     AnyEvent,
     Blob,
+    BulkFinished,
     CommandAnswered,
     Envelope,
+    ErasureCompleted,
     Event,
     Recorded,
     WriteRefused,
@@ -39,6 +42,7 @@ from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkp
 from projections.search import SEARCH
 from projections.sqlite import SQLiteRows, take_in
 
+_OF_THE_LEDGER = (CommandAnswered, BulkFinished, ErasureCompleted)  # what says nothing of its own
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
@@ -112,13 +116,17 @@ class Writer:
         if self._distrusted is None:
             found = control.distrusted(self.connection())
             self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        if self._distrusted and any(stream != LEDGER_STREAM for stream, *_ in work.emitted):
-            who = work.who
-            for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
-                if (who.user, kind, source) in self._distrusted:
-                    raise Rejected(
-                        f"the {kind} {source!r:.60} is distrusted; trust() it before it writes", rule="trust"
-                    )
+        if not self._distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
+            return
+        who = work.who
+        if who.correlation_id is not None and self.rows.get(control.BULKS, (who.correlation_id,)) is not None:
+            return  # an act that was begun is finished
+        for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
+            if (who.user, kind, source) in self._distrusted:
+                raise Rejected(
+                    f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
+                    rule="trust",
+                )
 
     def _outcome(self, subject: str, events: Sequence[AnyEvent], position: int, *, absorbed: bool) -> Outcome:
         """The answer, read under the lock. What this very command parked has none, and the command stands."""
@@ -207,6 +215,8 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         self._batch_events += len(events)
+        if any(isinstance(event.data, WAYS_BACK) for event in events):
+            self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
 
     @staticmethod

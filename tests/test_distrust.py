@@ -162,7 +162,9 @@ def test_since_leaves_what_was_before(ledger: Ledger, clock: Clock) -> None:
     second = ledger.remember("The lamp is red.", actor="eve")
     assert ledger.distrust("eve", kind="actor", since=second.position, dry_run=True).events == 1
     assert ledger.distrust("eve", kind="actor", since=clock.time, dry_run=True).events == 1
-    assert ledger.distrust("eve", kind="actor", since="2030-01-01", dry_run=True).events == 0
+    for start in ("2030-01-01", "2026-01-02T00:00", ledger.position + 1):
+        with pytest.raises(Rejected):
+            ledger.distrust("eve", kind="actor", since=start)
     report = ledger.distrust("eve", kind="actor", since=clock.time)
     assert report.since == second.position and contents(ledger) == ["The lamp is green."]
 
@@ -275,7 +277,7 @@ def test_an_act_above_its_bound_goes_in_parts_and_any_open_finishes_it(
         before = ledger.digest()
         report = ledger.distrust("eve", kind="actor", reason="all of it")
         types = Counter(entry.type for entry in ledger.audit(command_id=None, limit=500))
-        assert (types["BulkStarted"], types["SourceDistrusted"], types["BulkFinished"]) == (1, 4, 1)
+        assert (types["BulkStarted"], types["SourceDistrusted"], types["BulkFinished"]) == (1, 5, 1)
         assert report.events == 35 and [each.id for each in ledger.memories()] == [kept.id]
         assert len(ledger.distrusted()) == 1
         ledger.trust("eve", kind="actor")
@@ -472,3 +474,96 @@ def _compare(full: Ledger, never: Ledger, traced: bool) -> None:
 def test_most_of_those_logs_said_something() -> None:
     if sum(SEEN.values()) >= 50:
         assert SEEN["moved"] > sum(SEEN.values()) / 10
+
+
+# --- found by trying -------------------------------------------------------------------------------------------------
+
+
+def test_a_source_is_refused_from_the_announcement_of_a_long_distrust_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ledger.way_back import bulk
+
+    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
+    path = tmp_path / "memory.db"
+    with Ledger.open(path, actor="ann") as ledger, Ledger.open(path, actor="eve") as other:
+        for number in range(8):
+            other.remember(f"Lie number {number}.")
+        with monkeypatch.context() as cut:
+            cut.setattr(bulk, "_step", lambda *_: None)
+            ledger.distrust("eve", kind="actor")
+        with pytest.raises(Rejected, match="distrusted"):
+            other.remember("A lie told meanwhile.")
+        bulk.finish_all(ledger._writer, {})
+        assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_long_distrust_can_be_erased_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ledger.way_back import bulk
+
+    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
+    with Ledger.open(tmp_path / "memory.db", actor="ann") as ledger:
+        for number in range(8):
+            ledger.remember(f"Lie number {number}.", actor="Quasimodo Crawler")
+        ledger.distrust("Quasimodo Crawler", kind="actor")
+        for entry in ledger.audit(limit=500):
+            field = {"SourceDistrusted": "data.source", "BulkStarted": "data.target"}.get(entry.type)
+            if field is not None:
+                ledger.erase(entry.position, fields=[field], quotes="keep")
+        assert [each.source for each in ledger.distrusted()] == [None]
+        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.verify().ok
+
+
+def test_what_a_distrusted_policy_would_do_waits(ledger: Ledger) -> None:
+    fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5)
+    ledger.distrust("policy:reinforcement", kind="actor")
+    turn = ledger.capture("Which?", "The cabin has a red wooden door.")
+    assert turn.reinforcement == "pending" and ledger.run_policies() is not None
+    ledger.trust("policy:reinforcement", kind="actor")
+    ledger.run_policies()
+    assert ledger.memory(fact.id).reference_count == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("act", ["undo", "trust", "adopt", "distrust"])
+def test_a_distrusted_actor_takes_nothing_back_and_trusts_nobody(ledger: Ledger, act: str) -> None:
+    fact = ledger.remember("The lamp is green.", actor="ann")
+    ledger.distrust("eve", kind="actor", actor="ann")
+    acts: dict[str, Callable[[], object]] = {
+        "undo": lambda: ledger.undo(fact.position, actor="eve"),
+        "trust": lambda: ledger.trust("eve", kind="actor", actor="eve"),
+        "adopt": lambda: ledger.adopt_policy(gain=0.5, by={"actor": "eve"}),
+        "distrust": lambda: ledger.distrust("ann", kind="actor", actor="eve"),
+    }
+    with pytest.raises((Rejected, TypeError)):
+        acts[act]()
+    assert len(ledger.memories()) == 1 and len(ledger.distrusted()) == 1
+
+
+def test_what_reacted_in_another_users_memory_stays(ledger: Ledger) -> None:
+    fact = ledger.remember("The vault is in Geneva.", user="ann", actor="eve")
+    cause = ledger.audit(user="ann")[0].event_id
+    ledger.remember("Ben has a secret dog.", user="ben", actor="ben", causation_id=cause)
+    assert ledger.distrust("eve", kind="actor", user="ann").events == 1
+    ledger.trust("eve", kind="actor", user="ann")
+    ledger.undo(fact.position, user="ann", cascade=True)
+    assert len(ledger.memories(user="ben")) == 1
+
+
+def test_a_parked_projection_lets_a_cut_act_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ledger.way_back import bulk
+
+    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
+    path = tmp_path / "memory.db"
+    with Ledger.open(path, actor="ann") as ledger:
+        for number in range(8):
+            ledger.remember(f"Fact number {number}.")
+        with monkeypatch.context() as cut:
+            cut.setattr(bulk, "_step", lambda *_: None)
+            ledger.undo(command="remember")
+        with ledger._store.transact() as transaction:
+            transaction.connection.execute("UPDATE projections SET parked_at = 3, error = 'X' WHERE name = 'memories'")
+    with Ledger.open(path) as ledger:
+        ledger.rebuild()
+    with Ledger.open(path) as ledger:
+        assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)

@@ -795,3 +795,38 @@ def test_whatever_happened_before_the_tables_are_what_the_log_says(tmp_path: Pat
 
 def test_the_modules_own_bounds_are_sane() -> None:
     assert erasing.PART_EVENTS == 10_000 and purging.PATIENCE_SECONDS > 0
+
+
+def test_keep_takes_prefixes_and_refuses_what_it_cannot_find(ledger: Ledger) -> None:
+    fact = ledger.remember("Her passport number is X1234567.", "fact")
+    quote = ledger.remember("She said: Her passport number is X1234567.", "fact")
+    for strange, error in (("m_zzzz", NotFound), ("nonsense", NotFound), (10**9, Rejected), (-5, Rejected)):
+        with pytest.raises(error):
+            ledger.erase(fact.id, quotes="erase", keep=[strange])
+    ledger.erase(fact.id, quotes="erase", keep=[quote.id[:9]])
+    kept = ledger.memory(quote.id)
+    assert kept is not None and kept.status == "active"
+
+
+def test_what_cannot_be_cut_is_not_said_to_be_cut(ledger: Ledger) -> None:
+    turn = ledger.capture("What pets?", "Noted for later. The user prefers wombats over dogs. Anything else?")
+    ledger.extract(turn.id)
+    assert len(ledger.review()) == 1
+    with pytest.raises(Rejected, match="nothing can be cut"):
+        ledger.erase(turn.id, derived="cut")
+    ledger.erase(turn.id, derived="erase")
+    assert ledger.review() == []
+
+
+def test_a_dry_run_names_the_hold_in_the_way(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    ledger.hold(fact.id, "case 12")
+    report = ledger.erase(fact.id, dry_run=True)
+    assert report.state == "dry run" and "hold" in report.why
+
+
+def test_the_same_erasure_within_a_run_answers_the_same(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    first = ledger.erase(fact.id, key="k", correlation_id="run-1")
+    again = ledger.erase(fact.id, key="k", correlation_id="run-1")
+    assert again.replayed and again.subject == first.subject

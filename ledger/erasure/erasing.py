@@ -34,13 +34,15 @@ from ledger.erasure.holding import Holding, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import read_event, read_stream
+from ledger.log_reading import find_row, read_event, read_stream
 from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
+from ledger.way_back.plans import act_named
 from ledger.work import Who, Work
 from projections import audit, control, erasures, refolding
+from projections.projector import ESSENTIAL, FAMILIES
 from projections.rebuild import is_alive
 
 PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
@@ -97,8 +99,9 @@ class Erasing(Distrusting, Holding):
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
         with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
             asked = self._asked(connection, subject, session, project, tuple(fields), tuple(spans), by)
+            kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
         if dry_run:
-            return _report(self._plan(asked, told.user, choices, kept), "dry run")
+            return self._dry(self._plan(asked, told.user, choices, kept), told.user)
         told = _teller(told, asked)
         given = (asked, choices, sorted(map(str, kept)), reason)
         if told.key is not None and (known := self._repeated(told, given)) is not None:
@@ -131,9 +134,20 @@ class Erasing(Distrusting, Holding):
             self._continue_erasure(act, [event for event in outcome.events if isinstance(event.data, BulkStarted)])
         return self._finished(_report(plan, "pending"), act)
 
+    def _dry(self, plan: Plan, owner: str) -> answers.ErasureReport:
+        """The lists, and whether a hold would be in the way."""
+        with self._read("audit", "erasures") as connection:
+            try:
+                refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
+            except Rejected as refusal:
+                return replace(_report(plan, "dry run"), why=str(refusal))
+        return _report(plan, "dry run")
+
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
         with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
-            return Planner(connection, owner, choices, kept).plan(asked)
+            plan = Planner(connection, owner, choices, kept).plan(asked)
+        _check_kept(plan, kept)
+        return plan
 
     # --- what is asked -------------------------------------------------------------------------------------------
 
@@ -183,7 +197,9 @@ class Erasing(Distrusting, Holding):
         with self._read("audit", "erasures") as connection:
             entry = audit.at(connection, outcome.position)
             assert entry is not None
-            return replace(self._remembered(connection, entry.correlation_id or entry.command_id), replayed=True)
+            event = read_event(connection, entry.position)
+            assert event is not None
+            return replace(self._remembered(connection, act_named(connection, event)), replayed=True)
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
@@ -327,11 +343,17 @@ class Erasing(Distrusting, Holding):
         self._unsearched.pop(act, None)
 
     def _finish_bulk_acts(self) -> None:
-        """What a crash cut short goes on where it stopped: bulk acts, and erasures whose remains were not purged."""
+        """What a crash cut short goes on where it stopped: bulk acts, and erasures whose remains were not purged.
+
+        With a projection parked that decides this, it waits for the open after its rebuild.
+        """
+        with self._store.snapshot() as connection:
+            if _is_parked(connection):
+                return
         if bulk.finish_all(self._writer, {"erase": self._continue_erasure}):
             self._writer.forget_names()
         with self._store.snapshot() as connection:
-            waiting = [] if _is_parked(connection) else erasures.pending(connection)
+            waiting = erasures.pending(connection)
             if not waiting or _under_way(connection):
                 return
         purging = Purging(self._store, self._writer, self._created.ledger_id)
@@ -444,7 +466,11 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
     acts = refolding.acts_on(connection, found)
     for event in list(found.values()):
         if isinstance(event.data, SourceDistrusted):
-            acts |= dict.fromkeys(refolding.ends_of_distrust(connection, event.envelope.command_id), "")
+            act = act_named(connection, event)
+            acts |= dict.fromkeys(refolding.ends_of_distrust(connection, act), "")
+            if act != event.envelope.command_id:  # a part of a bulk act: the others, and what began it
+                entries = audit.of_correlation(connection, act)
+                acts |= {each.position: act for each in entries if each.type == SourceDistrusted.__name__}
     for position, act in acts.items():
         event = read_event(connection, position)
         assert event is not None
@@ -458,8 +484,10 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
 
 
 def _is_parked(connection: Any) -> bool:
-    sql = "SELECT 1 FROM projections WHERE name = 'erasures' AND parked_at IS NOT NULL"
-    return connection.execute(sql).fetchone() is not None
+    """Whether a projection is parked by which it is decided what is left to do."""
+    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects")
+    found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
+    return any(name in needed for (name,) in found)
 
 
 def _under_way(connection: Any) -> bool:
@@ -513,6 +541,23 @@ def _kept(given: Iterable[str | int]) -> frozenset[str | int]:
         if isinstance(each, bool) or not isinstance(each, str | int):
             raise Rejected(f"keep takes ids and positions, and {each!r:.40} is neither")
     return kept
+
+
+def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:
+    """What ``keep`` names, an id by an unambiguous prefix as a whole one: what is not found must not be erased for it."""
+    if isinstance(given, int):
+        return given
+    row = find_row(connection, given, given[:1], owner) if given[:1] in FAMILIES else None
+    event = read_event(connection, row) if row is not None else None
+    if event is None:
+        raise NotFound(f"keep names {given!r:.60}, and nothing of this user has that id")
+    return event.stream
+
+
+def _check_kept(plan: Plan, kept: frozenset[str | int]) -> None:
+    listed = {place for name in LISTS for each in plan.lists[name] for place in (each.row.position, each.row.stream)}
+    if strange := sorted(map(str, kept - listed)):
+        raise Rejected(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
 
 
 def _fields(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -150,6 +150,7 @@ class Planner:
             lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
             targets |= {each.position: each for each in confirming if each.stream == LEDGER_STREAM}
         chosen = {each.position: each for each in self._chosen(lists, needles, self._origins(streams))}
+        _check_cut(lists["derived"], chosen)
         kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
         everything = sorted((chosen | targets).values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
@@ -427,6 +428,16 @@ class Planner:
 _WITHOUT_TEXT = tuple(
     name for name, fields in TEXT_FIELDS.items() if not fields and name not in ("CommandAnswered", "WriteRefused")
 )
+
+
+def _check_cut(derived: tuple[Listed, ...], chosen: Mapping[int, Target]) -> None:
+    """``Rejected`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
+    cut = {each.row.stream for each in derived if each.choice == "cut"}
+    done = {each.row.stream for each in derived if each.row.position in chosen}
+    if whole := sorted(cut - done):
+        raise Rejected(
+            f"derived: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
+        )
 
 
 def _spans(target: Target | None) -> tuple[tuple[str, int, int], ...]:

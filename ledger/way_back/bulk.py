@@ -86,7 +86,7 @@ def _step(writer: Writer, act: str) -> Outcome | None:
     )
 
     def body(work: Work) -> str:
-        connection = work.connection()
+        connection, work.user = work.connection(), envelope.user  # one that was erased is nobody, and not ""
         if any(each == act for each, _ in control.bulks(connection)):
             began = [event.data for event in _events_of(connection, act)]
             left = _left(connection, act, began)

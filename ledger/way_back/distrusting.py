@@ -30,7 +30,7 @@ from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
 from ledger.way_back.plans import Reader, SourcePlan, UndoPlan
 from ledger.way_back.undetermined import receipts, undetermined
-from ledger.way_back.undoing import Done, Plan, Undoing
+from ledger.way_back.undoing import Done, Plan, Undoing, target_of
 from ledger.work import Work
 from projections import audit, control
 from projections.projector import FAMILIES
@@ -95,6 +95,7 @@ class Distrusting(Undoing):
             fields: dict[str, Any] = {"since": about.since, "reason": reason}
             if len(plan.positions) > bulk.BULK_EVENTS:
                 bulk.announce(work, plan.positions, act="distrust", kind=about.kind, target=about.name, **fields)
+                work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, (), **fields))  # refused from here on
             elif plan.positions or not _is_standing(work, about):
                 for spans in bulk.parts(plan.positions) or [()]:
                     work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, spans, **fields))
@@ -197,7 +198,7 @@ class Distrusting(Undoing):
         if kind not in KINDS:
             raise Rejected(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
         name = source if kind in NAMED else self._identified(connection, user, source, kind)
-        return Source(kind, name, _since(connection, since))
+        return Source(kind, name, _since(connection, since, self._writer.now()))
 
     def _identified(self, connection: Any, user: str, source: str, kind: str) -> str:
         letter = next(each for each, word in IDENTIFIED.items() if word == kind)
@@ -262,7 +263,7 @@ class Distrusting(Undoing):
         connection = reader.connection
         source = self._source_of(connection, owner, without, since)
         if source is None:
-            entries = self._named(connection, owner, without, None, None)
+            entries = self._named(connection, owner, target_of(without), None, None)
             plan = UndoPlan(reader, {entry.command_id for entry in entries})
             return plan.positions, (), plan.streams, ()
         found = _source_plan(connection, owner, source, reader)
@@ -375,16 +376,24 @@ def _is_standing(work: Work, source: Source) -> bool:
     return _standing(work.connection(), work.who.user, source) is not None
 
 
-def _since(connection: Any, given: Position | Time | None) -> int:
+def _since(connection: Any, given: Position | Time | None, now: str) -> int:
     """The first position meant: itself, or that of the first event recorded at or after a time."""
     if given is None:
         return 1
     if isinstance(given, bool) or (isinstance(given, int) and given < 1):
         raise Rejected(f"since is a position from 1, or a time, and {given!r:.40} is neither")
+    (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
     if isinstance(given, int):
+        if given > last:
+            raise Rejected(
+                f"since is a position of the log, which ends at {last}, and not {given if given < 10**18 else '…'}"
+            )
         return given
+    start = times.instant("since", given)
+    if start > max(latest, now):
+        raise Rejected(f"since lies in the future ({start}); what is distrusted is what was recorded")
     sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"
-    return int(connection.execute(sql, (times.moment("since", given),)).fetchone()[0])
+    return int(connection.execute(sql, (start,)).fetchone()[0])
 
 
 def _back_again(work: Work, plan: Plan, reason: str) -> None:

@@ -29,17 +29,12 @@ from projections import audit, control
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
-LASTING = (
-    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased", "ErasureCompleted"),
-    *(
-        "BulkFinished",
-        "CheckpointSealed",
-        "LegalHoldPlaced",
-        "LegalHoldReleased",
-        "ProjectionParked",
-        "ProjectionResumed",
-    ),
+LASTING = (  # what nothing takes back, or only an act of its own
+    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased"),
+    *("ErasureCompleted", "BulkFinished", "CheckpointSealed", "LegalHoldPlaced"),
+    *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
+_ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
 _WITHOUT_EFFECT = ("WriteRefused", "CommandAnswered", "RecallServed", "BulkStarted")
 
 Spans = tuple[tuple[int, int], ...]
@@ -104,15 +99,17 @@ class Reader:
         """The memories that cite a subject as a source."""
         return [self.event(row).stream for row in control.dependents(self.connection, stream)]
 
-    def caused_by(self, event_id: str) -> list[audit.Entry]:
-        return audit.caused_by(self.connection, event_id)
+    def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
+        """What reacted to an event, within the memory of the same user."""
+        found = audit.caused_by(self.connection, event.envelope.event_id)
+        return [entry for entry in found if entry.user == event.envelope.user]
 
     def is_out(self, position: int) -> bool:
         return bool(control.out_of_force(self.connection, position, position))
 
     def about(self, project: str) -> list[audit.Entry]:
         """The entries in force that are about a project."""
-        found = audit.trail(self.connection, user=None, project=project, limit=10_000)
+        found = audit.trail(self.connection, user=None, project=project, limit=2**31)
         return [entry for entry in found if not self.is_out(entry.position)]
 
 
@@ -157,12 +154,12 @@ class UndoPlan:
         return fresh
 
     def _falls(self, entry: audit.Entry) -> bool:
-        if entry.type in NAMES and entry.command != "register_project":
+        if (entry.type in NAMES and entry.command != "register_project") or entry.type in LASTING + _ACTS:
             return False
         return CommandUndone.__name__ not in control.acts(self.reader.connection, entry.position).values()
 
     def _caused(self, positions: Iterable[int]) -> set[str]:
-        caused = (self.reader.caused_by(self.reader.event(position).envelope.event_id) for position in positions)
+        caused = (self.reader.caused_by(self.reader.event(position)) for position in positions)
         return {entry.command_id for entries in caused for entry in entries if not self.reader.is_out(entry.position)}
 
     def _built_on(self, stream: str) -> set[str]:
@@ -233,7 +230,7 @@ class SourcePlan:
             self.out.add(event.position)
             if is_subject(event.stream):
                 self._wake([event.stream])
-            waiting += [entry.position for entry in self.reader.caused_by(event.envelope.event_id)]
+            waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod
     def _only_a_name(event: AnyEvent) -> bool:

@@ -79,7 +79,7 @@ class Undoing(MemoryWrites, Reads):
         """
         told = who(self._default, by)
         reason = check_reason("reason", reason)
-        given = _target(target) if target is not None else None
+        given = target_of(target) if target is not None else None
         if (target is None) == (session is None and command is None):
             raise Rejected("an undo names a command, or else a group by session= and command=, and not both or neither")
 
@@ -114,7 +114,7 @@ class Undoing(MemoryWrites, Reads):
         reason = check_reason("reason", reason)
 
         def make(connection: Any, head: int) -> Plan:
-            entries = self._named(connection, told.user, _target(target), None, None)
+            entries = self._named(connection, told.user, target_of(target), None, None)
             acts = {
                 _act(connection, entry) for entry in entries if entry.type in (CommandUndone.__name__, "BulkStarted")
             }
@@ -359,9 +359,14 @@ def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
     return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
 
 
-def _target(given: str | int) -> str | int:
+def target_of(given: str | int) -> str | int:
+    """What a caller names, checked."""
     if isinstance(given, bool) or not isinstance(given, int | str):
-        raise Rejected(f"an undo names a command's or event's id, or a position, and not a {type(given).__name__}")
+        raise Rejected(
+            f"a command is named by its or its event's id, or a position, and not by a {type(given).__name__}"
+        )
     if isinstance(given, int):
-        return given if 0 < given < 2**63 else 0
+        if not 0 < given < 2**63:
+            raise NotFound(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
+        return given
     return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)

@@ -65,7 +65,8 @@ def run(short: bool, seed: int) -> Result:
         told, missing = controls(Path(folder))
     errors = [error for report in (*reports, *starts) for error in report.errors]
     calls, longest = per_role((*reports, *starts))
-    errors += [f"a call of a {role} took {took:.1f} s" for role, took in longest.items() if took >= WAIT_SECONDS]
+    waits = {role: took for role, took in longest.items() if role != "rebuild"}  # that one works all the while
+    errors += [f"a call of a {role} took {took:.1f} s" for role, took in waits.items() if took >= WAIT_SECONDS]
     notes = (
         *(f"{role}: {count:,} calls, the longest {longest[role]:.2f} s" for role, count in calls.items()),
         f"{rounds} cold starts of {STARTERS} processes each",

@@ -155,7 +155,8 @@ class Moment(Trail, Numbers):
         if name.startswith("_") or not hasattr(Ledger, name):
             raise AttributeError(f"a moment of a ledger has no {name!r}")
         raise ReadOnly(
-            f"{name} is not for a moment of the past, which is only read; ask the ledger itself", rule="readonly"
+            f"{name} writes, or is of today only, and this is a moment of the past; ask the ledger itself",
+            rule="readonly",
         )
 
     def __repr__(self) -> str:

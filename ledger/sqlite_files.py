@@ -240,9 +240,19 @@ def forget_parent(open_files: set[str]) -> None:
 _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 
 
+def path_name(path: object) -> str:
+    """A path as text; ``Rejected`` for what is none, or cannot be a file's name."""
+    try:
+        name = os.fsdecode(path)  # type: ignore[arg-type]
+        os.fsencode(name)
+    except (TypeError, UnicodeError):
+        raise Rejected(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
+    return name
+
+
 def checked_path(path: StrPath) -> str:
     """The absolute real path; ``Rejected`` where a ledger may not lie."""
-    name = os.fsdecode(path)
+    name = path_name(path)
     if not name or name == ":memory:" or "\x00" in name:
         raise Rejected(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
     parent, last = os.path.split(os.path.abspath(name))

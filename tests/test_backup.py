@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import folded_from_zero
@@ -522,3 +524,16 @@ def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path):
     code, out, _ = run("doctor", "--db", "r.db", "--fix", "--json", cwd=tmp_path)
     assert code == 0 and any(each["what"] == "mended" for each in json.loads(out)["findings"])
     assert "tea" in run("memories", "--db", "r.db", cwd=tmp_path)[1]
+
+
+@pytest.mark.parametrize("path", [5, None, b"\xff\x00", "a\x00b", "\ud800x"])
+def test_what_is_no_path_is_refused(tmp_path: Path, path: Any) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        with pytest.raises(LedgerError):
+            ledger.backup(path)
+        with pytest.raises(LedgerError):
+            ledger.verify(against=path if path is not None else 5)
+    with pytest.raises(LedgerError):
+        Ledger.recover(path, tmp_path / "again.db")
+    with pytest.raises(LedgerError):
+        Ledger.open(path)

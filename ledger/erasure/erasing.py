@@ -98,7 +98,8 @@ class Erasing(Distrusting, Holding):
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
         with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
-            asked = self._asked(connection, subject, session, project, tuple(fields), tuple(spans), by)
+            of_one = (_several("fields", fields), _several("spans", spans))
+            asked = self._asked(connection, subject, session, project, *of_one, by)
             kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
         if dry_run:
             return self._dry(self._plan(asked, told.user, choices, kept), told.user)
@@ -558,6 +559,12 @@ def _check_kept(plan: Plan, kept: frozenset[str | int]) -> None:
     listed = {place for name in LISTS for each in plan.lists[name] for place in (each.row.position, each.row.stream)}
     if strange := sorted(map(str, kept - listed)):
         raise Rejected(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
+
+
+def _several(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise Rejected(f"{name} are several, in a list, and {given!r:.40} is not")
+    return tuple(given)
 
 
 def _fields(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ledger import answers
 from ledger.domain.errors import NotFound, Rejected, StorageError
 from ledger.proof import checkpoints
-from ledger.sqlite_files import StrPath
+from ledger.sqlite_files import StrPath, path_name
 
 OWN_FILES = ("", "-wal", "-shm")  # of a ledger: nothing but SQLite may open them
 FILE_BYTES = 64 * 1024
@@ -55,7 +55,7 @@ def key(given: Any, ledger_path: str) -> Any:
 
 def _read(what: str, given: StrPath, ledger_path: str) -> bytes:
     """A small file. Reading one of the ledger's own would take SQLite's locks away from this process."""
-    name = os.fsdecode(given)
+    name = path_name(given)
     if not name or "\x00" in name:
         raise Rejected(f"{what} lies in a file, and {name[:40]!r} names none")
     for each in OWN_FILES:

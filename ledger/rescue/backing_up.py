@@ -17,7 +17,7 @@ from ledger.log_reading import read_event
 from ledger.proof.verifying import verify
 from ledger.rescue.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
 from ledger.rescue.mending import OF_PROJECTIONS, Mending, damages, tables_fit
-from ledger.sqlite_files import FORMAT, StrPath, typed
+from ledger.sqlite_files import FORMAT, StrPath, path_name, typed
 from projections import sqlite
 from projections.digests import projection_digest
 from projections.projector import projections
@@ -86,7 +86,7 @@ class BackingUp(Mending):
         not at all otherwise: ``StorageError`` names the first position that is wrong, ``Rejected`` says what is in the way.
         ``progress`` is called with (events copied, events in the backup).
         """
-        started, given = time.monotonic(), os.path.abspath(os.fsdecode(backup))
+        started, given = time.monotonic(), os.path.abspath(path_name(backup))
         if not os.path.lexists(given):
             raise NotFound(f"there is no backup at {given}")
         place = free_place(path, "a recovery")

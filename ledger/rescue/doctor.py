@@ -29,6 +29,7 @@ from ledger.sqlite_files import (
     checked_path,
     examining,
     lock_of,
+    path_name,
     typed,
 )
 from ledger.work import now
@@ -97,7 +98,7 @@ def _mended(before: answers.DoctorReport, after: answers.DoctorReport) -> answer
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
     """Looks at a file and the place where it lies; only what is no file at all is refused (``NotFound``)."""
-    started, name = time.monotonic(), os.path.abspath(os.fsdecode(path))
+    started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
         raise NotFound(f"there is no ledger at {name[:1000]!r}")
     visit = _Visit(name, progress)

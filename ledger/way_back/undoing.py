@@ -91,8 +91,9 @@ class Undoing(MemoryWrites, Reads):
             commands = {entry.command_id for entry in entries}
             plan = UndoPlan(Reader(connection), commands)
             if (built := plan.later_than(commands)) and not (cascade or dry_run):
+                first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
                 raise Conflict(
-                    f"{len(built)} later commands built on this one: {', '.join(built[:5])}{' …' if len(built) > 5 else ''}; "
+                    f"{len(built)} later command{many} built on this one: {first}{' …' if len(built) > 5 else ''}; "
                     "undo them first, or use cascade to undo them together"
                 )
             shown = plan.in_order if plan.positions else ()

@@ -417,7 +417,7 @@ def test_all_that_was_extracted_in_a_session_is_undone_at_once(ledger: Ledger) -
 def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) -> None:
     idea = ledger.propose("The user runs.", session_id="s1")
     ledger.promote(idea.id)
-    with pytest.raises(Conflict, match="1 later commands built on this one"):
+    with pytest.raises(Conflict, match="1 later command built on this one"):
         ledger.undo(session="s1")
     assert len(ledger.undo(session="s1", cascade=True).commands) == 2
     assert ledger.memories(status="all") == []

@@ -458,7 +458,7 @@ def test_a_candidates_twin_is_found_among_the_active_memories_of_then(ledger):
 def test_a_moment_takes_no_command(told):
     moment = told.at(3)
     for name in ("remember", "undo", "rebuild", "batch"):
-        with pytest.raises(Rejected, match="only read"):
+        with pytest.raises(Rejected, match="of the past"):
             getattr(moment, name)
     with pytest.raises(Rejected):
         moment.digest()

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, Protocol
+from typing import Any
 
-from ledger.domain.events import AnyEvent
-from projections import projector
 from projections.projector import Projector, checkpoint, create_all
+from projections.rebuild import Progress, Reading
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded between two writes
-
-Progress = Callable[[int, int], None]  # (events folded, events in the log)
-
-
-class Reading(projector.Log, Protocol):
-    def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
 
 @contextmanager

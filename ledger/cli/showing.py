@@ -484,6 +484,8 @@ def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
 
 
 def undo(found: answers.UndoReport) -> RenderableType:
+    if not found.events:
+        return Text("there was nothing to do: no event went out of force, or came back", style="dim")
     what = f"{_count(found.events, 'event')} of {_count(len(found.commands), 'command')}"
     told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {_count(len(found.subjects), 'subject')}"
     again = {"to go back": f"redo {found.command_id}"} if found.command_id else {}

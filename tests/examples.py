@@ -12,6 +12,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.project import Entry, Project, Session
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
+DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"
 INTERACTION, PROJECT, SESSION = "i_0123456789abcdef", "p_0123456789abcdef", "s_0123456789abcdef"
 COMMAND = "019a9f00-0000-7000-8000-000000000001"
 EVENT = "019a9f00-0000-7000-8000-000000000002"
@@ -65,6 +66,26 @@ EVENTS: dict[str, e.Event] = {
         e.LegalHoldReleased(hold=COMMAND, reason="case closed"),
         e.CheckpointSealed(size=9, root="23" * 32, head="45" * 32, peaks=("67" * 32, "89" * 32)),
         e.WriteRefused(rule="size", digest="cd" * 16, subject=MEMORY, limit=10, current=9, requested=2),
+        e.RecallServed(
+            query="what does the user drink?",
+            seen=40,
+            settings={"k": 20, "budget": None, "ranking": "score/1", "kinds": ("preference",)},
+            items=(
+                e.Served(
+                    subject=INTERACTION,
+                    position=7,
+                    score=930_000,
+                    signals={"text": 910_000, "confidence": 20_000},
+                    field="response",
+                    start=3,
+                    end=40,
+                    cut="budget",
+                ),
+            ),
+            searched=31,
+            used=35,
+            warnings=("vectors-missing",),
+        ),
         e.ProjectionParked(projection="audit", at=7, error="ValueError"),
         e.ProjectionResumed(projection="audit"),
         e.ProjectRegistered(name="Übersee", description="the overseas project"),
@@ -72,6 +93,33 @@ EVENTS: dict[str, e.Event] = {
         e.ProjectStateSet(category="status", key="phase", value="two", previous=5, source="the board"),
         e.ProjectStateInvalidated(category="status", key="phase", reason="over"),
         e.SessionOpened(name="monday"),
+        e.DocumentIngested(
+            path="notes/coffee.md",
+            title="Coffee",
+            digest="ab" * 16,
+            size=2_400,
+            chunks=3,
+            tags=("drinks",),
+            doc_type="text",
+        ),
+        e.ChunkAdded(
+            chunk=CHUNK,
+            index=2,
+            content="Dark roasts are roasted longest.",
+            heading_path=("Coffee", "Roasts"),
+            metadata=Raw(b'{"line":12}'),
+        ),
+        e.DocumentReplaced(
+            digest="cd" * 16,
+            size=2_500,
+            chunks=4,
+            kept=((0, 1, 0),),
+            removed=((2, 2),),
+            title="All about coffee",
+            tags=("beans",),
+        ),
+        e.DocumentRemoved(reason="out of date"),
+        e.DocumentRestored(reason="right after all"),
         e.InteractionCaptured(
             prompt="Which coffee?",
             response=BLOB,
@@ -124,6 +172,8 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryRetracted(reason="private"),
         e.MemoryRestored(status="active", reason="was right"),
         e.MemoryQuarantined(reason="odd"),
+        e.EdgeAsserted(source="Ana", relation="works_at", target="Acme", valid_from=EARLIER, valid_to=LATER),
+        e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left"),
         e.MemoryReleased(reason="fine"),
     )
 }

@@ -64,7 +64,16 @@ def test_what_is_default_takes_no_bytes() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [*TYPES.values(), events.Matched, events.Dropped, events.Origin, events.Blob, events.Redaction, events.Envelope],
+    [
+        *TYPES.values(),
+        events.Matched,
+        events.Dropped,
+        events.Origin,
+        events.Blob,
+        events.Redaction,
+        events.Served,
+        events.Envelope,
+    ],
 )
 def test_every_string_says_what_it_is(kind: type[Any]) -> None:
     assert "?" not in string_fields(kind).values()
@@ -94,6 +103,14 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ProjectStateSet": ("key", "value", "source"),
         "ProjectStateInvalidated": ("key", "reason"),
         "SessionOpened": ("name",),
+        "RecallServed": ("query",),
+        "DocumentIngested": ("path", "title", "tags"),
+        "ChunkAdded": ("content", "heading_path", "metadata"),
+        "DocumentReplaced": ("title", "tags"),
+        "DocumentRemoved": ("reason",),
+        "DocumentRestored": ("reason",),
+        "EdgeAsserted": ("source", "relation", "target"),
+        "EdgeRetired": ("source", "relation", "target", "reason"),
         "InteractionCaptured": ("prompt", "response", "response_summary", "context_pack"),
         "ResponseAttached": ("response", "response_summary"),
         "MemoryCaptured": attempt,

@@ -209,6 +209,33 @@ class WriteRefused(Event, frozen=True):
     requested: int | None = None
 
 
+class Served(Struct, frozen=True, omit_defaults=True):
+    """One entry of a pack: a memory, chunk or interaction by its id, the position of the event that has its words, and in
+    an interaction the field; characters ``start`` to ``end`` of them. Scores are in millionths; ``cut`` says why it was
+    left out of the pack."""
+
+    subject: Id
+    position: int
+    score: int
+    signals: dict[Code, int] = {}
+    field: Code = ""
+    start: int = 0
+    end: int = 0
+    cut: Code = ""
+
+
+class RecallServed(Event, frozen=True):
+    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts."""
+
+    query: Body | None
+    seen: int
+    settings: dict[Code, int | Code | tuple[Code, ...] | None]
+    items: tuple[Served, ...] = ()
+    searched: int = 0
+    used: int = 0
+    warnings: tuple[Code, ...] = ()
+
+
 class ProjectionParked(Event, frozen=True):
     """A projection could not fold the event at ``at``; the others went on. ``error`` is the kind of failure."""
 
@@ -251,6 +278,61 @@ class ProjectStateInvalidated(Event, frozen=True):
 
 class SessionOpened(Event, frozen=True):
     name: Text | None
+
+
+# --- document --------------------------------------------------------------------------------------------------------
+
+
+class DocumentIngested(Event, frozen=True):
+    """A document as it first came in; its chunks are the ChunkAdded beside it. ``size`` is in characters.
+
+    ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
+    """
+
+    path: Text | None
+    title: Text | None
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    tags: tuple[Text, ...] | None = ()
+    doc_type: Code = "markdown"
+
+
+class ChunkAdded(Event, frozen=True):
+    """One piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above it, outermost first."""
+
+    chunk: Id
+    index: int
+    content: Text | None
+    heading_path: tuple[Text, ...] | None = ()
+    metadata: Json = Raw(b"{}")
+
+
+Moved = tuple[int, int, int]
+
+
+class DocumentReplaced(Event, frozen=True):
+    """The document reads otherwise from here; what is new in it are the ChunkAdded beside this.
+
+    ``kept`` has (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has
+    inclusive ranges of the indexes before. A title or tags that are not given stay as they are.
+    """
+
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    kept: tuple[Moved, ...] = ()
+    removed: Ranges = ()
+    title: Text | None = None
+    tags: tuple[Text, ...] | None = None
+
+
+class DocumentRemoved(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class DocumentRestored(Event, frozen=True):
+    reason: Text | None = ""
 
 
 # --- interaction -----------------------------------------------------------------------------------------------------
@@ -435,6 +517,26 @@ class MemoryQuarantined(Event, frozen=True):
 
 
 class MemoryReleased(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class EdgeAsserted(Event, frozen=True):
+    """The memory says that ``source`` stands in ``relation`` to ``target``, while it holds or as long as is said here."""
+
+    source: Text | None
+    relation: Text | None
+    target: Text | None
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+
+
+class EdgeRetired(Event, frozen=True):
+    """It no longer does; ``by`` is the memory whose edge took its place."""
+
+    source: Text | None
+    relation: Text | None
+    target: Text | None
+    by: Id | None = None
     reason: Text | None = ""
 
 

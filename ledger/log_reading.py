@@ -12,6 +12,8 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent, Blob
 from projections.projector import FAMILIES, projections
 
+SALT_BYTES = 16  # before the text of a blob
+
 
 def first_position(connection: Any, stream: str) -> int | None:
     found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
@@ -83,6 +85,12 @@ def blobs_named(position: int, stream: str, version: int, type_: str, state: str
                 yield blob
 
 
+def read_blob(connection: Any, blob: str) -> str | None:
+    """A text that lies in the blobs table, as it is there; None where it was erased."""
+    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob,)).fetchone()
+    return str(row[0][SALT_BYTES:], "utf-8", "replace") if row is not None and row[0] is not None else None
+
+
 class Reading:
     """The log as folds read it, through whatever connection ``connect`` gives at the time."""
 
@@ -101,6 +109,9 @@ class Reading:
         )
         found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
         return sorted(found.items(), key=lambda each: each[1])
+
+    def blob(self, blob: str) -> str | None:
+        return read_blob(self._connect(), blob)
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:
         return decode_range(self._connect(), first, last)

@@ -38,8 +38,7 @@ from ledger.event_store import EventStore, Transaction
 from ledger.log_reading import Reading, check_tables, find_row, first_position
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
-from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park
-from projections.search import SEARCH
+from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
 from projections.sqlite import SQLiteRows, take_in
 
 _OF_THE_LEDGER = (CommandAnswered, BulkFinished, ErasureCompleted)  # what says nothing of its own
@@ -452,13 +451,15 @@ class Writer:
         return self._transaction
 
     def index_waiting(self) -> None:
-        """Takes the texts that wait into the text index, for whoever is about to search it, unless somebody is writing."""
+        """Takes the texts that wait into the text indexes, for whoever is about to search them, unless somebody is writing."""
         self.store.write_now(self._index_waiting)
 
     def _index_waiting(self, transaction: Transaction) -> None:
         self.begin(transaction)
         self.rows.flush()
-        take_in(transaction.connection, SEARCH)
+        for owner, index in text_indexes():
+            if owner not in self.projector.parked:
+                take_in(transaction.connection, index)
         self.rows.discard()
 
     # --- texts ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from projections import (
     erasures,
     interactions,
     memories,
+    passages,
     projects,
     search,
     sqlite,
@@ -49,9 +50,13 @@ class Log(Protocol):
         """(stream, first position) of every stream with an event in these ranges, by first position."""
         ...
 
+    def blob(self, blob: str) -> str | None:
+        """A text that lies in the blobs table; None where it was erased."""
+        ...
 
-def projections(secret: bytes) -> tuple[Projection, ...]:
-    """All projections, in the order in which they fold."""
+
+def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:
+    """All projections, in the order in which they fold; only to fold do they need the log."""
     return (
         control.Force(),
         memories.Memories(),
@@ -65,14 +70,20 @@ def projections(secret: bytes) -> tuple[Projection, ...]:
         erasures.Erasures(),
         audit.Audit(),
         search.Search(),
+        passages.Passages(log),
     )
+
+
+def text_indexes() -> list[tuple[str, TextIndex]]:
+    """Every text index, with the name of its projection."""
+    return [(each.name, table) for each in projections(b"") for table in each.tables if isinstance(table, TextIndex)]
 
 
 class Projector:
     """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
 
     def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
-        self.all = projections(secret)
+        self.all = projections(secret, log)
         self._routes: dict[str, tuple[Projection, ...]] = {}
         self.parked = set(parked)
         self.poisoned: list[tuple[str, int, str]] = []

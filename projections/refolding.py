@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from ledger.domain.events import LEDGER_STREAM, AnyEvent
@@ -37,7 +37,8 @@ class _Apart(SQLiteRows):
 class _Excerpt:
     """A few streams, as a fold reads the log."""
 
-    def __init__(self, events: Iterable[AnyEvent]) -> None:
+    def __init__(self, events: Iterable[AnyEvent], blob: Callable[[str], str | None]) -> None:
+        self.blob = blob
         self._streams: dict[str, list[AnyEvent]] = {}
         for event in events:
             if event.stream != LEDGER_STREAM:
@@ -58,11 +59,17 @@ class _Excerpt:
 class Fold:
     """One fold apart from the others: the rows of each table, and the texts of each index."""
 
-    def __init__(self, secret: bytes, events: Iterable[AnyEvent], parked: Iterable[str]) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        events: Iterable[AnyEvent],
+        parked: Iterable[str],
+        blob: Callable[[str], str | None],
+    ) -> None:
         inorder = sorted(events, key=lambda event: event.position)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             create_all(connection, secret, "")
-            fold, rows = Projector(secret, _Excerpt(inorder), parked), _Apart(connection)
+            fold, rows = Projector(secret, _Excerpt(inorder, blob), parked), _Apart(connection)
             for event in inorder:
                 fold.fold(event, rows)
             rows.flush()

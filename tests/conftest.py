@@ -34,9 +34,10 @@ def folded_from_zero(ledger: Ledger) -> str:
     """The digest of the projections of a ledger's log, folded into tables in memory (``rebuild()`` has its own tests)."""
     with closing(sqlite3.connect(":memory:")) as copy:
         with ledger._store.snapshot() as connection:
-            (table,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events'").fetchone()
-            copy.execute(table)
+            for (table,) in connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')"):
+                copy.execute(table)
             rows = connection.execute("SELECT * FROM events ORDER BY position").fetchall()
+            copy.executemany("INSERT INTO blobs VALUES (?, ?, ?)", connection.execute("SELECT * FROM blobs").fetchall())
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
         secret = ledger._writer.secret
         create_all(copy, secret, ledger.id)

@@ -16,7 +16,8 @@ from typer.testing import CliRunner, Result
 from ledger import Ledger
 from ledger.cli import showing
 from ledger.cli.app import app
-from ledger.cli.terminal_text import as_json, one_line, shortened, visible
+from ledger.cli.terminal_text import as_json, shortened, visible
+from ledger.domain.harmless import one_line
 
 TOP = Path(__file__).resolve().parents[1]
 NOT_COMMANDS = {"open", "close", "batch", "import_log", "at"}

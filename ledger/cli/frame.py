@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ledger.cli.terminal_text import as_json, one_line
+from ledger.cli.terminal_text import as_json
 from ledger.domain.errors import LedgerError, NotFound, Rejected
+from ledger.domain.harmless import one_line
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.charts import StepChart
-from ledger.cli.terminal_text import one_line, shortened, visible
+from ledger.cli.terminal_text import shortened, visible
+from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
 
 LISTED_CHARS = 150  # of a text in a list

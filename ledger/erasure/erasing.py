@@ -34,7 +34,7 @@ from ledger.erasure.holding import Holding, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import find_row, read_event, read_stream
+from ledger.log_reading import Reading, find_row, read_event, read_stream
 from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
@@ -235,12 +235,13 @@ class Erasing(Distrusting, Holding):
         erased = [event for event in events if isinstance(event.data, ContentErased)]
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
         writer, connection = self._writer, transaction.connection
-        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked)
+        blob = Reading(lambda: connection).blob
+        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
         for position, (at, target) in by.items():
             _redact_row(connection, position, at, target)
         blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
         connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
-        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked)
+        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
         refolding.replace(connection, writer.rows, before, after)
         writer.rows.flush()
         refolding.empty(connection, writer.secret, writer.projector.parked)

@@ -26,8 +26,8 @@ from ledger.event_store import EventStore
 from ledger.log_reading import Reading
 from ledger.sqlite_files import typed
 from ledger.writing import Writer
+from projections.projector import text_indexes
 from projections.rebuild import Rebuild, RebuildUnderWay
-from projections.search import SEARCH
 
 MERGED_PAGES = 500  # of the text index, in one transaction
 PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied
@@ -60,7 +60,8 @@ class Purging:
         """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead."""
         self._drop_remains()
         if indexed:
-            self._merge_index()
+            for owner, index in text_indexes():
+                self._merge_index(owner, index.name)
         if texts is None:
             self._write_anew()
         if not self._truncate():
@@ -82,14 +83,14 @@ class Purging:
         with suppress(RebuildUnderWay):  # one that began after the erasure has dropped them itself
             Rebuild(self._store, self._writer.secret, self._ledger_id, Reading, None).drop_remains()
 
-    def _merge_index(self) -> None:
-        """All segments of the text index into one, in which no deleted word is left."""
-        sql = f"INSERT INTO {SEARCH.name} ({SEARCH.name}, rank) VALUES ('merge', ?)"
+    def _merge_index(self, owner: str, index: str) -> None:
+        """All segments of a text index into one, in which no deleted word is left."""
+        sql = f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)"
         pages = -MERGED_PAGES
         while True:
             with self._store.transact() as transaction:
                 self._writer.attend(transaction)
-                if SEARCH.name in self._writer.projector.parked:
+                if owner in self._writer.projector.parked:
                     return
                 before = transaction.connection.total_changes
                 transaction.connection.execute(sql, (pages,))

@@ -1,0 +1,46 @@
+"""A long text as passages: pieces of a size at which a score says something about the words around a match."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+PASSAGE_CHARS = 800
+"""A passage has at most this many characters, and at least half of them unless the text ends."""
+
+MAX_PASSAGES = 1 << 15
+"""Of one text; 10 MB in passages of at least 400 characters are fewer."""
+
+_BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s")))  # better places first
+
+
+def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
+    """Where the passages begin and end, in characters: end to end, so that nothing of the text is left out.
+
+    Cut after a blank line, else after a sentence or line, else after white space, in the second half of what fits; where
+    there is none of them, anywhere.
+    """
+    found, start = [], 0
+    while len(text) - start > size:
+        end = _cut(text, start + size // 2, start + size)
+        found.append((start, end))
+        start = end
+    if start < len(text):
+        found.append((start, len(text)))
+    return found
+
+
+def _cut(text: str, least: int, most: int) -> int:
+    for breaks in _BREAKS:
+        ends = [match.end() for match in breaks.finditer(text, least, most)]
+        if ends:
+            return ends[-1]
+    return most
+
+
+def day_words(time: str) -> str:
+    """What a date is called by who asks for it: ``2023 may 8 monday``; "" for what is no date."""
+    try:
+        return datetime.fromisoformat(time[:10]).strftime("%Y %B %-d %A").lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,53 @@
+"""What fits: which of the ranked entries go into a pack of a given size, and why the others do not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+SHARES: dict[str, float] = {"state": 0.20, "identity": 0.10, "project": 0.25}
+"""ATOCore's shares of the budget (SEEDS 1d): trusted state, identity and preference, memories of the project. What they
+leave is for the rest: chunks, turns, and memories that are none of these."""
+
+ENTRY_CHARS = 250
+"""By shares an entry shows at most so many characters (SEEDS 1d)."""
+
+REST = "rest"
+
+
+def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
+    """For each entry "" or why it is cut: the longest prefix goes in, so that nothing worse takes the place of something
+    better (rubino and picoclaw)."""
+    used, reasons = 0, list[str]()
+    for size in sizes:
+        full = bool(reasons and reasons[-1]) or (budget is not None and used + size > budget)
+        used += 0 if full else size
+        reasons.append("budget" if full else "")
+    return reasons
+
+
+def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
+    """The same by ATOCore's shares: each band takes its best within its share, and the rest what they left.
+
+    An entry that does not fit is passed over, so that a long one does not keep its whole band out.
+    """
+    reasons, left = [""] * len(bands), budget
+    for band in (*SHARES, REST):
+        room = left if band == REST else min(left, int(budget * SHARES[band]))
+        for at, size in enumerate(sizes):
+            if bands[at] == band:
+                if size > room:
+                    reasons[at] = f"share of {band}"
+                else:
+                    room, left = room - size, left - size
+    return reasons
+
+
+def shortened(text: str) -> str:
+    """An entry as it is shown by shares: where it is longer, … stands for the rest."""
+    return text if len(text) <= ENTRY_CHARS else text[: ENTRY_CHARS - 1].rstrip() + "…"
+
+
+def in_order(bands: Sequence[str]) -> list[int]:
+    """The entries' places in the order of the bands, ranks kept within each."""
+    order: Mapping[str, int] = {band: at for at, band in enumerate((*SHARES, REST))}
+    return sorted(range(len(bands)), key=lambda at: (order[bands[at]], at))

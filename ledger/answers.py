@@ -264,35 +264,6 @@ class Refusal(Struct, frozen=True, kw_only=True):
     requested: int | None
 
 
-class Hit(Struct, frozen=True, kw_only=True):
-    rank: int
-    score: float
-    memory: Memory
-
-    @property
-    def id(self) -> str:
-        return self.memory.id
-
-    @property
-    def content(self) -> str | None:
-        return self.memory.content
-
-
-class Pack(Struct, frozen=True, kw_only=True):
-    """What a recall found: ranked hits within ``budget`` characters, what was cut for it, and how many were searched."""
-
-    items: tuple[Hit, ...]
-    cut: tuple[Hit, ...]
-    searched: int
-    budget: int | None
-    used: int
-    warnings: tuple[str, ...] = ()
-
-    def as_text(self) -> str:
-        """The memories as a plain list, one a line."""
-        return "\n".join(f"- {' '.join((hit.memory.content or '').split())}" for hit in self.items)
-
-
 class Reinforcement(Struct, frozen=True, kw_only=True):
     """What one interaction reinforced: pairs of memory id and confidence before and after."""
 

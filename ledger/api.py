@@ -22,6 +22,7 @@ from ledger.memory_writes import CHANNELS
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
+from ledger.recalling import Recalling
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
@@ -34,6 +35,7 @@ from projections import audit
 from projections.as_of import Times
 from projections.projector import create_all
 from projections.rebuild import RebuildUnderWay
+from projections.text_hits import Rarity
 
 READER = WRITER = 1  # the format that this product reads and writes
 
@@ -44,7 +46,17 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites, ProjectWrites, Erasing, Distrusting, Transfer, BackingUp, Doctoring, Proving, Moments, Trail
+    InteractionWrites,
+    ProjectWrites,
+    Recalling,
+    Erasing,
+    Distrusting,
+    Transfer,
+    BackingUp,
+    Doctoring,
+    Proving,
+    Moments,
+    Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
 
@@ -64,6 +76,7 @@ class Ledger(
         self._writer.mend, self._writer.check_upgrades = self._mend, self._check_upgrades
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
+        self._rarity = Rarity()
         self._unsearched: dict[str, list[str]] = {}
 
     @classmethod

@@ -16,12 +16,15 @@ from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.reads import NOWHERE, Reads, named
+from ledger.recalling import Recalling
 from ledger.recorders import read_tip
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
 from ledger.writing import Writer
-from projections import as_of, audit, memories, search
+from projections import as_of, audit, memories, passages, search
 from projections.as_of import HEAD, Times
+from projections.passages import Passage as PassageRow
+from projections.text_hits import Rarity
 
 Instant = int | str | datetime | date  # a position; a time with its offset, or a date; the id of an event
 
@@ -121,7 +124,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-class Moment(Trail, Numbers):
+class Moment(Recalling, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
     It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.
@@ -132,6 +135,7 @@ class Moment(Trail, Numbers):
         self._default, self._created = ledger._default, ledger._created
         self._writer = cast("Writer", _Present(ledger._writer.secret, time))
         self._store = cast("EventStore", _Past(ledger, position))
+        self._rarity = Rarity()
 
     @property
     def position(self) -> int:
@@ -168,10 +172,22 @@ class Moment(Trail, Numbers):
     def _take_in_texts(self) -> None:
         """Nothing is written for a look at the past."""
 
-    def _matching(self, connection: Any, query: str, wanted: search.Wanted, limit: int) -> list[tuple[Memory, float]]:
+    def _memory_hits(
+        self, connection: Any, expression: str, wanted: search.Wanted, limit: int
+    ) -> list[tuple[Memory, float]]:
         if self._past.apart:
-            return search.matching(connection, query, wanted, limit=limit)
-        return search.matching_then(connection, query, wanted, self._position, limit=limit)
+            return super()._memory_hits(connection, expression, wanted, limit)
+        return search.matching_then(connection, expression, wanted, self._position, limit=limit)
+
+    def _passage_hits(
+        self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
+    ) -> list[tuple[PassageRow, float]]:
+        if self._past.apart:
+            return super()._passage_hits(connection, expression, wanted, limit)
+        return passages.matching_then(connection, expression, wanted, self._position, limit=limit)
+
+    def _schema(self) -> str:
+        return "temp" if self._past.apart else "main"
 
     def _recall_warnings(self) -> tuple[str, ...]:
         return () if self._past.apart else (WARNING.format(self._position),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import times
-from ledger.domain.errors import LedgerError, Rejected, StorageError, UnknownEvent
+from ledger.domain.errors import Rejected, StorageError, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -24,7 +24,7 @@ from ledger.log_reading import check_tables, find_row, read_event, read_stream
 from ledger.memory_writes import Time
 from ledger.work import Who
 from ledger.writing import Writer
-from projections import control, digests, interactions, memories, projects, search, sqlite
+from projections import control, digests, interactions, memories, projects
 from projections.duplicates import content_fingerprint
 from projections.projector import FAMILIES
 
@@ -254,54 +254,6 @@ class Reads:
                 found[state.id] = row[0]
         return found
 
-    def recall(
-        self,
-        query: str,
-        *,
-        user: str | None = None,
-        project: str | None = None,
-        kinds: Iterable[str] = (),
-        k: int = 20,
-        budget: int | None = None,
-    ) -> answers.Pack:
-        """The active memories that share words with the query, best first (BM25), at most ``k``, within ``budget`` characters.
-
-        With a project: its memories and the global ones; without: all of the user's. What no longer fits is in ``cut``.
-        """
-        check_text("query", query, max_bytes=1024 * 1024, blank_allowed=True)
-        owner, count = self._user(user), listed(k, LIST_CAP)
-        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
-            raise Rejected(f"budget is a number of characters from 0, and {budget!r:.40} is not")
-        self._take_in_texts()
-        with self._read("memories", "search", "projects") as connection:
-            scope = None if project is None else [None, named(connection, owner, "p", project)]
-            only = tuple(kinds) if not isinstance(kinds, str) else (kinds,)
-            wanted = search.Wanted(owner, self._valid or self._writer.now(), scope, only, self._believed(("active",)))
-            found = self._matching(connection, query, wanted, count) if count else []
-            shown = self._memories(connection, [state for state, _ in found])
-            searched = sum(
-                memories.counts(connection, owner, valid=self._valid).get(each, 0) for each in wanted.statuses
-            )
-        hits = [
-            answers.Hit(rank=rank, score=score, memory=each)
-            for rank, (each, (_, score)) in enumerate(zip(shown, found, strict=True), 1)
-        ]
-        return _packed(hits, budget, searched, self._recall_warnings())
-
-    def _matching(self, connection: Any, query: str, wanted: search.Wanted, limit: int) -> list[tuple[Memory, float]]:
-        return search.matching(connection, query, wanted, limit=limit)
-
-    def _recall_warnings(self) -> tuple[str, ...]:
-        return ()
-
-    def _take_in_texts(self) -> None:
-        """Lets the index take what waits for it; where somebody is writing, or nobody can, those few are searched apart."""
-        with self._read("search") as connection:
-            late = sqlite.waiting(connection, search.SEARCH)
-        if late and not self._store.readonly:
-            with suppress(LedgerError):
-                self._writer.index_waiting()
-
     # --- projects ------------------------------------------------------------------------------------------------
 
     def projects(self, *, user: str | None = None) -> list[answers.Project]:
@@ -402,26 +354,6 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
         if each not in memory_domain.STATUSES:
             raise Rejected(f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all")
     return wanted
-
-
-def _packed(
-    hits: Sequence[answers.Hit], budget: int | None, searched: int, warnings: tuple[str, ...] = ()
-) -> answers.Pack:
-    """The longest prefix of the hits whose texts fit the budget."""
-    used, fits = 0, 0
-    for hit in hits:
-        size = len(hit.memory.content or "")
-        if budget is not None and used + size > budget:
-            break
-        used, fits = used + size, fits + 1
-    return answers.Pack(
-        items=tuple(hits[:fits]),
-        cut=tuple(hits[fits:]),
-        searched=searched,
-        budget=budget,
-        used=used,
-        warnings=warnings,
-    )
 
 
 def _project(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:

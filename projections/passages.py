@@ -6,7 +6,8 @@ that an erased turn leaves nothing in its neighbours: what those lend it in a se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,8 +15,10 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent, Blob, InteractionCaptured, ResponseAttached
 from ledger.domain.interaction import Interaction
 from ledger.domain.passages import day_words, split
+from ledger.domain.question import spaced
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
+from projections.text_hits import Source, aside, hits, of_rows, waiting
 
 if TYPE_CHECKING:
     from projections.projector import Log
@@ -53,7 +56,8 @@ WAITING = Table(
     derived=True,
     then=CURRENT,
 )
-PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: kept)
+PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (spaced(kept[0]), kept[1]))
+SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3)", "passages", PASSAGES.names)
 
 
 class Passage(Struct, frozen=True):
@@ -145,3 +149,105 @@ def _stand(row: Values, rows: Rows) -> None:
 
 def _indexed(row: Values) -> Values:
     return (row[_TEXT].replace("\0", " "), day_words(row[_TIME]))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+WINDOW = 3  # turns on either side of one
+WHOLE_SESSION = 2_000  # passages; of a longer session only the turns around the best are looked at
+AROUND = 100
+
+
+class Wanted(Struct, frozen=True):
+    """What a search is among: passages of one user, of some corpora, in some projects."""
+
+    user: str
+    corpora: Sequence[str]
+    projects: Sequence[str | None] | None = None
+
+    def condition(self) -> tuple[str, list[str | None]]:
+        """As SQL on ``m``, and its values."""
+        where = ["m.user = ?", f"m.corpus IN ({', '.join('?' * len(self.corpora))})"]
+        values: list[str | None] = [self.user, *self.corpora]
+        if self.projects is not None:
+            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
+            values.extend(self.projects)
+        return " AND ".join(where), values
+
+
+def matching(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str
+) -> list[tuple[Passage, float]]:
+    """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
+    condition, values = wanted.condition()
+    found = [
+        (Passage(*row), score)
+        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema)
+    ]
+    late = waiting(connection, SOURCE, expression, schema)
+    waited = {row[0]: Passage(*row) for row in of_rows(connection, SOURCE, late, condition, values)}
+    found += [(waited[row], score) for row, score in late.items() if row in waited]
+    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+
+
+def matching_then(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
+) -> list[tuple[Passage, float]]:
+    """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
+    the index, so it is scored aside."""
+    found = matching(connection, expression, wanted, limit=limit, schema="main")
+    condition, values = wanted.condition()
+    names = ", ".join(f"m.{name}" for name in PASSAGES.names)
+    gone = (
+        f"SELECT {names} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
+        " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
+    )
+    then = {row[0]: tuple(row) for row in connection.execute(gone, (position, position, *values))}
+    texts = [(row[0], *_indexed(row)) for row in then.values()]
+    found += [(Passage(*then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
+    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+
+
+def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
+    """Those of these passages that are wanted."""
+    return [Passage(*row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
+
+
+def turns_around(connection: sqlite3.Connection, session: str, turns: Sequence[int]) -> list[int]:
+    """The turns of a session in their order, around some of them, the best first: each with the neighbours it can have."""
+    rows = connection.execute("SELECT row FROM passages WHERE session = ? LIMIT ?", (session, WHOLE_SESSION + 1))
+    whole = [row for (row,) in rows]
+    if len(whole) <= WHOLE_SESSION:
+        return sorted({row >> NUMBER_BITS for row in whole})
+    found = set(turns)
+    for turn in turns[:AROUND]:
+        for beyond, step in (("max(row) FROM passages WHERE session = ? AND row < ?", 0), (_NEXT, 1)):
+            at = turn
+            for _ in range(WINDOW):
+                edge = (at + step) << NUMBER_BITS
+                row = connection.execute(f"SELECT {beyond}", (session, edge)).fetchone()[0]
+                if row is None:
+                    break
+                at = row >> NUMBER_BITS
+                found.add(at)
+    return sorted(found)
+
+
+_NEXT = "min(row) FROM passages WHERE session = ? AND row >= ?"
+
+
+def first_of_turns(connection: sqlite3.Connection, turns: Iterable[int]) -> list[Passage]:
+    """The first passage of each of these turns."""
+    wanted, found = list(turns), list[Passage]()
+    for start in range(0, len(wanted), 500):
+        some = [turn << NUMBER_BITS for turn in wanted[start : start + 500]]
+        sql = f"SELECT * FROM passages WHERE row IN ({', '.join('?' * len(some))})"
+        found += [Passage(*row) for row in connection.execute(sql, some)]
+    return found
+
+
+def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
+    """How many texts (not passages) there are to search."""
+    condition, values = wanted.condition()
+    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.start = 0"
+    return int(connection.execute(sql, values).fetchone()[0])

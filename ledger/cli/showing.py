@@ -21,6 +21,7 @@ from ledger.cli.charts import StepChart
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
+from ledger.packs import Item, Pack
 
 LISTED_CHARS = 150  # of a text in a list
 QUOTED_CHARS = 110
@@ -116,8 +117,8 @@ def compact(data: Any, chars: int = LISTED_CHARS) -> str:
 
 def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
-    if isinstance(answer, answers.Pack):
-        return [hit.memory.id for hit in answer.items]
+    if isinstance(answer, Pack):
+        return [item.id for item in answer.items]
     if isinstance(answer, list):
         found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
         return None if None in found else [str(each) for each in found]
@@ -192,12 +193,28 @@ def _says_more(quote: str, content: str) -> bool:
     return made not in quoted or len(quoted) > len(made) + 24
 
 
-def pack(found: answers.Pack) -> RenderableType:
-    rows = [[Text(str(hit.rank)), *_memory_row(hit.memory)] for hit in found.items]
-    budget = f"{found.used} of {found.budget} characters" if found.budget is not None else f"{found.used} characters"
-    told = f"{len(found.items)} of {found.searched} memories, {budget}, {len(found.cut)} cut"
-    notes = [Text(one_line(each), style="dim") for each in found.warnings]
-    return Group(_table("#", "id", "conf", "memory", rows=rows, right=["#"]), Text(told, style="dim"), *notes)
+def pack(found: Pack) -> RenderableType:
+    unit = "characters" if found.unit == "chars" else found.unit
+    budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
+    told = f"{len(found.items)} of {found.searched:,} searched, {budget}, {len(found.cut)} cut"
+    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *map(str, found.changed))]
+    if not found.items and not found.cut:
+        return Group(Text(f"nothing found, {found.searched:,} searched"), *notes)
+    table = _table("#", "score", "id", "text", rows=[_item_row(item) for item in found.items], right=["#", "score"])
+    cut = _part("Cut", _table("#", "score", "id", "text", rows=[_item_row(item) for item in found.cut]))
+    return Group(table, Text(told, style="dim"), *(cut if found.cut else ()), *notes)
+
+
+def _item_row(item: Item) -> list[RenderableType]:
+    about: tuple[object, ...] = (item.source,)
+    if item.memory is not None:
+        about = (item.memory.kind, item.memory.project, item.memory.status if item.memory.status != "active" else "")
+    elif item.passage is not None:
+        where = " › ".join(item.passage.heading_path) or item.passage.session_id
+        about = (item.passage.field or item.source, where, moment(item.passage.occurred_at))
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
+    return [Text(str(item.rank)), Text(f"{item.score:.2f}"), Text(item.id),
+            _with(_text(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 
 # --- what changed between two moments --------------------------------------------------------------------------------

@@ -310,7 +310,7 @@ def told(ledger: Ledger) -> Told:
         ledger.interactions(),
         ledger.audit(limit=500),
         ledger.state("home", history=True),
-        [hit.memory.id for hit in ledger.recall("coffee tea Porto marathon office").items],
+        [item.id for item in ledger.recall("coffee tea Porto marathon office").items],
     ]
     return Told(events, blobs, repr((own, rows, answers)))
 

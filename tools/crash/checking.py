@@ -76,7 +76,7 @@ def _write(ledger: Ledger, count: int, problems: list[str]) -> Ack:
     known = ledger.memory(fact.id)
     if known is None or known.content != content or ledger.position <= count:
         problems.append("the next write was answered, and is not there")
-    if all(item.memory.id != fact.id for item in ledger.recall(content, k=100, project="after").items):
+    if all(item.id != fact.id for item in ledger.recall(content, k=100, project="after").items):
         problems.append("the next write is not found by its own words")
     return fact.position, fact.id
 

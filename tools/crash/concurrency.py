@@ -212,7 +212,9 @@ def look(ledger: Ledger, last: int) -> int:
     places = [entry.position for entry in ledger.audit(limit=5)]
     assert places == list(range(places[0], places[0] - len(places), -1)), f"the audit has a gap: {places}"
     hits = ledger.recall("fact of everybody", k=3).items
-    assert all(hit.memory.status == "active" for hit in hits), "what is recalled is not active"
+    assert all(hit.memory is not None and hit.memory.status == "active" for hit in hits), (
+        "what is recalled is not active"
+    )
     return position
 
 

@@ -1,0 +1,170 @@
+"""What a question asks for: its telling words with their irregular forms, the dates it names, whether it asks when.
+
+The word lists are English; of a question in another language the words are what is left, and that is what it is searched by.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import date, timedelta
+from itertools import islice
+
+from msgspec import Struct
+
+READ_CHARS = 4_000
+"""A question is read up to here; what follows is no question any more."""
+
+MAX_CONCEPTS = 24
+"""A search asks for at most so many different words, the first ones."""
+
+_STOP_WORDS = """
+    a about am an and any are as at be been being but by can could d did do does doing for from had has have he her him
+    his how i if in into is it its itself ll m me my no not of on or our ours re s she so some such t than that the their
+    them then there these they this those to too us ve very was we were what when where which while who whom whose why
+    will with would you your yours
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+_FAMILIES = """
+    be am is are was were been | go goes went gone going | buy bought | bring brought | think thought | catch caught
+    teach taught | fight fought | seek sought | take took taken | make made | give gave given | get got gotten
+    see saw seen | say said | tell told | come came | become became | run ran | begin began begun | sing sang sung
+    swim swam swum | drink drank drunk | write wrote written | ride rode ridden | drive drove driven | rise rose risen
+    choose chose chosen | speak spoke spoken | break broke broken | steal stole stolen | wake woke woken
+    wear wore worn | win won | meet met | feel felt | leave left | lose lost | keep kept | sleep slept | spend spent
+    send sent | build built | lend lent | find found | hold held | hear heard | stand stood | understand understood
+    sit sat | eat ate eaten | fall fell fallen | fly flew flown | grow grew grown | know knew known
+    throw threw thrown | draw drew drawn | hide hid hidden | feed fed | lead led | pay paid | sell sold | shoot shot
+    stick stuck | hang hung | dig dug | forget forgot forgotten | forgive forgave forgiven | freeze froze frozen
+    bite bit bitten | shake shook shaken | tear tore torn | swear swore sworn | lie lay lain | deal dealt
+    dream dreamt | learn learnt | mean meant
+    child children kid kids | man men | woman women | person people | foot feet | tooth teeth | mouse mice
+    life lives | wife wives | mom mother mum mommy mama | dad father daddy papa | photo picture pic photograph
+    tv television | bike bicycle | movie film
+"""
+FORMS: dict[str, tuple[str, ...]] = {
+    word: tuple(other for other in family.split() if other != word)
+    for family in re.split(r"[|\n]", _FAMILIES)
+    for word in family.split()
+}
+"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
+
+_WORD = re.compile(r"[^\W_]+")
+_FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
+_WHEN = re.compile(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
+_UNSPACED = (  # scripts written without spaces, a character of which is a word for the index
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u318f\u31a0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_UNSPACED_CHARACTER = re.compile(f"([{_UNSPACED}])")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+
+Days = tuple[int | None, int, int | None]  # year, month, day
+
+
+class Question(Struct, frozen=True):
+    """``concepts`` are the telling words in order, each with its other forms; ``words`` are all of them."""
+
+    words: tuple[str, ...]
+    concepts: tuple[tuple[str, ...], ...]
+    first_person: bool = False
+    when: bool = False
+    days: tuple[Days, ...] = ()
+
+    @property
+    def expression(self) -> str:
+        """An FTS5 MATCH expression for any of the forms, "" where there is nothing to search for; nothing in it is syntax."""
+        return " OR ".join(map(quoted, dict.fromkeys(form for forms in self.concepts for form in forms)))
+
+
+def read(text: str) -> Question:
+    head = text[:READ_CHARS]
+    words = tuple(split(head))
+    telling = tuple(islice(dict.fromkeys(word for word in words if not _says_little(word)), MAX_CONCEPTS))
+    concepts = telling or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
+    return Question(
+        words,
+        tuple((word, *FORMS.get(word, ())) for word in concepts),
+        first_person=not _FIRST_PERSON.isdisjoint(words),
+        when=_WHEN.match(head) is not None,
+        days=tuple(days(head)),
+    )
+
+
+def _says_little(word: str) -> bool:
+    return word in STOP_WORDS or (len(word) == 1 and word.isascii())
+
+
+def folded(text: str) -> str:
+    """Lower case without accents, as the index has its words."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD" if _UNSPACED_CHARACTER.search(text) is None else "NFD", text.lower())
+    return unicodedata.normalize("NFC", "".join(each for each in apart if not unicodedata.combining(each)))
+
+
+def split(text: str) -> list[str]:
+    """The words of a text, folded; a run of characters of a script without spaces is one word."""
+    found = _WORD.findall(folded(text))
+    return found if text.isascii() else [part for word in found for part in _UNSPACED_RUN.findall(word)]
+
+
+def spaced(text: str) -> str:
+    """The text as the index takes it: each character of a script without spaces a word of its own."""
+    return text if text.isascii() else _UNSPACED_CHARACTER.sub(r" \1 ", text)
+
+
+def quoted(form: str) -> str:
+    """A word in double quotes; a run of such characters is a phrase of them."""
+    return f'"{spaced(form).strip()}"'
+
+
+# --- dates -----------------------------------------------------------------------------------------------------------
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_NAMED = re.compile(
+    rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?[\s-]+)?({_MONTH})\b\.?"
+    r"(?:[\s-]+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?[\s-]+(?:of\s+)?(\d{4}))?",
+    re.IGNORECASE,
+)
+_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b", re.ASCII)
+_MAY = re.compile(r"\b(?:in|of|during|since|by|until|last|this|early|late|mid) May\b")
+
+
+def days(text: str) -> list[Days]:
+    """The days and months that a text names: 8 May 2023, May 8th, in June 2023, 2023-05-08.
+
+    The bare words "may" and "mar" are months only after a preposition.
+    """
+    found: list[Days] = []
+    for before, month, after, year in _NAMED.findall(text):
+        bare = not (before or after or year)
+        if bare and (month.lower() == "mar" or (month.lower() == "may" and not _MAY.search(text))):
+            continue
+        day = int(before or after) if before or after else None
+        found.append((int(year) if year else None, _MONTHS.index(month.lower()[:3]) + 1, day))
+    found += [(int(year), int(month), int(day)) for year, month, day in _ISO.findall(text) if 1 <= int(month) <= 12]
+    return found
+
+
+def nearness(named: Days, day: date, *, before: int, after: int) -> float:
+    """1 on the days named, falling to 0 ``before`` days ahead of them and ``after`` days behind: people mostly talk about
+    things shortly after they happened."""
+    year, month, number = named
+    best = 0.0
+    for each in (year,) if year is not None else (day.year - 1, day.year, day.year + 1):
+        try:
+            first = date(each, month, number or 1)
+            last = first if number else date(each + (month == 12), month % 12 + 1, 1) - timedelta(1)
+        except (ValueError, OverflowError):
+            continue
+        if first <= day <= last:
+            return 1.0
+        gap = (day - last).days / after if day > last else (first - day).days / before
+        best = max(best, 1.0 - gap)
+    return best

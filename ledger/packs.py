@@ -1,0 +1,83 @@
+"""What a recall gives: ranked items with the reason for each, what was cut and why, and how many were searched."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledger.answers import Changed, Memory, StateEntry
+from ledger.domain.harmless import fenced, one_line
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """A piece of something that was captured or ingested, in its own words: characters ``start`` to ``end`` of it.
+
+    ``id`` is the interaction's or chunk's; ``field`` is "prompt" or "response" of an interaction. The text is None where it
+    was erased since.
+    """
+
+    id: str
+    field: str
+    start: int
+    end: int
+    text: str | None
+    user: str | None
+    project: str | None
+    session_id: str | None
+    occurred_at: str
+    position: int
+    document: str | None = None
+    heading_path: tuple[str, ...] = ()
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One entry of a pack: a memory, a turn of an interaction, a chunk of a document, or trusted state.
+
+    ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
+    it is not in the pack, and is "" in it.
+    """
+
+    rank: int
+    score: float
+    source: str
+    id: str
+    text: str | None
+    signals: dict[str, float] = {}
+    cut: str = ""
+    memory: Memory | None = None
+    passage: Passage | None = None
+    state: StateEntry | None = None
+
+    @property
+    def content(self) -> str | None:
+        """The whole text of the memory, passage or value."""
+        if self.memory is not None:
+            return self.memory.content
+        return self.passage.text if self.passage is not None else self.text
+
+
+class Pack(Struct, frozen=True, kw_only=True):
+    """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
+
+    ``searched`` is among how many memories, turns and chunks; ``used`` is what the texts of the items take of the ``budget``
+    in its ``unit``. ``receipt`` is the id to ``reopen()`` it by, where one was asked for; ``changed`` what is otherwise since.
+    """
+
+    items: tuple[Item, ...]
+    cut: tuple[Item, ...] = ()
+    searched: int = 0
+    budget: int | None = None
+    used: int = 0
+    unit: str = "chars"
+    warnings: tuple[str, ...] = ()
+    receipt: str | None = None
+    seen: int | None = None
+    changed: tuple[Changed, ...] = ()
+
+    def as_text(self) -> str:
+        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it.
+
+        What is recalled is data: put it where a user's words go, never among instructions.
+        """
+        if not self.items:
+            return f"nothing found, {self.searched:,} searched"
+        return fenced([f"- {one_line(item.text or '')}" for item in self.items], "memory")

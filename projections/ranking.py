@@ -1,0 +1,280 @@
+"""How candidates are ranked: what of the question their words match, what their neighbours and session add, how vectors and
+confidence weigh in. Pure: scores in, scores out, each with the signals that it was made of.
+
+The default, ``score/1``, for a text x of a session S, in the order of the steps:
+
+    words(x)    (BM25, each word of the question and its other forms taken as one, + idf of each pair of words that stand
+                together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches)
+    + context   0.3, 0.2, 0.1 x words(y) of the turns y one, two and three away, where x is short; half as much again from
+                a turn before that asks
+    + session   1/2 the mean of the three best of S
+    fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; with words alone the first
+    x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, confidence, kind
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+
+from msgspec import Struct
+
+from ledger.domain.confidence import ONE
+from ledger.domain.question import Question, folded, nearness, split
+
+K1, B = 1.2, 0.75
+COVERAGE = 0.5
+PHRASE = 1.0
+NEIGHBOURS = (0.3, 0.2, 0.1)  # of the turns one, two and three away, on both sides
+SHORT_CHARS = 500  # a longer text speaks for itself and borrows nothing
+ASKED = 0.5
+SESSION = 0.5
+SESSION_BEST = 3
+NAMED = 0.5
+FIRST_PERSON = 0.5
+NEAR_DAY = 1.0
+DAYS_BEFORE, DAYS_AFTER = 3, 7
+TOLD_WHEN = 0.1
+BARE_QUESTION = 0.2
+VECTOR = 0.4
+CONFIDENCE = 0.2  # what is not believed at all counts this much less
+KIND_WEIGHTS = {"identity": 1.1, "user_profile": 1.1, "preference": 1.05, "env": 1.05}
+
+RRF_K = 60
+RUBINO_WEIGHT = 3.0
+RUBINO_KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
+
+RANKINGS = ("score/1", "rrf/1", "rubino/1")
+
+_WORD = re.compile(r"[^\W_]+")
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s")
+_TIME_WORD = re.compile(
+    r"\b(yesterday|today|tonight|tomorrow|ago|last|next|recently|since|weekend|(?:day|week|month|year)s?"
+    r"|this (?:morning|summer|past)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|january|february|march|april|june|july|august|september|october|november|december|\d{4})\b",
+    re.IGNORECASE,
+)
+_PEOPLE, _ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
+
+
+class Candidate(Struct):
+    """One text that may answer, as it is ranked: ``key`` tells it from the others of its corpus, ties end at ``position``."""
+
+    key: int
+    corpus: str  # "memory", "turn" or "chunk"
+    text: str
+    position: int
+    row: int
+    bm25: float = 0.0
+    cosine: float | None = None
+    group: str | None = None  # its session, within which turns lend each other their scores
+    role: str = ""  # "prompt" or "response" of a turn
+    whole: int = 0  # characters of the text that this is a passage of
+    day: date | None = None
+    kind: str = ""
+    confidence: int = ONE
+    words: float = 0.0
+    score: float = 0.0
+    signals: dict[str, float] = {}
+
+
+class Terms(Struct, frozen=True):
+    """A question as its stems: each concept's, their weights (idf), and the pairs that stand together in it."""
+
+    concepts: tuple[frozenset[str], ...]
+    weights: tuple[float, ...]
+    pairs: tuple[tuple[frozenset[str], frozenset[str], float], ...]
+    heads: frozenset[str]  # the first two characters of every stem, which no stemmer changes
+    mean: float  # words of a text of the index
+    runs: tuple[tuple[str, float], ...] = ()  # words of scripts without spaces, found as they are
+    wanted: frozenset[str] = frozenset()  # every stem
+
+
+def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
+    found, weights, runs = [], [], []
+    by_word: dict[str, tuple[frozenset[str], float]] = {}
+    for forms in question.concepts:
+        if not forms[0].isascii() and len(forms[0]) > 1 and stem(forms[0]) == forms[0]:
+            runs.append((forms[0], 1.0))
+            continue
+        stems = frozenset(map(stem, forms))
+        found.append(stems)
+        weights.append(idf(stems))
+        by_word[forms[0]] = (stems, weights[-1])
+    pairs = [
+        (*(by_word[each][0] for each in pair), min(by_word[each][1] for each in pair))
+        for pair in dict.fromkeys(zip(question.words, question.words[1:], strict=False))
+        if pair[0] != pair[1] and by_word.keys() >= set(pair)
+    ]
+    wanted = frozenset[str]().union(*found)
+    heads = frozenset(each[:2] for each in wanted)
+    return Terms(tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs), wanted)  # type: ignore[arg-type]
+
+
+def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
+    """BM25, more for pairs of words that stand together, less for what of the question is missing.
+
+    A text's own words and the rarity of the question's are all that it takes, so that a text is scored alike wherever it
+    is kept: in the index, before it, or as it was once.
+    """
+    plain = folded(text)
+    places, length = _places(plain, terms, stem)
+    norm = K1 * (1 - B + B * length / terms.mean)
+    score = matched = 0.0
+    for stems, weight in zip(terms.concepts, terms.weights, strict=True):
+        if times := sum(len(places.get(each, ())) for each in stems):
+            score += weight * times * (K1 + 1) / (times + norm)
+            matched += weight
+    for run, weight in terms.runs:
+        if times := plain.count(run):
+            score += weight * times * (K1 + 1) / (times + norm)
+            matched += weight
+    for left, right, weight in terms.pairs:
+        after = {at + 1 for each in left for at in places.get(each, ())}
+        if after and any(at in after for each in right for at in places.get(each, ())):
+            score += PHRASE * weight
+    total = sum(terms.weights) + sum(weight for _, weight in terms.runs)
+    return score * (1 - COVERAGE + COVERAGE * (matched / total if total else 0.0))
+
+
+def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[str, list[int]], int]:
+    """Where in a folded text the stems of the question stand, counted in words, and how many words there are."""
+    words = _WORD.findall(plain)
+    found: dict[str, list[int]] = {}
+    for at, word in enumerate(words):
+        if word[:2] in terms.heads and (stemmed := stem(word)) in terms.wanted:
+            found.setdefault(stemmed, []).append(at)
+    return found, len(words)
+
+
+# --- the company a text keeps ----------------------------------------------------------------------------------------
+
+
+def with_context(candidates: Sequence[Candidate], beside: Mapping[str, Sequence[int]]) -> None:
+    """Adds to each short turn what its neighbours have; ``beside`` has the keys of every session's turns in their order."""
+    own = {(each.group, each.key): each for each in candidates if each.group is not None}
+    gained: list[tuple[Candidate, float]] = []
+    for group, keys in beside.items():
+        for at, key in enumerate(keys):
+            receiver = own.get((group, key))
+            if receiver is None or receiver.whole >= SHORT_CHARS:
+                continue
+            gain = 0.0
+            for distance, weight in enumerate(NEIGHBOURS, 1):
+                for there in (at - distance, at + distance):
+                    giver = own.get((group, keys[there])) if 0 <= there < len(keys) else None
+                    if giver is not None:
+                        asked = ASKED if there == at - 1 and "?" in giver.text else 0.0
+                        gain += weight * (1 + asked) * giver.words
+            gained.append((receiver, gain))
+    for receiver, gain in gained:  # only now, so that nothing is passed on twice
+        receiver.score += gain
+        if gain:
+            receiver.signals["context"] = gain
+
+
+def with_sessions(candidates: Sequence[Candidate]) -> None:
+    """Adds to each turn what the best of its session have."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for each in candidates:
+        if each.group is not None:
+            groups[each.group].append(each.score)
+    level = {group: SESSION * sum(sorted(scores)[-SESSION_BEST:]) / SESSION_BEST for group, scores in groups.items()}
+    for each in candidates:
+        if each.group is not None and level[each.group]:
+            each.signals["session"] = level[each.group]
+            each.score += level[each.group]
+
+
+# --- the end of it ---------------------------------------------------------------------------------------------------
+
+
+def fuse(candidates: Sequence[Candidate]) -> None:
+    """Words and vectors as one score from 0 to 1."""
+    best = max((each.score for each in candidates), default=0.0) or 1.0
+    cosines = [each.cosine for each in candidates if each.cosine is not None]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    share = VECTOR if cosines else 0.0
+    for each in candidates:
+        parts = {name: (1 - share) * value / best for name, value in each.signals.items()}
+        each.score = (1 - share) * each.score / best
+        if each.cosine is not None:
+            parts["vector"] = share * ((each.cosine - low) / (high - low) if high > low else 1.0)
+            each.score += parts["vector"]
+        each.signals = parts
+
+
+def boost(each: Candidate, question: Question) -> None:
+    """Multiplies the score by what speaks for and against the text beside its words; every factor is a signal."""
+    factors: dict[str, float] = {}
+    if each.corpus == "turn":
+        factors = _turn_factors(each, question)
+    if each.corpus == "memory":
+        factors["confidence"] = 1 - CONFIDENCE + CONFIDENCE * each.confidence / ONE
+        factors["kind"] = KIND_WEIGHTS.get(each.kind, 1.0)
+    if question.days and each.day is not None:
+        near = max(nearness(named, each.day, before=DAYS_BEFORE, after=DAYS_AFTER) for named in question.days)
+        factors["date"] = 1 + NEAR_DAY * near
+    for name, factor in factors.items():
+        if factor != 1:
+            each.signals[name] = factor
+            each.score *= factor
+
+
+def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
+    told = _SPEAKER.match(each.text[:120])
+    speaker = folded(told.group(1)) if told else ""
+    person = speaker in _PEOPLE if speaker in (*_PEOPLE, *_ASSISTANTS) or not speaker else False
+    person = person or (not speaker and each.role == "prompt")
+    factors: dict[str, float] = {}
+    if speaker and not person and not set(split(speaker)).isdisjoint(question.words):
+        factors["named"] = 1 + NAMED
+    if person and question.first_person:
+        factors["first person"] = 1 + FIRST_PERSON
+    if question.when and _TIME_WORD.search(each.text):
+        factors["time"] = 1 + TOLD_WHEN
+    if not person and each.text.rstrip().endswith("?"):
+        factors["question"] = 1 - BARE_QUESTION
+    return factors
+
+
+def by_score(candidates: list[Candidate], question: Question, beside: Mapping[str, Sequence[int]]) -> list[Candidate]:
+    """``score/1``: best first; ``words`` of each candidate are set, and its score becomes the whole."""
+    for each in candidates:
+        each.score, each.signals = each.words, {"text": each.words} if each.words else {}
+    with_context(candidates, beside)
+    with_sessions(candidates)
+    fuse(candidates)
+    for each in candidates:
+        boost(each, question)
+    return sorted((each for each in candidates if each.score > 0), key=_order)
+
+
+def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Mapping[str, float]) -> list[Candidate]:
+    """Reciprocal rank fusion: for each list weight / (60 + rank), summed, times the weight of the kind."""
+    for each in candidates:
+        each.score, each.signals = 0.0, {}
+    lists: dict[str, list[Candidate]] = {
+        "text": sorted(
+            (each for each in candidates if each.bm25 > 0), key=lambda each: (-each.bm25, each.position, each.key)
+        ),
+        "vector": sorted(
+            (each for each in candidates if each.cosine is not None),
+            key=lambda each: (-(each.cosine or 0.0), each.position, each.key),
+        ),
+    }
+    for name, ranked in lists.items():
+        for rank, each in enumerate(ranked, 1):
+            each.signals[name] = weights[name] / (RRF_K + rank)
+            each.score += each.signals[name]
+    for each in candidates:
+        if (factor := kinds.get(each.kind, 1.0)) != 1:
+            each.signals["kind"] = factor
+            each.score *= factor
+    return sorted((each for each in candidates if each.score > 0), key=_order)
+
+
+def _order(each: Candidate) -> tuple[float, int, int]:
+    return (-each.score, each.position, each.key)

@@ -1,0 +1,154 @@
+"""Searching a text index: the rows that have words of an expression, best first by BM25, and how rare a word is.
+
+A hit is first looked up by its score alone and only then asked whose it is, so that the index is all that a search of a
+large ledger reads; where too few of the best are wanted ones, all hits are gone through.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from projections.rows import TextIndex, Values
+from projections.sqlite import create
+
+T = TypeVar("T")
+Scored = list[tuple[T, float]]
+
+FIRST_LOOK = 4  # so many times the hits asked for are looked up at first
+
+
+class Source(Struct, frozen=True, eq=False):
+    """A text index as it is searched: its ``rank`` in SQL, and the table whose rows it is over."""
+
+    index: TextIndex
+    rank: str
+    table: str
+    names: tuple[str, ...]
+
+
+def hits(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    condition: str,
+    values: Sequence[Any],
+    limit: int,
+    *,
+    schema: str,
+) -> Scored[Values]:
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``."""
+    name, look = f"{schema}.{source.index.name}", FIRST_LOOK * limit
+    sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid LIMIT ?"
+    best = connection.execute(sql, (expression, look)).fetchall()
+    found = _wanted(connection, source, dict(best), condition, values)
+    if len(found) >= limit or len(best) < look:
+        return found[:limit]
+    columns = ", ".join(f"m.{each}" for each in source.names)
+    sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
+        f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
+        f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
+    )
+    return [(tuple(row[:-1]), -row[-1]) for row in connection.execute(sql, (expression, *values, limit))]
+
+
+def _wanted(
+    connection: sqlite3.Connection, source: Source, scores: dict[int, float], condition: str, values: Sequence[Any]
+) -> Scored[Values]:
+    found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
+    return [(found[row], -score) for row, score in scores.items() if row in found]
+
+
+def of_rows(
+    connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[Any]
+) -> list[Values]:
+    """Those of these rows that are wanted."""
+    columns, wanted = ", ".join(f"m.{each}" for each in source.names), list(rows)
+    found: list[Values] = []
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = f"SELECT {columns} FROM {source.table} m WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
+        found += map(tuple, connection.execute(sql, (*some, *values)))
+    return found
+
+
+def aside(source: Source, rows: Sequence[Values], expression: str) -> dict[int, float]:
+    """BM25 of texts that are not in the index, from a small one of their own: near what it will be. Rows as they wait."""
+    if not rows:
+        return {}
+    connection, index = sqlite3.connect(":memory:"), source.index
+    try:
+        create(connection, index)
+        marks = ", ".join("?" * (len(index.columns) + 1))
+        sql = f"INSERT INTO {index.name} (rowid, {', '.join(index.columns)}) VALUES ({marks})"
+        connection.executemany(sql, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+        sql = f"SELECT rowid, {source.rank} FROM {index.name} WHERE {index.name} MATCH ?"
+        return {row: -score for row, score in connection.execute(sql, (expression,))}
+    finally:
+        connection.close()
+
+
+def waiting(connection: sqlite3.Connection, source: Source, expression: str, schema: str) -> dict[int, float]:
+    """BM25 of the texts that the index has not taken in yet."""
+    rows = connection.execute(f"SELECT * FROM {schema}.{source.index.waiting.name}").fetchall()
+    return aside(source, rows, expression)
+
+
+def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, float]:
+    """How many texts an index has, and the words of one on average: FTS5 keeps them as the first of its averages."""
+    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
+    numbers = _varints(row[0], 1 + len(index.columns)) if row is not None and row[0] else []
+    if len(numbers) < 2 or not numbers[0]:
+        return 0, 1.0
+    return numbers[0], numbers[1] / numbers[0]
+
+
+def _varints(block: bytes, count: int) -> list[int]:
+    """The first numbers of a record as SQLite writes them: seven bits a byte, the most significant first."""
+    found, number, read = [], 0, 0
+    for byte in block:
+        read += 1
+        number = number << 8 | byte if read == 9 else number << 7 | byte & 0x7F
+        if byte < 0x80 or read == 9:
+            found.append(number)
+            number = read = 0
+            if len(found) == count:
+                break
+    return found
+
+
+class Rarity:
+    """How many texts of an index have a stem, as idf; counted once and again when the index has grown by a tenth."""
+
+    KEPT = 20_000
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[int, int]] = {}  # (index, stem) → texts that have it, of how many
+
+    def of(
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str
+    ) -> tuple[Callable[[Iterable[str]], float], float]:
+        """The idf of the commonest of some stems, 0 where no text has any; and the words of a text on average."""
+        total, mean = size(connection, index, schema)
+
+        def idf(stems: Iterable[str]) -> float:
+            count = max((self._count(connection, index.name, each, total, schema) for each in stems), default=0)
+            return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count else 0.0
+
+        return idf, mean
+
+    def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
+        known = self._known.get((index, stem))
+        if known is not None and known[1] <= total <= known[1] * 1.1 + 16:
+            return known[0]
+        terms = f"temp.{index}_terms_of_{schema}"
+        connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
+        row = connection.execute(f"SELECT doc FROM {terms} WHERE term = ?", (stem,)).fetchone()
+        if len(self._known) >= self.KEPT:
+            self._known.clear()
+        self._known[index, stem] = (row[0] if row is not None else 0), total
+        return self._known[index, stem][0]

@@ -22,7 +22,7 @@ from ledger.memory_writes import CHANNELS
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
-from ledger.recalling import Recalling
+from ledger.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
@@ -48,7 +48,7 @@ class NewerFormat(Conflict):
 class Ledger(
     InteractionWrites,
     ProjectWrites,
-    Recalling,
+    Reopening,
     Erasing,
     Distrusting,
     Transfer,

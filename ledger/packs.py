@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ledger.answers import Changed, Memory, StateEntry
+from ledger.answers import Memory, StateEntry
 from ledger.domain.harmless import fenced, one_line
 
 
@@ -59,7 +59,8 @@ class Pack(Struct, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
     ``searched`` is among how many memories, turns and chunks; ``used`` is what the texts of the items take of the ``budget``
-    in its ``unit``. ``receipt`` is the id to ``reopen()`` it by, where one was asked for; ``changed`` what is otherwise since.
+    in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one was asked
+    for; ``changed`` what is otherwise since, in a reopened one.
     """
 
     items: tuple[Item, ...]
@@ -71,7 +72,7 @@ class Pack(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     receipt: str | None = None
     seen: int | None = None
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[str, ...] = ()
 
     def as_text(self) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it.

@@ -19,7 +19,8 @@ from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
 from ledger.packs import Item, Pack, Passage
-from ledger.reads import LIST_CAP, Reads, _statuses, listed, named
+from ledger.reads import LIST_CAP, NOWHERE, Reads, _statuses, listed, named
+from ledger.recorders import read_tip
 from projections import context, memories, passages, projects, ranking, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
@@ -83,6 +84,7 @@ class Recalling(Reads):
         packing: str = "prefix",
         ranking: str = "score/1",
         explain: bool = False,
+        receipt: bool = False,
     ) -> Pack:
         """What answers a question, best first: at most ``k`` entries within ``budget``, counted in ``unit`` (chars or tokens).
 
@@ -91,23 +93,33 @@ class Recalling(Reads):
         With a project: what is of it or of none; without: all of the user's. ``packing`` is "prefix" (up to the first that
         does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest). ``ranking`` is
         "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or "rubino/1".
-        ``explain`` lists every candidate that was ranked, with its signals. Nothing is written.
+        ``explain`` lists every candidate that was ranked, with its signals. Nothing is written but, where it is asked for,
+        a ``receipt``: what was given, for ``reopen()``.
         """
         asked = _asked(
             query, self._user(user), project, kinds, among, status, k, budget, unit, packing, ranking, explain
         )
-        return self._packed(asked)
+        pack, about = self._packed(asked)
+        return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
 
-    def _packed(self, asked: Asked) -> Pack:
+    def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
+        """The pack, and the id of the project that it is about."""
         self._take_in_texts()
         with self._read(*_needs(asked)) as connection:
+            seen, _ = read_tip(connection.cursor())
             scope = None if asked.project is None else [None, named(connection, asked.user, "p", asked.project)]
             ranked = self._ranked(connection, asked, scope)
             items = self._items(connection, ranked)
             if asked.packing == "shares":
                 items = [*self._shared(connection, asked, scope, items)]
             searched = self._searched(connection, asked, scope)
-        return _pack(asked, items, searched, self._recall_warnings())
+        pack = _pack(asked, items, searched, self._recall_warnings())
+        return replace(pack, seen=seen), scope[1] if scope is not None and scope[1] != NOWHERE else None
+
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
+        raise Rejected(
+            "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
+        )
 
     # --- candidates ----------------------------------------------------------------------------------------------------
 
@@ -283,7 +295,7 @@ class Recalling(Reads):
         names = answers.StateEntry.__struct_fields__
         rows = projects.state_history(connection, state.row, None, None)
         entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
-        return [_of_state(state.id, entry) for entry in entries if entry.to_position is None]
+        return [of_state(state.id, entry) for entry in entries if entry.to_position is None]
 
     def _searched(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> int:
         number = 0
@@ -322,7 +334,7 @@ class Recalling(Reads):
             items = self._items(connection, [self._of_memory(each, 0.0) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
         reasons = context.prefix([len(item.text or "") for item in together], budget)
-        return _finished(together, reasons, searched=len(together), budget=budget, unit="chars")
+        return finished(together, reasons, searched=len(together), budget=budget, unit="chars")
 
 
 def _asked(
@@ -445,7 +457,7 @@ def _passage(row: PassageRow, names: dict[str, str]) -> Passage:
     )
 
 
-def _of_state(project: str, entry: answers.StateEntry) -> Item:
+def of_state(project: str, entry: answers.StateEntry) -> Item:
     text = f"{entry.category}: {entry.key} = {entry.value}"
     return Item(rank=0, score=0.0, source="state", id=project, text=text, signals={"trusted": 1.0}, state=entry)
 
@@ -468,10 +480,10 @@ def _pack(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[st
         within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
         reasons = context.prefix([size(item.text or "") for item in within], asked.budget)
         items, reasons = [*within, *beyond], [*reasons, *["rank"] * len(beyond)]
-    return _finished(items, reasons, searched=searched, budget=asked.budget, unit=asked.unit, warnings=warnings)
+    return finished(items, reasons, searched=searched, budget=asked.budget, unit=asked.unit, warnings=warnings)
 
 
-def _finished(
+def finished(
     items: Sequence[Item],
     reasons: Sequence[str],
     *,

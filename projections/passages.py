@@ -251,3 +251,10 @@ def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     condition, values = wanted.condition()
     sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.start = 0"
     return int(connection.execute(sql, values).fetchone()[0])
+
+
+def stands(connection: sqlite3.Connection, position: int, field: str) -> bool:
+    """Whether a text that an event brought is still there to be found."""
+    bits = NUMBER_BITS + FIELD_BITS
+    sql = "SELECT 1 FROM passages WHERE row >= ? AND row < ? AND field = ? LIMIT 1"
+    return connection.execute(sql, (position << bits, position + 1 << bits, field)).fetchone() is not None

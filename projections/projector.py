@@ -25,6 +25,7 @@ from projections import (
     passages,
     projects,
     search,
+    served,
     sqlite,
 )
 from projections.rows import Rows, Table, TextIndex
@@ -71,6 +72,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         audit.Audit(),
         search.Search(),
         passages.Passages(log),
+        served.Served(),
     )
 
 

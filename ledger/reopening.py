@@ -1,0 +1,205 @@
+"""Receipts of recalls: what was given is recorded when asked for, and comes back identical however the ledger went on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    ChunkAdded,
+    InteractionCaptured,
+    ProjectStateSet,
+    RecallServed,
+    ResponseAttached,
+    Served,
+)
+from ledger.domain.ids import KINDS
+from ledger.domain.times import moment
+from ledger.log_reading import first_position, read_event
+from ledger.packs import Item, Pack, Passage
+from ledger.recalling import Asked, Recalling, finished, of_state
+from ledger.work import Work
+from projections import audit, context, memories, passages, projects
+
+SOURCES = {"m": "memory", "i": "turn", "c": "chunk", "p": "state"}
+
+
+class Reopening(Recalling):
+    """The part of the library door that records recalls."""
+
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
+        """Appends what was given, and returns the id of that event."""
+        settings: dict[str, int | str | tuple[str, ...] | None] = {
+            "k": asked.k,
+            "budget": asked.budget,
+            "unit": asked.unit,
+            "packing": asked.packing,
+            "ranking": asked.ranking,
+            "project": project,
+            "kinds": asked.kinds,
+            "among": asked.among,
+            "status": asked.statuses,
+        }
+        items = tuple(map(_served, sorted((*pack.items, *pack.cut), key=lambda item: item.rank)))
+
+        def body(work: Work) -> str:
+            work.project = project
+            query = self._writer.body(work, asked.query)
+            numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
+            work.emit(LEDGER_STREAM, RecallServed(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
+            return LEDGER_STREAM
+
+        outcome = self._writer.run("recall", replace(self._default, user=asked.user), body)
+        return str(outcome.events[-1].envelope.event_id)
+
+    def reopen(self, receipt: str, *, user: str | None = None) -> Pack | None:
+        """The pack that a ``recall(…, receipt=True)`` gave, as it was given, with ``changed``: what of it is otherwise now.
+
+        ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
+        """
+        owner = self._user(user)
+        with self._read("memories", "projects", "audit") as connection:
+            entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
+            event = read_event(connection, entry.position) if entry is not None else None
+            if event is None or not isinstance(event.data, RecallServed) or event.envelope.user != owner:
+                return None
+            data = event.data
+            shorten = data.settings.get("packing") == "shares"
+            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
+            if shorten:
+                items = [_shortened(item) for item in items]
+            changed = [told for item in items if (told := self._otherwise(connection, item)) is not None]
+        budget, unit = data.settings.get("budget"), data.settings.get("unit")
+        pack = finished(
+            items,
+            [item.cut for item in items],
+            searched=data.searched,
+            budget=budget if isinstance(budget, int) else None,
+            unit=str(unit or "chars"),
+            warnings=data.warnings,
+        )
+        return replace(pack, used=data.used, receipt=event.envelope.event_id, seen=data.seen, changed=tuple(changed))
+
+    def _given(self, connection: Any, each: Served, rank: int, seen: int) -> Item:
+        memory, passage, text, entry = None, None, None, None
+        kind = each.subject[:1]
+        first = first_position(connection, each.subject)
+        if kind == "m" and first is not None:
+            state = memories.get_at(connection, first, seen)
+            memory = self._memories(connection, [state])[0] if state is not None else None
+            text = memory.content if memory is not None else None
+        elif kind in "ic":
+            passage = self._passage_then(connection, each)
+            text = passage.text
+        elif kind == "p" and (event := read_event(connection, each.position)) is not None:
+            entry = _entry(event)
+            text = of_state(each.subject, entry).text if entry is not None else None
+        return Item(
+            rank=rank,
+            score=rules.shown(each.score),
+            source=SOURCES.get(kind, KINDS.get(kind, kind)),
+            id=each.subject,
+            text=text,
+            signals={name: rules.shown(value) for name, value in each.signals.items()},
+            cut=each.cut,
+            memory=memory,
+            passage=passage,
+            state=entry,
+        )
+
+    def _passage_then(self, connection: Any, each: Served) -> Passage:
+        event = read_event(connection, each.position)
+        data = event.data if event is not None else None
+        whole: str | None = None
+        heading: tuple[str, ...] = ()
+        document = None
+        begun = event
+        if event is not None and isinstance(data, ChunkAdded):
+            whole, heading, document = data.content, data.heading_path or (), event.stream
+        elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
+            whole = self._text(connection, getattr(data, each.field, None))
+            begun = read_event(connection, event.first)
+        envelope = begun.envelope if begun is not None else None
+        names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
+        return Passage(
+            id=each.subject,
+            field=each.field,
+            start=each.start,
+            end=each.end,
+            text=whole[each.start : each.end] if whole is not None else None,
+            user=envelope.user if envelope is not None else None,
+            project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
+            session_id=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
+            occurred_at=moment("occurred_at", envelope.occurred_at or envelope.recorded_at) if envelope else "",
+            position=each.position,
+            document=document,
+            heading_path=heading,
+        )
+
+    def _otherwise(self, connection: Any, item: Item) -> str | None:
+        """What became of an item since, in a few words."""
+        if item.memory is not None:
+            row = first_position(connection, item.id)
+            now = memories.get(connection, row) if row is not None else None
+            if now is None:
+                return f"{item.id}: gone, what made it was undone"
+            after = self._memories(connection, [now])[0]
+            return _turn(item.memory, after)
+        if item.text is None:
+            return f"{item.id}: erased"
+        if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
+            return f"{item.id}: out of force, or removed"
+        return None
+
+
+def _served(item: Item) -> Served:
+    place: dict[str, Any] = {"position": 0}
+    if item.memory is not None:
+        place = {"position": item.memory.position}
+    elif item.passage is not None:
+        told = item.passage
+        place = {"position": told.position, "field": told.field, "start": told.start, "end": told.end}
+    elif item.state is not None:
+        place = {"position": item.state.from_position}
+    signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
+    return Served(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
+
+
+def _entry(event: AnyEvent) -> answers.StateEntry | None:
+    data = event.data
+    if not isinstance(data, ProjectStateSet):
+        return None
+    return answers.StateEntry(
+        category=data.category,
+        key=data.key,
+        value=data.value,
+        source=data.source,
+        actor=event.envelope.actor,
+        recorded_at=event.envelope.recorded_at,
+        from_position=event.position,
+    )
+
+
+def _turn(before: answers.Memory, after: answers.Memory) -> str | None:
+    parts = []
+    if before.status != after.status:
+        by = f" by {after.superseded_by}" if after.status == "superseded" and after.superseded_by else ""
+        parts.append(f"{before.status} → {after.status}{by}")
+    if before.content != after.content and after.content is not None:
+        parts.append("says something else")
+    if before.quarantined != after.quarantined:
+        parts.append("quarantined" if after.quarantined else "released")
+    if before.confidence != after.confidence:
+        parts.append(f"confidence {before.confidence:g} → {after.confidence:g}")
+    if (before.valid_from, before.valid_to) != (after.valid_from, after.valid_to) and before.status == after.status:
+        parts.append(f"valid {after.valid_from} to {after.valid_to or 'further notice'}")
+    return f"{before.id}: {', '.join(parts)}" if parts else None
+
+
+def _shortened(item: Item) -> Item:
+    return replace(item, text=context.shortened(item.text)) if item.text is not None else item

@@ -30,10 +30,7 @@ Instant = int | str | datetime | date  # a position; a time with its offset, or 
 
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
-WARNING = (
-    "texts, statuses and confidences are those of position {}; the scores are of today's text index, "
-    "and of a small one of their own where a text was another then"
-)
+WARNING = "texts, statuses and confidences are those of position {}; how rare a word is, the scores take from today's text index"
 
 
 class ReadOnly(Rejected, AttributeError):

@@ -103,7 +103,8 @@ def command(
             told = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
                 mine = _with_stdin(given)
-                answer = _ask(function, own, told, mine, readonly=not (options or writes), creates=creates)
+                readonly = not (options or writes or mine.get("receipt") is True)  # a recall may leave one
+                answer = _ask(function, own, told, mine, readonly=readonly, creates=creates)
                 if answer is None:
                     subject = _SUBJECTS.get(function.__name__, "memory")
                     raise NotFound(f"{_never(told)} such {subject} of this user: {_named(mine)}")
@@ -120,7 +121,13 @@ def command(
 
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
-_SUBJECTS = {"interaction": "interaction", "project": "project", "state": "project", "history": "subject"}
+_SUBJECTS = {
+    "interaction": "interaction",
+    "project": "project",
+    "state": "project",
+    "history": "subject",
+    "reopen": "receipt",
+}
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

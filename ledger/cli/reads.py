@@ -23,10 +23,12 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    lists = (memories, review, interactions, recall, projects, refusals)
+    lists = (memories, review, interactions, projects, refusals)
     for function in (*lists, memory, interaction, project, state):
-        past = BELIEFS if function in (memories, memory, recall) else PAST
-        command(app, LOOK, view="pack" if function is recall else function.__name__, past=past)(function)
+        command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory) else PAST)(function)
+    for pack in (recall, user_profile, project_context):
+        command(app, LOOK, view="pack", past=BELIEFS)(pack)
+    command(app, LOOK, view="pack")(reopen)
     for function in (why, history, confidence, audit):
         command(app, EXPLAIN, view=function.__name__, past=PAST)(function)
     command(app, EXPLAIN, view="diff")(diff)
@@ -79,12 +81,51 @@ def recall(
     ledger: Ledger,
     query: str,
     project: Project = None,
-    kind: Annotated[list[str], typer.Option("--kind", help="May be given again.")] = [],  # noqa: B006
+    kind: Annotated[list[str], typer.Option("--kind", help="Memories of this kind only; may be given again.")] = [],  # noqa: B006
+    among: Annotated[
+        list[str],
+        typer.Option("--among", help="memories, chunks, turns or all; may be given again."),
+    ] = ["memories", "chunks"],  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help="Hidden memories too: superseded, … or all.")] = [
+        "active"
+    ],  # noqa: B006
     k: Annotated[int, typer.Option("--k", "-k", help="At most so many.")] = 20,
+    budget: Annotated[int | None, typer.Option("--budget", help="What the texts may take together.")] = None,
+    unit: Annotated[str, typer.Option("--unit", help="What the budget counts: chars or tokens.")] = "chars",
+    packing: Annotated[str, typer.Option("--packing", help="prefix, or shares of the budget.")] = "prefix",
+    ranking: Annotated[str, typer.Option("--ranking", help="score/1, rrf/1 or rubino/1.")] = "score/1",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Every candidate, with what its score is made of.")
+    ] = False,
+    receipt: Annotated[bool, typer.Option("--receipt", help="Record what was given, for reopen.")] = False,
+) -> Any:
+    """What answers a question, best first, within a budget."""
+    return ledger.recall(
+        query, project=project, kinds=kind, among=among, status=status, k=k, budget=budget, unit=unit,
+        packing=packing, ranking=ranking, explain=explain, receipt=receipt,
+    )  # fmt: skip
+
+
+def reopen(ledger: Ledger, receipt: Annotated[str, typer.Argument(help="The receipt of a recorded recall.")]) -> Any:
+    """A recorded recall as it was given, and what is otherwise since."""
+    return ledger.reopen(receipt)
+
+
+def user_profile(
+    ledger: Ledger,
+    budget: Annotated[int, typer.Option("--budget", help="Characters that the texts may take together.")] = 1375,
+) -> Any:
+    """What is known of the user, newest first."""
+    return ledger.user_profile(budget=budget)
+
+
+def project_context(
+    ledger: Ledger,
+    project: Annotated[str, typer.Argument(help="A project's name, alias or id.")],
     budget: Annotated[int | None, typer.Option("--budget", help="Characters that the texts may take together.")] = None,
 ) -> Any:
-    """The memories that answer a question, best first, within a budget."""
-    return ledger.recall(query, project=project, kinds=kind, k=k, budget=budget)
+    """What is known of a project: its trusted state, then its newest memories."""
+    return ledger.project_context(project, budget=budget)
 
 
 def why(ledger: Ledger, id: Id) -> Any:

@@ -197,7 +197,8 @@ def pack(found: Pack) -> RenderableType:
     unit = "characters" if found.unit == "chars" else found.unit
     budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
     told = f"{len(found.items)} of {found.searched:,} searched, {budget}, {len(found.cut)} cut"
-    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed)]
+    receipt = (f"receipt {found.receipt}",) if found.receipt else ()
+    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed, *receipt)]
     if not found.items and not found.cut:
         return Group(Text(f"nothing found, {found.searched:,} searched"), *notes)
     table = _table("#", "score", "id", "text", rows=[_item_row(item) for item in found.items], right=["#", "score"])

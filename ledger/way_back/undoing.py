@@ -276,7 +276,7 @@ class Undoing(MemoryWrites, Reads):
         _check_keys(reader, positions)
         _check_names(reader, positions)
         commands = {reader.event(each).envelope.command_id for each in positions}
-        types = {act: next(iter(control.acts(connection, kept[0]).values())) for act, kept in held if kept}
+        types = {act: control.acts(connection, kept[0])[act] for act, kept in held if kept}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held if kept)
         return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told)
 

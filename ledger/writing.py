@@ -112,16 +112,17 @@ class Writer:
 
     def _refuse_distrusted(self, work: Work) -> None:
         """What a distrusted source writes would count until somebody noticed, so it is not taken."""
-        if self._distrusted is None:
+        distrusted = self._distrusted  # another thread may forget it meanwhile
+        if distrusted is None:
             found = control.distrusted(self.connection())
-            self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        if not self._distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
+            distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
+        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
             return
         who = work.who
         if who.correlation_id is not None and self.rows.get(control.BULKS, (who.correlation_id,)) is not None:
             return  # an act that was begun is finished
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
-            if (who.user, kind, source) in self._distrusted:
+            if (who.user, kind, source) in distrusted:
                 raise Rejected(
                     f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
                     rule="trust",

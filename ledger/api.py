@@ -28,6 +28,7 @@ from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
+from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
@@ -74,6 +75,7 @@ class Ledger(
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
         self._writer = MendingWriter(store, secret, created.ledger_id, clock, random)
         self._writer.mend, self._writer.check_upgrades = self._mend, self._check_upgrades
+        self._writer.finishers = dict.fromkeys((*bulk.ACTS, "erase"), self._go_on)
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
         self._rarity = Rarity()

@@ -498,6 +498,14 @@ def test_a_source_is_refused_from_the_announcement_of_a_long_distrust_on(
         assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)
 
 
+def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledger) -> None:
+    lie = ledger.remember("The lamp is green.", actor="eve")
+    ledger.undo(lie.position)
+    ledger.distrust("eve", kind="actor")
+    ledger.trust("eve", kind="actor")
+    assert ledger.audit(limit=1)[0].type == "SourceTrusted" and ledger.memories() == [] == ledger.distrusted()
+
+
 def test_a_long_distrust_can_be_erased_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ledger.way_back import bulk
 

@@ -2,6 +2,9 @@
 
 The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
 searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
+
+An erasure that takes several appends is decided with the first: nothing stops it any more, and nothing of the same user
+comes in between. A hold that comes too late for it is refused, never placed.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from ledger.erasure.holding import Holding, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import Reading, find_row, read_event, read_stream
+from ledger.log_reading import Reading, began, find_row, read_event, read_stream
 from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
@@ -221,16 +224,22 @@ class Erasing(Distrusting, Holding):
         return LEDGER_STREAM
 
     def _emit(
-        self, work: Work, asked: Asked, targets: Sequence[Target], kept: tuple[int, ...] = (), reason: str | None = ""
+        self,
+        work: Work,
+        asked: Asked,
+        targets: Sequence[Target],
+        kept: tuple[int, ...] = (),
+        reason: str | None = "",
+        lease: bool = True,
     ) -> None:
         blobs = tuple(dict.fromkeys(blob for target in targets for blob in target.blobs))
         parts = zip_longest(_chunks([each.redaction for each in targets]), _lists(blobs), _lists(kept), fillvalue=())
         for redactions, ids, positions in parts:
             data = ContentErased(asked.kind, asked.subject, tuple(redactions), tuple(ids), tuple(positions), reason)
             work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: self._redact(work.transaction, events))
+        work.afterwards.append(lambda events: self._redact(work.transaction, events, lease=lease))
 
-    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
+    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent], *, lease: bool = True) -> None:
         """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
         erased = [event for event in events if isinstance(event.data, ContentErased)]
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
@@ -249,38 +258,56 @@ class Erasing(Distrusting, Holding):
         writer.forget_names()
         # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
         connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
-        lease = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
-        connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", lease)
+        if lease:
+            holder = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
+            connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", holder)
 
     # --- above 10,000 events -------------------------------------------------------------------------------------
 
-    def _continue_erasure(self, act: str, began: Sequence[AnyEvent]) -> None:
+    def _go_on(self, act: str) -> None:
+        """Finishes an act that is half done, for a command of the same user that is to come after it.
+
+        An erasure's files are left to whoever began it, or opens the ledger next: no lease says that we are at it.
+        """
+        with self._store.snapshot() as connection:
+            if _is_parked(connection):
+                raise Rejected(
+                    f"the act {act} of this user is under way, and what has to be known to finish it is parked: "
+                    "rebuild() folds it again"
+                )
+            announced = began(connection, act)
+        if announced[0].data.act == "erase":
+            self._continue_erasure(act, announced, lease=False)
+        else:
+            bulk.go_on(self._writer, act)
+
+    def _continue_erasure(self, act: str, announced: Sequence[AnyEvent], *, lease: bool = True) -> None:
         """Erases, part after part, what the first append announced and nobody has erased yet."""
-        first: BulkStarted = began[0].data
+        first: BulkStarted = announced[0].data
         asked = Asked(first.kind, first.target)
-        positions = [each for event in began for each in control.positions(event.data.ranges)]
+        positions = [each for event in announced for each in control.positions(event.data.ranges)]
         with self._read("audit") as connection:
             streams = {each: entry.subject for each in positions if (entry := audit.at(connection, each)) is not None}
         ordered = sorted(streams, key=lambda each: (streams[each], each))
-        told = _who_began(began[0], act)
+        told = _who_began(announced[0], act)
         for start in range(0, len(ordered), PART_EVENTS):
-            self._erase_part(told, began[0], asked, ordered[start : start + PART_EVENTS])
+            self._erase_part(told, announced[0], asked, ordered[start : start + PART_EVENTS], lease)
 
         def finish(work: Work) -> str:
-            work.user = began[0].envelope.user
+            work.user = announced[0].envelope.user
             if any(each == act for each, _ in control.bulks(work.connection())):
                 work.emit(LEDGER_STREAM, BulkFinished(act))
             return LEDGER_STREAM
 
         self._writer.run("erase", told, finish)
 
-    def _erase_part(self, told: Who, began: AnyEvent, asked: Asked, positions: Sequence[int]) -> None:
+    def _erase_part(self, told: Who, first: AnyEvent, asked: Asked, positions: Sequence[int], lease: bool) -> None:
         def body(work: Work) -> str:
             planner = Planner(work.connection(), "", {}, ())
-            work.user = began.envelope.user
+            work.user = first.envelope.user
             targets = planner.wholly(positions, people=asked.kind == "user")
             if targets:
-                self._emit(work, asked, targets, (), began.data.reason)
+                self._emit(work, asked, targets, (), first.data.reason, lease)
             return LEDGER_STREAM
 
         self._writer.run("erase", told, body)
@@ -428,10 +455,10 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="receipt")
 
 
-def _who_began(began: AnyEvent, act: str) -> Who:
-    told = began.envelope
+def _who_began(first: AnyEvent, act: str) -> Who:
+    told = first.envelope
     words = {name: getattr(told, name) or "" for name in ("user", "actor", "client", "agent")}
-    return Who(**words, channel=told.channel, correlation_id=act)
+    return Who(**words, channel=told.channel, correlation_id=act, part_of=act)
 
 
 def _teller(told: Who, asked: Asked) -> Who:

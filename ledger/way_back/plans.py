@@ -24,7 +24,7 @@ from ledger.domain.events import (
     SourceTrusted,
     Unknown,
 )
-from ledger.log_reading import read_event, read_stream
+from ledger.log_reading import finished_at, read_event, read_stream
 from projections import audit, control
 from projections.projector import FAMILIES
 
@@ -312,4 +312,7 @@ def act_named(connection: Any, event: AnyEvent) -> str:
     is_part = first is not None and any(
         entry.type == "BulkStarted" for entry in audit.of_command(connection, first.command_id)
     )
-    return began if is_part and began else event.envelope.command_id
+    if not is_part or not began:
+        return event.envelope.command_id
+    end = finished_at(connection, began)  # after that anybody may name it as the correlation of something else
+    return began if end is None or event.position < end else event.envelope.command_id

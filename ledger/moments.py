@@ -183,6 +183,9 @@ class Moment(Recalling, Trail, Numbers):
             return super()._passage_hits(connection, expression, wanted, limit)
         return passages.matching_then(connection, expression, wanted, self._position, limit=limit)
 
+    def _unseen(self, connection: Any, index: Any) -> bool:
+        return True  # what was said then may have gone from the index
+
     def _schema(self) -> str:
         return "temp" if self._past.apart else "main"
 

@@ -29,6 +29,7 @@ from projections.stems import stem
 from projections.text_hits import Rarity
 
 POOL = 200  # candidates of each corpus that are ranked
+ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns")
 CORPORA = {"chunks": "chunk", "turns": "turn"}
@@ -68,6 +69,7 @@ class Recalling(Reads):
     """The part of the library door that searches."""
 
     _rarity: Rarity
+    _counted: tuple[tuple[int, str], int] = ((0, ""), 0)
 
     def recall(
         self,
@@ -109,10 +111,10 @@ class Recalling(Reads):
             seen, _ = read_tip(connection.cursor())
             scope = None if asked.project is None else [None, named(connection, asked.user, "p", asked.project)]
             ranked = self._ranked(connection, asked, scope)
-            items = self._items(connection, ranked)
+            items = self._items(connection, ranked if asked.explain else ranked[: asked.k])
             if asked.packing == "shares":
                 items = [*self._shared(connection, asked, scope, items)]
-            searched = self._searched(connection, asked, scope)
+            searched = self._searched(connection, asked, scope, seen)
         pack = _pack(asked, items, searched, self._recall_warnings())
         return replace(pack, seen=seen), scope[1] if scope is not None and scope[1] != NOWHERE else None
 
@@ -161,7 +163,8 @@ class Recalling(Reads):
 
     def _score(self, connection: Any, found: Sequence[Found], told: Question, index: Any) -> None:
         """Of each candidate what its words say of the question."""
-        terms = ranking.terms(told, stem, *self._rarity.of(connection, index, self._schema()))
+        idf, mean = self._rarity.of(connection, index, self._schema(), unseen=self._unseen(connection, index))
+        terms = ranking.terms(told, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
 
@@ -213,12 +216,20 @@ class Recalling(Reads):
     def _memory_hits(
         self, connection: Any, expression: str, wanted: search.Wanted, limit: int
     ) -> list[tuple[Memory, float]]:
-        return search.matching(connection, expression, wanted, limit=limit, schema=self._schema())
+        return search.matching(
+            connection, expression, wanted, limit=limit, schema=self._schema(), enough=min(limit, ENOUGH)
+        )
 
     def _passage_hits(
         self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
     ) -> list[tuple[PassageRow, float]]:
-        return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema())
+        return passages.matching(
+            connection, expression, wanted, limit=limit, schema=self._schema(), enough=min(limit, ENOUGH)
+        )
+
+    def _unseen(self, connection: Any, index: Any) -> bool:
+        """Whether there may be texts that the index does not have."""
+        return sqlite.waiting(connection, index) > 0
 
     def _schema(self) -> str:
         """Where the text indexes lie: in the file, or where this process folded its own."""
@@ -297,14 +308,16 @@ class Recalling(Reads):
         entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
         return [of_state(state.id, entry) for entry in entries if entry.to_position is None]
 
-    def _searched(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> int:
-        number = 0
-        if "memories" in asked.among:
-            wanted = self._wanted(asked, scope)
-            number += search.count(connection, wanted)
-        if corpora := _corpora(asked):
-            number += passages.count(connection, passages.Wanted(asked.user, corpora, scope))
-        return number
+    def _searched(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, seen: int) -> int:
+        """Among how many memories, turns and chunks; counted once while nothing is written."""
+        wanted = replace(self._wanted(asked, scope), at=self._valid)
+        those = passages.Wanted(asked.user, _corpora(asked), scope)
+        what = (wanted.condition() if "memories" in asked.among else None, those.condition() if those.corpora else None)
+        if self._counted[0] != (seen, repr(what)):
+            number = search.count(connection, wanted) if what[0] is not None else 0
+            number += passages.count(connection, those) if what[1] is not None else 0
+            self._counted = ((seen, repr(what)), number)
+        return self._counted[1]
 
     # --- what is always worth knowing ------------------------------------------------------------------------------------
 

@@ -176,13 +176,13 @@ class Wanted(Struct, frozen=True):
 
 
 def matching(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
     condition, values = wanted.condition()
     found = [
         (Passage(*row), score)
-        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema)
+        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema, enough=enough)
     ]
     late = waiting(connection, SOURCE, expression, schema)
     waited = {row[0]: Passage(*row) for row in of_rows(connection, SOURCE, late, condition, values)}
@@ -195,7 +195,7 @@ def matching_then(
 ) -> list[tuple[Passage, float]]:
     """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
     the index, so it is scored aside."""
-    found = matching(connection, expression, wanted, limit=limit, schema="main")
+    found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
     condition, values = wanted.condition()
     names = ", ".join(f"m.{name}" for name in PASSAGES.names)
     gone = (

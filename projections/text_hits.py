@@ -1,7 +1,7 @@
 """Searching a text index: the rows that have words of an expression, best first by BM25, and how rare a word is.
 
-A hit is first looked up by its score alone and only then asked whose it is, so that the index is all that a search of a
-large ledger reads; where too few of the best are wanted ones, all hits are gone through.
+A hit is first looked up by its score alone and only then asked whose it is, so that a search of a large ledger reads little
+but the index; where too few of the best are wanted ones, all hits are gone through.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from projections.sqlite import create
 
 T = TypeVar("T")
 Scored = list[tuple[T, float]]
-
-FIRST_LOOK = 4  # so many times the hits asked for are looked up at first
 
 
 class Source(Struct, frozen=True, eq=False):
@@ -40,14 +38,18 @@ def hits(
     limit: int,
     *,
     schema: str,
+    enough: int,
 ) -> Scored[Values]:
-    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``."""
-    name, look = f"{schema}.{source.index.name}", FIRST_LOOK * limit
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``.
+
+    Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no others are looked for.
+    """
+    name = f"{schema}.{source.index.name}"
     sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid LIMIT ?"
-    best = connection.execute(sql, (expression, look)).fetchall()
+    best = connection.execute(sql, (expression, limit)).fetchall()
     found = _wanted(connection, source, dict(best), condition, values)
-    if len(found) >= limit or len(best) < look:
-        return found[:limit]
+    if len(found) >= enough or len(best) < limit:
+        return found
     columns = ", ".join(f"m.{each}" for each in source.names)
     sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
         f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
@@ -71,7 +73,7 @@ def of_rows(
     found: list[Values] = []
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
-        sql = f"SELECT {columns} FROM {source.table} m WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
+        sql = f"SELECT {columns} FROM {source.table} m NOT INDEXED WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
         found += map(tuple, connection.execute(sql, (*some, *values)))
     return found
 
@@ -130,14 +132,17 @@ class Rarity:
         self._known: dict[tuple[str, str], tuple[int, int]] = {}  # (index, stem) → texts that have it, of how many
 
     def of(
-        self, connection: sqlite3.Connection, index: TextIndex, schema: str
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
     ) -> tuple[Callable[[Iterable[str]], float], float]:
-        """The idf of the commonest of some stems, 0 where no text has any; and the words of a text on average."""
+        """The idf of the commonest of some stems, and the words of a text on average.
+
+        A stem that no text has says nothing; where there are texts ``unseen`` by the index, it is the rarest there can be.
+        """
         total, mean = size(connection, index, schema)
 
         def idf(stems: Iterable[str]) -> float:
             count = max((self._count(connection, index.name, each, total, schema) for each in stems), default=0)
-            return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count else 0.0
+            return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count or unseen else 0.0
 
         return idf, mean
 

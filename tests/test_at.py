@@ -274,6 +274,7 @@ def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_en
 
 
 NOT_OF_THE_PAST = {
+    "reopen",  # of a receipt, which says itself of which moment it is
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
@@ -608,7 +609,7 @@ def test_every_command_that_looks_takes_as_of(tmp_path):
         assert refused.exit_code == 4 and "go from 1 to" in refused.stderr, name
     shown = run("memory", fact.id, "--as-of", str(then), db=db)
     assert "active" in shown.stdout
-    assert "scores are of today" in run("recall", "coffee", "--as-of", str(then), db=db).output
+    assert "today's text index" in run("recall", "coffee", "--as-of", str(then), db=db).output
     told = json.loads(run("memories", "--valid", "2020-01-01", "--json", db=db).stdout)
     assert told == []
     assert run("memories", "--as-of", "2026-01-01T00:00", db=db).exit_code == 4

@@ -30,7 +30,7 @@ OTHERWISE_SPELLED = {
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
-    "project": ["shop"], "state": ["shop"], "stats": [], "digest": [], "policy show": [],
+    "project": ["shop"], "state": ["shop"], "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
 }  # fmt: skip
 
 

@@ -86,9 +86,7 @@ def recall(
         list[str],
         typer.Option("--among", help="memories, chunks, turns or all; may be given again."),
     ] = ["memories", "chunks"],  # noqa: B006
-    status: Annotated[list[str], typer.Option("--status", help="Hidden memories too: superseded, … or all.")] = [
-        "active"
-    ],  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help="Hidden ones too: superseded, … or all.")] = ["active"],  # noqa: B006
     k: Annotated[int, typer.Option("--k", "-k", help="At most so many.")] = 20,
     budget: Annotated[int | None, typer.Option("--budget", help="What the texts may take together.")] = None,
     unit: Annotated[str, typer.Option("--unit", help="What the budget counts: chars or tokens.")] = "chars",

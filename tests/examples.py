@@ -107,9 +107,10 @@ EVENTS: dict[str, e.Event] = {
             index=2,
             content="Dark roasts are roasted longest.",
             heading_path=("Coffee", "Roasts"),
-            metadata=Raw(b'{"line":12}'),
+            metadata=Raw(b'{"lines":12}'),
         ),
         e.DocumentReplaced(
+            previous=7,
             digest="cd" * 16,
             size=2_500,
             chunks=4,

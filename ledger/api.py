@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
@@ -44,7 +45,17 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites, ProjectWrites, Erasing, Distrusting, Transfer, BackingUp, Doctoring, Proving, Moments, Trail
+    InteractionWrites,
+    ProjectWrites,
+    DocumentWrites,
+    Erasing,
+    Distrusting,
+    Transfer,
+    BackingUp,
+    Doctoring,
+    Proving,
+    Moments,
+    Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
 

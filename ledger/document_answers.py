@@ -80,3 +80,15 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
         position=state.position,
         chunks=chunks,
     )
+
+
+class IngestReport(Struct, frozen=True, kw_only=True):
+    """What taking in several files came to; ``errors`` are (path, reason), ``correlation_id`` names all of it for undo."""
+
+    documents: tuple[Document, ...]
+    errors: tuple[tuple[str, str], ...]
+    correlation_id: str | None
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors

@@ -19,6 +19,7 @@ from ledger.domain.document import Document, moved
 from ledger.domain.events import AnyEvent, ChunkAdded, DocumentIngested, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
+from projections import control
 from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
@@ -253,10 +254,26 @@ def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chun
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def chunk_ids(connection: sqlite3.Connection, row: int) -> list[str]:
-    """The ids of every chunk that a document has or had."""
-    sql = "SELECT id FROM chunks WHERE document = ? UNION SELECT id FROM chunks_were WHERE document = ?"
-    return [id for (id,) in connection.execute(sql, (row, row))]
+def dependents(connection: sqlite3.Connection, subject: str) -> list[int]:
+    """The rows of the memories that cite a subject; of a document also those that cite a chunk it has or had."""
+    found = set(control.dependents(connection, subject))
+    if subject.startswith("d_"):
+        for table in ("chunks", "chunks_were"):
+            sql = (
+                f"SELECT d.memory FROM events e CROSS JOIN {table} c ON c.document = e.position"
+                " CROSS JOIN dependents d ON d.source = c.id WHERE e.stream = ? AND e.version = 1"
+            )
+            found |= {memory for (memory,) in connection.execute(sql, (subject,))}
+    return sorted(found)
+
+
+def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:
+    """The ids of every chunk that a document has or had, by the document's id."""
+    parts = (
+        f"SELECT c.id FROM events e CROSS JOIN {table} c ON c.document = e.position WHERE e.stream = ? AND e.version = 1"
+        for table in ("chunks", "chunks_were")
+    )
+    return [id for (id,) in connection.execute(" UNION ".join(parts), (stream, stream))]
 
 
 def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | None:

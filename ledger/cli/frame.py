@@ -119,7 +119,11 @@ def command(
 
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
-_SUBJECTS = {"interaction": "interaction", "project": "project", "state": "project", "history": "subject"}
+_SUBJECTS = {
+    **{each: each for each in ("interaction", "project", "document", "chunk")},
+    "state": "project",
+    "history": "subject",
+}
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

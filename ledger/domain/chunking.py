@@ -28,7 +28,7 @@ a dozen fit beside a question; ATOCore's number is not known."""
 
 MAX_CHUNKS = 9_000
 """A text has at most this many chunks, so that taking it in is one append (DESIGN 1, invariant 2). In one that would have
-more, the target grows with the text, and small neighbours are joined under the headings that they share."""
+more, small neighbours are joined under the headings that they share, as few as will do, and the target grows with the text."""
 
 HEADING_CHARS = 200  # of a heading in a path; the chunk has all of it
 LINES_LOOKED_AT = 1_000_000
@@ -58,8 +58,8 @@ def chunks(text: str, kind: str = "markdown") -> list[Piece]:
     sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
     spans = _cut(plain, sections, TARGET_CHARS) if len(text) <= TARGET_CHARS * MAX_CHUNKS else []
     if not spans or len(spans) > MAX_CHUNKS:
-        target = max(TARGET_CHARS, 2 * len(text) // (MAX_CHUNKS - 1) + 1)  # any two neighbours are longer than that
-        spans = _joined(_cut(plain, sections, target), target)
+        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbours that are not joined
+        spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
     return [Piece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
 
 

@@ -121,6 +121,6 @@ def test_hostile_texts_take_seconds_and_few_chunks(text: str) -> None:
     assert max(len(each.content) for each in found) < 20_000
 
 
-def test_after_a_million_lines_no_more_headings_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_very_many_lines_no_more_headings_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunking, "LINES_LOOKED_AT", 2)
     assert [each.heading_path for each in chunks("# A\na\n# B\nb\n# C\nc\n")] == [("A",), ("B",)]

@@ -9,7 +9,7 @@ follows CommonMark, with a few differences that each have a reason:
   closed runs to the end; one inside a list item (four blanks or more) at the latest to a heading further left.
 - Front matter (``---`` first, up to the next ``---`` within 64 Ki characters) is text like any other, and no heading.
 - A heading with nothing under it but a deeper one lies in one chunk with that, as front matter does with the first.
-- After a million lines that could be a heading or a fence no more headings are looked for.
+- After 250,000 lines that could be a heading or a fence no more headings are looked for.
 
 A chunk says by its ``heading_path`` what it is about: the headings above it, outermost first, an empty one left out.
 """
@@ -31,7 +31,7 @@ MAX_CHUNKS = 9_000
 more, small neighbours are joined under the headings that they share, as few as will do, and the target grows with the text."""
 
 HEADING_CHARS = 200  # of a heading in a path; the chunk has all of it
-LINES_LOOKED_AT = 1_000_000
+LINES_LOOKED_AT = 250_000
 FRONT_MATTER_CHARS = 64 * 1024
 KINDS = ("markdown", "text")  # the second has no headings
 
@@ -56,7 +56,8 @@ def chunks(text: str, kind: str = "markdown") -> list[Piece]:
     """The chunks of a text, in time that grows with its length only; an empty text has none."""
     plain = _with_plain_lines(text)
     sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
-    spans = _cut(plain, sections, TARGET_CHARS) if len(text) <= TARGET_CHARS * MAX_CHUNKS else []
+    too_many = len(sections) > MAX_CHUNKS or len(text) > TARGET_CHARS * MAX_CHUNKS
+    spans = _cut(plain, sections, TARGET_CHARS) if not too_many else []
     if not spans or len(spans) > MAX_CHUNKS:
         least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbours that are not joined
         spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)

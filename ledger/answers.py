@@ -481,6 +481,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     memories: dict[str, int]
     interactions: int
     projects: int
+    documents: dict[str, int]
     pending: dict[str, int]
     projections: tuple[ProjectionStatus, ...]
     size_bytes: int

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from ledger.document_answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
@@ -206,7 +207,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
 
     memory: Memory | None
     id: str
@@ -215,6 +216,8 @@ class Why(Struct, frozen=True, kw_only=True):
     sources: tuple[Interaction, ...]
     supersedes: tuple[Memory, ...]
     superseded_by: tuple[Memory, ...]
+    chunks: tuple[Chunk, ...] = ()
+    documents: tuple[Document, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -449,6 +452,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     memories: dict[str, int]
     interactions: int
     projects: int
+    documents: dict[str, int]
     pending: dict[str, int]
     projections: tuple[ProjectionStatus, ...]
     size_bytes: int

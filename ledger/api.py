@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
@@ -49,6 +50,7 @@ class NewerFormat(Conflict):
 class Ledger(
     InteractionWrites,
     ProjectWrites,
+    DocumentWrites,
     Reopening,
     Erasing,
     Distrusting,

@@ -13,9 +13,9 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
 from ledger.domain import times
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import KINDS, is_prefix
+from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.policy import Policy
 from ledger.domain.text import check_text
@@ -23,7 +23,7 @@ from ledger.policies import twins
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
-from projections import control
+from projections import control, documents
 from projections.projector import FAMILIES
 
 Time = str | datetime | date
@@ -361,12 +361,36 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 
 def own(work: Work, source: str) -> str:
-    """The full id of a subject of this user."""
-    if source[0] not in FAMILIES:  # observations, documents and chunks are not kept by this version
+    """The full id of a subject or a chunk of this user."""
+    if source[0] == "c":
+        return _own_chunk(work, source)
+    if source[0] not in FAMILIES:  # observations are not kept by this version
         return source
     if work.find(source, source[0]) is None and work.known_elsewhere(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
     return str(work.load(source, source[0]).id)
+
+
+def _own_chunk(work: Work, source: str) -> str:
+    """One that a newer text no longer has is a source too: it is what was read."""
+    work.need("documents", "audit")
+    work.rows.flush()
+    found = documents.find_chunk(work.connection(), source, work.who.user)
+    if found is not None:
+        return found.id
+    check_chunks(work, (source,))
+    raise NotFound(f"no chunk of this user has the id {source!r:.40}")
+
+
+def check_chunks(work: Work, named: Iterable[str]) -> None:
+    """``Rejected`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
+    for each in named:
+        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
+        state = work.at_row(row, "d") if row is not None else None
+        if state is not None and state.user != work.who.user:
+            raise Rejected(
+                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
+            )
 
 
 # --- what strangers hand us ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from projections import (
     audit,
     confidence,
     control,
+    documents,
     duplicates,
     erasures,
     interactions,
@@ -32,9 +33,10 @@ from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
-    family.kind: family for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
+    family.kind: family
+    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY, documents.FAMILY),)
 }
-OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects", "d": "documents"}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -65,6 +67,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         duplicates.Duplicates(secret),
         interactions.Interactions(),
         projects.Projects(),
+        documents.Documents(secret),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Raw
 
 from ledger.domain import events as e
+from ledger.domain.document import Document
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.project import Entry, Project, Session
@@ -107,9 +108,10 @@ EVENTS: dict[str, e.Event] = {
             index=2,
             content="Dark roasts are roasted longest.",
             heading_path=("Coffee", "Roasts"),
-            metadata=Raw(b'{"line":12}'),
+            metadata=Raw(b'{"lines":12}'),
         ),
         e.DocumentReplaced(
+            previous=7,
             digest="cd" * 16,
             size=2_500,
             chunks=4,
@@ -293,3 +295,30 @@ def project(**changed: Any) -> Project:
 
 def session() -> Session:
     return Session(7, SESSION, "ada", "monday", PROJECT, NOW, 1, 7)
+
+
+def document(**changed: Any) -> Document:
+    """As the example of a DocumentIngested leaves it, all its chunks added."""
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": DOCUMENT,
+        "user": "ada",
+        "agent": "helper",
+        "project": PROJECT,
+        "path": "notes/coffee.md",
+        "title": "Coffee",
+        "tags": ("drinks",),
+        "doc_type": "text",
+        "digest": "ab" * 16,
+        "size": 2_400,
+        "chunks": 3,
+        "status": "active",
+        "beneath": None,
+        "text_at": 7,
+        "awaited": 0,
+        "recorded_at": NOW,
+        "updated_at": NOW,
+        "version": 4,
+        "position": 10,
+    }
+    return Document(**(fields | changed))

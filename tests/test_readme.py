@@ -15,6 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

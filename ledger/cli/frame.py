@@ -122,8 +122,7 @@ def command(
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
 _SUBJECTS = {
-    "interaction": "interaction",
-    "project": "project",
+    **{each: each for each in ("interaction", "project", "document", "chunk")},
     "state": "project",
     "history": "subject",
     "reopen": "receipt",

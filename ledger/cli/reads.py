@@ -132,7 +132,7 @@ def why(ledger: Ledger, id: Id) -> Any:
 
 
 def history(ledger: Ledger, id: Id) -> Any:
-    """Every event of a memory, an interaction, a project or a session."""
+    """Every event of a memory, an interaction, a document, a project or a session."""
     return ledger.history(id)
 
 

@@ -34,6 +34,9 @@ _LABELS = (
     "source",
     "key",
     "context_pack",
+    "title",
+    "heading_path",
+    "metadata",
 )  # say little alone
 
 _members = msgspec.json.Decoder(dict[str, Raw])

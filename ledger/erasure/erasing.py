@@ -44,7 +44,7 @@ from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
 from ledger.way_back.plans import act_named
 from ledger.work import Who, Work
-from projections import audit, control, erasures, refolding
+from projections import audit, control, documents, erasures, refolding
 from projections.projector import ESSENTIAL, FAMILIES
 from projections.rebuild import is_alive
 
@@ -74,6 +74,7 @@ class Erasing(Distrusting, Holding):
         *,
         session: str | None = None,
         project: str | None = None,
+        document: str | None = None,
         derived: str | None = None,
         sources: str | None = None,
         quotes: str | None = None,
@@ -83,7 +84,8 @@ class Erasing(Distrusting, Holding):
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.ErasureReport:
-        """Removes texts for good: of a memory, an interaction, a session or a project by its id (the last two by name too).
+        """Removes texts for good: of a memory, an interaction, a document, a session or a project by its id (the last
+        three by path or name too).
 
         ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name. A position
         erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start, end).
@@ -100,9 +102,10 @@ class Erasing(Distrusting, Holding):
         kept = _kept(keep)
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
-            asked = self._asked(connection, subject, session, project, *of_one, by)
+            asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
+                                *of_one, by)  # fmt: skip
             kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
         if dry_run:
             return self._dry(self._plan(asked, told.user, choices, kept), told.user)
@@ -148,7 +151,7 @@ class Erasing(Distrusting, Holding):
         return _report(plan, "dry run")
 
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
-        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
             plan = Planner(connection, owner, choices, kept).plan(asked)
         _check_kept(plan, kept)
         return plan
@@ -159,28 +162,24 @@ class Erasing(Distrusting, Holding):
         self,
         connection: Any,
         subject: Any,
-        session: str | None,
-        project: str | None,
+        given: Mapping[str, str | None],
         fields: tuple[str, ...],
         spans: tuple[Span, ...],
         by: By,
     ) -> Asked:
         owner = who(self._default, by).user
-        count = (subject is not NOTHING) + (session is not None) + (project is not None)
+        called = [(kind, name) for kind, name in given.items() if name is not None]
+        count = (subject is not NOTHING) + len(called)
         if count > 1 or (not count and "user" not in by):
             raise Rejected(
-                "an erasure names one thing: an id, a position, session=, project=, or a whole user by user="
+                "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
             )
         if (fields or spans) and not isinstance(subject, int):
             raise Rejected("fields and spans are those of one event, which is named by its position")
         if not count:
             return Asked("user")
-        if session is not None or project is not None:
-            kind, given = ("session", session) if session is not None else ("project", project)
-            found = named(connection, owner, kind[0], given)
-            if found is None or found == NOWHERE:
-                raise NotFound(f"no {kind} of this user is called {given!r:.60}")
-            return Asked(kind, found)
+        if called:
+            return _by_name(connection, owner, *called[0])
         if isinstance(subject, int) and not isinstance(subject, bool):
             event = read_event(connection, subject) if 0 < subject < 2**63 else None
             if event is None or event.envelope.user != owner or event.position == 1:
@@ -208,7 +207,7 @@ class Erasing(Distrusting, Holding):
     # --- under the lock ------------------------------------------------------------------------------------------
 
     def _decide(self, plan: Plan, reason: str, work: Work) -> str:
-        work.need("audit", "projects", "sources", "erasures", "refusals")
+        work.need("audit", "projects", "documents", "sources", "erasures", "refusals")
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
         if any(plan.concerns(row, user, owner) for row, user in since):
@@ -471,6 +470,17 @@ def _teller(told: Who, asked: Asked) -> Who:
     return replace(told, **hidden)
 
 
+def _by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
+    """A session or a project by its name, a document by its path; each by its id too."""
+    if kind == "document":
+        known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
+        return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
+    found = named(connection, owner, kind[0], name)
+    if found is None or found == NOWHERE:
+        raise NotFound(f"no {kind} of this user is called {name!r:.60}")
+    return Asked(kind, found)
+
+
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -514,7 +524,7 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
 
 def _is_parked(connection: Any) -> bool:
     """Whether a projection is parked by which it is decided what is left to do."""
-    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects")
+    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects", "documents")
     found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 

@@ -30,7 +30,8 @@ class Holding(Reads):
     """The part of the library door that places holds and lifts them."""
 
     def hold(self, subject: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
-        """Keeps a memory, an interaction, a session or a project (by id; the last two also by name) from being erased.
+        """Keeps a memory, an interaction, a document, a session or a project (by id; the last two also by name) from
+        being erased.
 
         Without a subject nothing of the user can be erased. What is on hold already stays as it is. ``Conflict`` while an
         erasure in several parts that names it is under way: that has been decided, and is finished; what is left can be held.

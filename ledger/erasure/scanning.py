@@ -18,6 +18,7 @@ LEAST_BYTES = 7  # a shorter text stands by chance in any file that is large eno
 LEAST_LETTERS = 3  # different ones; a run of dashes is nobody's text
 PIECE_CHARS = 24  # a text longer than a page lies in pieces, so pieces are looked for
 PIECES = 200  # of one text, spread over it
+ALL_PIECES = 20_000  # about so many of all texts together, but three of each: a large document is thousands of texts
 CHUNK_BYTES = 8 * 1024 * 1024
 _WIDTHS = (8, 4)  # of the windows by which patterns are found
 _FEW = 16  # so many patterns are looked for one after the other
@@ -26,19 +27,21 @@ _FEW = 16  # so many patterns are looked for one after the other
 def patterns(texts: Iterable[str]) -> list[tuple[int, str, bytes]]:
     """(number of the piece of text, form, bytes) of everything to look for, each once."""
     found: dict[bytes, tuple[int, str]] = {}
-    for number, piece in enumerate(dict.fromkeys(piece for text in texts for piece in _pieces(text))):
+    given = list(texts)
+    most = max(3, min(PIECES, ALL_PIECES // max(1, len(given))))
+    for number, piece in enumerate(dict.fromkeys(piece for text in given for piece in _pieces(text, most))):
         for form, data in _forms(piece):
             found.setdefault(data, (number, form))
     return [(number, form, data) for data, (number, form) in found.items()]
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _pieces(text: str, most: int) -> Iterator[str]:
     if len(text) < 2 * PIECE_CHARS:
         if len(text.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(text)) >= LEAST_LETTERS:
             yield text
         return
     starts = range(0, len(text) - PIECE_CHARS + 1, PIECE_CHARS)
-    step = max(1, len(starts) // PIECES)
+    step = max(1, len(starts) // most)
     for start in (*starts[::step], len(text) - PIECE_CHARS):
         piece = text[start : start + PIECE_CHARS]
         if len(set(piece)) >= LEAST_LETTERS:

@@ -14,6 +14,7 @@ from ledger.domain.errors import UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
+    ChunkAdded,
     CommandRedone,
     CommandUndone,
     DuplicateAbsorbed,
@@ -25,7 +26,7 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.log_reading import finished_at, read_event, read_stream
-from projections import audit, control
+from projections import audit, control, documents
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
@@ -92,12 +93,27 @@ class Reader:
         return state
 
     def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
-        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there."""
+        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there.
+
+        A chunk that a newer text no longer has was read all the same; it goes with the event that added it.
+        """
+        if subject.startswith("c_") and (place := documents.place_of(self.connection, subject)) is not None:
+            added = self.event(place[0])
+            events = self.stream(added.stream)
+            needed = (events[0], events[added.version - 1])  # its document began, and it was added
+            return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
         return is_subject(subject) and self.state(subject, but, also) is None
 
-    def citing(self, stream: str) -> list[str]:
-        """The memories that cite a subject as a source."""
-        return [self.event(row).stream for row in control.dependents(self.connection, stream)]
+    def citing(self, subject: str) -> list[str]:
+        """The memories that cite a subject, or a chunk of it, as a source."""
+        return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
+
+    def is_part(self, source: str, subject: str) -> bool:
+        """Whether a source is the subject itself, or a chunk of it."""
+        if source == subject or not source.startswith("c_"):
+            return source == subject
+        place = documents.place_of(self.connection, source)
+        return place is not None and self.event(place[1]).stream == subject
 
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
         """What reacted to an event, within the memory of the same user."""
@@ -134,6 +150,7 @@ class UndoPlan:
             self.streams |= concerned
             waiting = self._caused(fresh) | {each for stream in concerned for each in self._built_on(stream)}
             waiting |= {each for stream in sorted(concerned - self._gone) for each in self._gone_with(stream)}
+            waiting |= {each for position in fresh for each in self._read_in(self.reader.event(position))}
             waiting -= self.commands
 
     @property
@@ -187,8 +204,16 @@ class UndoPlan:
         for memory in self.reader.citing(gone):
             for event in self.reader.counting(memory, self.positions):
                 sources = getattr(event.data, "sources", ())
-                if gone in sources and all(self.reader.is_gone(source, self.positions) for source in sources):
+                if any(self.reader.is_part(source, gone) for source in sources) and all(
+                    self.reader.is_gone(source, self.positions) for source in sources
+                ):
                     yield event
+
+    def _read_in(self, added: AnyEvent) -> set[str]:
+        """Where a chunk goes of a document that stays: the memories with no other source."""
+        if not isinstance(added.data, ChunkAdded):
+            return set()
+        return {event.envelope.command_id for event in self._unsupported(added.data.chunk)}
 
 
 class SourcePlan:
@@ -230,6 +255,8 @@ class SourcePlan:
             self.out.add(event.position)
             if is_subject(event.stream):
                 self._wake([event.stream])
+            if isinstance(event.data, ChunkAdded):
+                self._wake(self.reader.citing(event.data.chunk))
             waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod

@@ -16,7 +16,9 @@ from ledger.domain import confidence as rules
 from ledger.domain.events import (
     AnyEvent,
     CandidatesExtracted,
+    ChunkAdded,
     CommandAnswered,
+    DocumentReplaced,
     DuplicateAbsorbed,
     MemoryCaptured,
     MemoryPromoted,
@@ -65,8 +67,9 @@ class _Search:
 
     def everything(self) -> Iterator[answers.Undetermined]:
         for event in self._plan.senseless:
-            if self._did_more(event):
+            if not isinstance(event.data, DocumentReplaced | ChunkAdded) and self._did_more(event):
                 yield _told(event, "what it acted on would not have been so")
+        yield from self._documents()
         policies = [at for at in self._plan.out if self._plan.reader.event(at).type == PolicyAdopted.__name__]
         for position in self._asked():
             event = self._plan.reader.event(position)
@@ -75,6 +78,17 @@ class _Search:
         for stream in self._memories:
             yield from self._of_memory(stream)
         yield from self._twins()
+
+    def _documents(self) -> Iterator[answers.Undetermined]:
+        """Texts that others took in where one of the source was: each would have been a document of its own."""
+        for stream in sorted(self._plan.streams | self._plan.gone):
+            for event, counts in self._plan.reader.stream(stream) if stream[0] == "d" else ():
+                if isinstance(event.data, DocumentReplaced) and counts and self._is_anothers(event):
+                    yield _told(event, "it would have been taken in as a document of its own")
+
+    def _is_anothers(self, event: AnyEvent) -> bool:
+        senseless = {each.position for each in self._plan.senseless}
+        return event.position in senseless or (event.stream in self._plan.gone and event.position not in self._plan.out)
 
     # --- how the memories concerned were, and would have been -------------------------------------------------------
 

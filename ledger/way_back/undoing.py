@@ -14,9 +14,11 @@ from ledger.domain import ids
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
+    AnyEvent,
     BulkStarted,
     CommandRedone,
     CommandUndone,
+    DocumentIngested,
     ProjectAliasAdded,
     ProjectRegistered,
     SourceDistrusted,
@@ -31,7 +33,7 @@ from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
-from projections import audit, control, projects
+from projections import audit, control, documents, projects
 from projections.projector import FAMILIES
 
 T = TypeVar("T")
@@ -188,7 +190,7 @@ class Undoing(MemoryWrites, Reads):
     def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
         """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
         with self._read(
-            "audit", "force", "sources", "memories", "interactions", "projects", "confidence"
+            "audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence"
         ) as connection:
             (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
             try:
@@ -197,7 +199,7 @@ class Undoing(MemoryWrites, Reads):
                 return Refused(head, error)
 
     def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-        work.need("audit", "force", "sources")
+        work.need("audit", "force", "sources", "documents")
         if planned is not None and planned.head == work.transaction.position:
             if isinstance(planned, Refused):
                 raise planned.error
@@ -350,11 +352,23 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.alias if isinstance(data, ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
         found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if isinstance(data, DocumentIngested):
+            _check_path(reader, event, data)
         if found is not None and found[0] != event.stream:
             raise Conflict(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
                 "it cannot be redone"
             )
+
+
+def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None:
+    owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
+    known = documents.known_as(reader.connection, owner, path, digest)
+    if known is not None and known.id != event.stream:
+        raise Conflict(
+            f"the document of position {event.position} was taken in again since, as {known.id}: it cannot be put back "
+            "beside it; undo that ingestion first"
+        )
 
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:

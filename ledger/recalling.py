@@ -21,7 +21,7 @@ from ledger.domain.text import check_text
 from ledger.packs import Item, Pack, Passage
 from ledger.reads import LIST_CAP, NOWHERE, Reads, _statuses, listed, named
 from ledger.recorders import read_tip
-from projections import context, memories, passages, projects, ranking, search, sqlite
+from projections import context, documents, memories, passages, projects, ranking, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.ranking import RANKINGS, Candidate
@@ -253,10 +253,11 @@ class Recalling(Reads):
         told = {each.id: each for each in shown}
         rows = [each.passage for each in found if each.passage is not None]
         names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
+        above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
         items = []
         for rank, each in enumerate(found, 1):
             memory = told[each.memory.id] if each.memory is not None else None
-            passage = _passage(each.passage, names) if each.passage is not None else None
+            passage = _passage(each.passage, names, above) if each.passage is not None else None
             items.append(
                 Item(
                     rank=rank,
@@ -418,7 +419,10 @@ def _corpora(asked: Asked) -> tuple[str, ...]:
 
 def _needs(asked: Asked) -> tuple[str, ...]:
     """The projections that a recall reads."""
-    searched = (*(("search",) if "memories" in asked.among else ()), *(("passages",) if _corpora(asked) else ()))
+    searched = (
+        *(("search",) if "memories" in asked.among else ()),
+        *(("passages", "documents") if _corpora(asked) else ()),
+    )
     return ("memories", "projects", *searched)
 
 
@@ -455,7 +459,8 @@ def _day(time: str) -> date | None:
         return None
 
 
-def _passage(row: PassageRow, names: dict[str, str]) -> Passage:
+def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]]) -> Passage:
+    document, heading_path = above.get(row.position, (None, ()))
     return Passage(
         id=row.id,
         field=row.field,
@@ -467,6 +472,8 @@ def _passage(row: PassageRow, names: dict[str, str]) -> Passage:
         session_id=names.get(row.session, row.session) if row.session else None,
         occurred_at=row.time,
         position=row.position,
+        document=document,
+        heading_path=heading_path,
     )
 
 

@@ -283,3 +283,18 @@ def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | No
         if found is not None:
             return found[0], found[1]
     return None
+
+
+def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """Of chunks by their rows: the id of the document, and the headings above."""
+    wanted = list(rows)
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = (
+            "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document"
+            f" WHERE c.row IN ({', '.join('?' * len(some))})"
+        )
+        for row, id, above in connection.execute(sql, some):
+            found[row] = (id, _strings.decode(above) if above is not None else ())
+    return found

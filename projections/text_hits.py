@@ -123,8 +123,12 @@ def _varints(block: bytes, count: int) -> list[int]:
     return found
 
 
+COMMON = 100  # texts
+
+
 class Rarity:
-    """How many texts of an index have a stem, as idf; counted once and again when the index has grown by a tenth."""
+    """How many texts of an index have a stem, as idf. A common one is counted again when the index has grown by a tenth, a
+    rare one whenever it has."""
 
     KEPT = 20_000
 
@@ -148,7 +152,7 @@ class Rarity:
 
     def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
         known = self._known.get((index, stem))
-        if known is not None and known[1] <= total <= known[1] * 1.1 + 16:
+        if known is not None and (known[1] == total or (known[0] >= COMMON and known[1] <= total <= known[1] * 1.1)):
             return known[0]
         terms = f"temp.{index}_terms_of_{schema}"
         connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")

@@ -14,11 +14,13 @@ from typing import Self
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
+from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
+from ledger.models import Model, as_embedder
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
@@ -44,7 +46,17 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites, ProjectWrites, Erasing, Distrusting, Transfer, BackingUp, Doctoring, Proving, Moments, Trail
+    InteractionWrites,
+    ProjectWrites,
+    Erasing,
+    Distrusting,
+    Transfer,
+    BackingUp,
+    Doctoring,
+    Embedding,
+    Proving,
+    Moments,
+    Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
 
@@ -65,6 +77,7 @@ class Ledger(
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
         self._unsearched: dict[str, list[str]] = {}
+        self._erased_vectors: dict[bytes, None] = {}
 
     @classmethod
     def open(
@@ -80,8 +93,12 @@ class Ledger(
         agent: str = "",
         clock: Clock = now,
         random: Random = system_random,
+        embedder: Model | None = None,
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
+
+        ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
+        function, or the name of a model ("wordllama", "onnx:DIRECTORY").
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -91,10 +108,12 @@ class Ledger(
             check_text(name, getattr(default, name), max_bytes=1024, blank_allowed=True)
         if channel not in CHANNELS:
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+        model = as_embedder(embedder) if embedder is not None else None
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
+            ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

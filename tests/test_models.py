@@ -155,9 +155,9 @@ def test_an_unknown_name_is_rejected_and_told_what_there_is(name: str) -> None:
 
 @pytest.mark.parametrize("package", ["wordllama", "numpy"])
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
     if package == "numpy":
         pytest.importorskip("wordllama")
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(Rejected, match=rf"{package}.*memory-ledger\[wordllama\]"):
         embedder_named("wordllama")
 

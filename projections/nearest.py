@@ -394,6 +394,8 @@ class InFile:
         return [self._keys.pop(id) for id in gone]
 
     def ranking(self, connection: Any, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking:
+        if not vectors.is_there(connection):
+            return lambda _: []
         self._load(connection)
         sql = (
             f"SELECT corpus, row, cosine, text FROM (SELECT corpus, row, text,"
@@ -409,6 +411,8 @@ class InFile:
         return first
 
     def of(self, connection: Any, query: bytes, keys: Sequence[Key]) -> list[Ranked]:
+        if not vectors.is_there(connection):
+            return []
         self._load(connection)
         sql = (
             f"SELECT corpus, row, round(1 - vec_distance_cosine(vector, ?), {DECIMALS}), text FROM main.{vectors.NAME}"

@@ -23,6 +23,7 @@ from ledger.erasure.scanning import Scan
 from projections import nearest
 
 WIDTH = 128
+SEARCH = pytest.mark.usefixtures("can_search")
 NUMPY = pytest.mark.usefixtures("numpy_is_there")
 
 
@@ -53,7 +54,14 @@ class Words:
 
 
 @pytest.fixture
+def can_search() -> None:
+    if nearest.scorer("words") is None:
+        pytest.skip("neither NumPy nor sqlite-vec is there")
+
+
+@pytest.fixture
 def numpy_is_there() -> None:
+    """For what is kept in memory, beyond what lies in the file."""
     pytest.importorskip("numpy")
 
 
@@ -119,7 +127,7 @@ def remember(ledger: Ledger, *texts: str, **named: Any) -> list[Any]:
 # --- what is found ---------------------------------------------------------------------------------------------------
 
 
-@NUMPY
+@SEARCH
 def test_the_nearest_come_first_and_exactly_those(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
     told.embed()
@@ -128,7 +136,7 @@ def test_the_nearest_come_first_and_exactly_those(told: Ledger, words: Words) ->
     assert found(told, "tea", limit=0) == []
 
 
-@NUMPY
+@SEARCH
 def test_the_order_is_that_of_the_cosines_by_hand(told: Ledger, words: Words) -> None:
     draw = random.Random(3)
     some = ["tea", "coffee", "train", "noon", "user", "green", "black", "leaves"]
@@ -149,7 +157,7 @@ def cosine(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / math.hypot(*one) / math.hypot(*other)
 
 
-@NUMPY
+@SEARCH
 def test_equal_cosines_are_ordered_by_row(told: Ledger) -> None:
     made = [told.remember("green tea", project=f"project {each}") for each in range(40)]
     asked = search(told).ask("green tea", "")
@@ -158,7 +166,7 @@ def test_equal_cosines_are_ordered_by_row(told: Ledger) -> None:
     assert [row for _, row, _ in hits] == [each.position for each in made[:7]]
 
 
-@NUMPY
+@SEARCH
 def test_a_text_without_meaning_is_near_nothing(told: Ledger) -> None:
     remember(told, "...", "tea")
     told.embed()
@@ -167,7 +175,7 @@ def test_a_text_without_meaning_is_near_nothing(told: Ledger) -> None:
     assert warnings(told) == ()
 
 
-@NUMPY
+@SEARCH
 def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
     for user in ("", "ada", "grace"):
         remember(told, f"The tea of {user or 'nobody'}.", user=user)
@@ -181,7 +189,7 @@ def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
         assert len(search(told).cosines(connection, asked, "ada", "m", rows)) == 1
 
 
-@NUMPY
+@SEARCH
 def test_a_search_makes_vectors_only_of_the_users_own_texts(told: Ledger, words: Words) -> None:
     remember(told, "The tea of ada.", user="ada")
     remember(told, "The tea of grace.", user="grace")
@@ -189,7 +197,7 @@ def test_a_search_makes_vectors_only_of_the_users_own_texts(told: Ledger, words:
     assert words.calls == [["tea"], ["The tea of ada."]]
 
 
-@NUMPY
+@SEARCH
 def test_keep_narrows_and_still_as_many_are_found_as_there_are(told: Ledger) -> None:
     made = remember(told, *(f"green tea number {each}" for each in range(60)))
     told.embed()
@@ -202,7 +210,7 @@ def test_keep_narrows_and_still_as_many_are_found_as_there_are(told: Ledger) -> 
     assert len(hits) == 9
 
 
-@NUMPY
+@SEARCH
 def test_the_cosines_of_given_texts_are_those_of_the_ranking(told: Ledger) -> None:
     remember(told, *TEXTS)
     asked = search(told).ask("green tea", "")
@@ -217,7 +225,7 @@ def test_the_cosines_of_given_texts_are_those_of_the_ranking(told: Ledger) -> No
 # --- which texts ------------------------------------------------------------------------------------------------------
 
 
-@NUMPY
+@SEARCH
 def test_a_new_text_is_found_by_the_next_search(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
     told.embed()
@@ -229,7 +237,7 @@ def test_a_new_text_is_found_by_the_next_search(told: Ledger, words: Words) -> N
     assert words.calls == [["samovar"]]
 
 
-@NUMPY
+@SEARCH
 def test_what_a_search_makes_by_the_way_is_bounded_and_the_newest_first(told: Ledger) -> None:
     remember(told, *(f"tea number {each}" for each in range(30)))
     assert found(told, "tea number", fill=10, limit=30) != []
@@ -238,7 +246,7 @@ def test_what_a_search_makes_by_the_way_is_bounded_and_the_newest_first(told: Le
     assert warnings(told) == ()
 
 
-@NUMPY
+@SEARCH
 def test_a_revised_text_is_never_found_by_its_old_vector(told: Ledger) -> None:
     tea, _, _ = remember(told, *TEXTS)
     told.embed()
@@ -249,7 +257,7 @@ def test_a_revised_text_is_never_found_by_its_old_vector(told: Ledger) -> None:
     assert warnings(told) == ()
 
 
-@NUMPY
+@SEARCH
 def test_a_revision_that_is_undone_has_its_old_vector_back(told: Ledger, words: Words) -> None:
     tea, *_ = remember(told, *TEXTS)
     told.embed()
@@ -262,7 +270,7 @@ def test_a_revision_that_is_undone_has_its_old_vector_back(told: Ledger, words: 
     assert warnings(told, fill=0) == ()
 
 
-@NUMPY
+@SEARCH
 def test_what_is_undone_retracted_or_a_mere_candidate_is_not_found(told: Ledger) -> None:
     undone = told.remember("Tea that is undone.")
     retracted = told.remember("Tea that is retracted.")
@@ -278,7 +286,7 @@ def test_what_is_undone_retracted_or_a_mere_candidate_is_not_found(told: Ledger)
     assert {each.content for each in (undone, retracted, idea, kept)} == set(found(told, "tea that is"))
 
 
-@NUMPY
+@SEARCH
 def test_a_moment_of_the_past_finds_what_was_believed_then(told: Ledger) -> None:
     tea, *_ = remember(told, *TEXTS)
     told.embed()
@@ -350,7 +358,7 @@ def test_vectors_are_kept_across_a_rebuild(told: Ledger, words: Words, path: Pat
     assert words.made == 1
 
 
-@NUMPY
+@SEARCH
 def test_a_search_after_a_rebuild_needs_no_model_but_for_the_query(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
     told.embed()
@@ -489,7 +497,7 @@ WAYS: dict[str, Callable[[list[list[float]]], Any]] = {
 }
 
 
-@NUMPY
+@SEARCH
 @pytest.mark.parametrize("way", WAYS)
 def test_a_model_that_breaks_is_a_typed_error_to_embed_and_a_warning_to_a_search(path: Path, way: str) -> None:
     model = Bad()
@@ -513,7 +521,7 @@ def test_a_model_that_breaks_is_a_typed_error_to_embed_and_a_warning_to_a_search
         assert warnings(ledger) == ()
 
 
-@NUMPY
+@SEARCH
 def test_a_model_that_only_fails_on_new_texts_still_finds_the_old(path: Path) -> None:
     model = Bad()
     with Ledger.open(path, embedder=model) as ledger:
@@ -542,10 +550,12 @@ BREAKING = {
 }
 
 
-@NUMPY
+@SEARCH
 @pytest.mark.parametrize("again", [False, True], ids=["open", "opened again"])
 @pytest.mark.parametrize("way", BREAKING)
 def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: str, again: bool) -> None:
+    if way == "other digests":
+        pytest.importorskip("numpy")
     words = Words()
     ledger = Ledger.open(path, embedder=words)
     remember(ledger, *TEXTS)
@@ -578,7 +588,7 @@ def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: s
     ledger.close()
 
 
-@NUMPY
+@SEARCH
 def test_a_model_that_gives_another_dimension_than_its_vectors_have_is_told_so(told: Ledger, path: Path) -> None:
     remember(told, *TEXTS)
     told.embed()
@@ -597,7 +607,7 @@ def in_another_process(code: str, path: Path) -> None:
     subprocess.run([sys.executable, "-c", told, str(path)], check=True, cwd=Path(__file__).parent)
 
 
-@NUMPY
+@SEARCH
 def test_what_another_process_writes_is_found(told: Ledger, words: Words, path: Path) -> None:
     remember(told, *TEXTS)
     found(told, "tea")
@@ -611,7 +621,7 @@ def test_what_another_process_writes_is_found(told: Ledger, words: Words, path: 
     assert found(told, "samovar", fill=0) == []
 
 
-@NUMPY
+@SEARCH
 def test_a_table_that_somebody_made_anew_is_another_one(told: Ledger, path: Path) -> None:
     remember(told, *TEXTS)
     first = found(told, "green tea")
@@ -650,7 +660,7 @@ def test_many_threads_write_and_search_at_once(told: Ledger) -> None:
     assert report.kept + report.embedded == 3 + 6 * 12
 
 
-@NUMPY
+@SEARCH
 def test_a_snapshot_of_before_takes_nothing_away_from_what_is_known(told: Ledger) -> None:
     remember(told, *TEXTS)
     told.embed()
@@ -691,7 +701,7 @@ def test_an_erasure_takes_the_vectors_of_every_model_along(told: Ledger, path: P
     assert told.embed().kept == 2
 
 
-@NUMPY
+@SEARCH
 def test_what_was_erased_is_not_found_from_memory_either(told: Ledger, path: Path) -> None:
     tea, *_ = remember(told, *TEXTS)
     found(told, "tea")

@@ -46,6 +46,7 @@ class Scorer(Protocol):
     in_memory: bool
 
     def clear(self) -> None: ...
+    def expect(self, more: int, dimension: int) -> None: ...
     def add(self, entries: Sequence[Entry]) -> list[Key]: ...
     def forget(self, gone: Collection[int]) -> list[Key]: ...
     def ids(self) -> set[int]: ...
@@ -99,9 +100,13 @@ class Index:
             self._forget()
             raise WrongDimension(f"its vectors have {found} numbers, and now it gives {dimension}")
         if self._last and not _has(connection, self._last):
-            for key in self._scorer.forget(self._scorer.ids() - vectors.ids(connection, self._model)):
+            there = vectors.ids(connection, self._model)
+            for key in self._scorer.forget(self._scorer.ids() - there):
                 self._marks.pop(key, None)
                 self._unsure.add(key)
+            self._last = max((id for id in there if id <= self._last), default=0)
+        if not self._last:
+            self._scorer.expect(vectors.counts(connection).get(self._model, 0), dimension)
         new = vectors.entries(connection, self._model, self._last)
         while some := list(islice(new, CHUNK)):
             self._last = some[-1].id
@@ -264,7 +269,7 @@ class Matrix:
             return []
         numpy = self._numpy
         new = numpy.frombuffer(b"".join(each.vector for each in entries), dtype="<f4").reshape(len(entries), -1)
-        self._make_room(len(entries), new.shape[1])
+        self.expect(len(entries), new.shape[1])
         start, end = self._count, self._count + len(entries)
         self._data[start:end] = new
         self._ids[start:end] = [each.id for each in entries]
@@ -299,13 +304,13 @@ class Matrix:
                 keys.append(key)
         return keys
 
-    def _make_room(self, more: int, dimension: int) -> None:
-        """Arrays that a reader holds stay as they are: it goes on with the old ones."""
+    def expect(self, more: int, dimension: int) -> None:
+        """Makes room for so many. Arrays that a reader holds stay as they are: it goes on with the old ones."""
         if self._gone > 1_000 and 2 * self._gone > self._count:
             self._compact()
         need = self._count + more
         if self._data is None or need > len(self._data):
-            size = max(1_024, need, len(self._ids) * 3 // 2)
+            size = max(1_024, need + 1_024, len(self._ids) * 3 // 2)
             old, self._data = self._data, self._numpy.zeros((size, dimension), dtype=self._numpy.float32)
             if old is not None:
                 self._data[: self._count] = old[: self._count]
@@ -382,6 +387,9 @@ class InFile:
 
     def clear(self) -> None:
         self._keys: dict[int, Key] = {}
+
+    def expect(self, more: int, dimension: int) -> None:
+        """The vectors stay where they are."""
 
     def ids(self) -> set[int]:
         return set(self._keys)

@@ -279,7 +279,7 @@ NOT_OF_THE_PAST = {
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
     *("undo", "redo", "distrust", "trust", "what_if", "erase", "finish_erasures", "hold", "lift_hold", "batch"),
     *("import_file", "import_log", "export_file", "backup", "recover", "rebuild", "verify", "checkpoint", "prove"),
-    *("doctor", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
+    *("doctor", "embed", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
     *("erasures", "receipts", "holds"),  # what may be erased, and was, is always of today
 }
 

@@ -407,7 +407,7 @@ class InFile:
         self._load(connection)
         sql = (
             f"SELECT corpus, row, cosine, text FROM (SELECT corpus, row, text,"
-            f" round(1 - vec_distance_cosine(vector, ?), {DECIMALS}) AS cosine FROM main.{vectors.NAME}"
+            f" round(1 - vec_distance_cosine(vector, ?), {DECIMALS}) AS cosine FROM main.{vectors.NAME} NOT INDEXED"
             " WHERE model = ? AND owner = ? AND length(vector) = ? AND corpus IN (SELECT value FROM json_each(?)))"
             " WHERE cosine IS NOT NULL ORDER BY cosine DESC, corpus, row LIMIT ?"
         )

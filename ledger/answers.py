@@ -458,6 +458,19 @@ class Stats(Struct, frozen=True, kw_only=True):
     size_bytes: int
     wal_bytes: int
     sqlite_version: str
+    vectors: dict[str, int] = {}  # of each model
+
+
+class EmbedReport(Struct, frozen=True, kw_only=True):
+    """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made)."""
+
+    model: str
+    embedded: int = 0
+    kept: int = 0
+    dropped: int = 0
+    left: int = 0
+    seconds: float
+    dimension: int | None = None
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):

@@ -15,11 +15,13 @@ from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
+from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
+from ledger.models import Model, as_embedder
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
@@ -57,6 +59,7 @@ class Ledger(
     Transfer,
     BackingUp,
     Doctoring,
+    Embedding,
     Proving,
     Moments,
     Trail,
@@ -82,6 +85,7 @@ class Ledger(
         self._times = Times()
         self._rarity = Rarity()
         self._unsearched: dict[str, list[str]] = {}
+        self._erased_vectors: dict[bytes, None] = {}
 
     @classmethod
     def open(
@@ -97,8 +101,12 @@ class Ledger(
         agent: str = "",
         clock: Clock = now,
         random: Random = system_random,
+        embedder: Model | None = None,
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
+
+        ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
+        function, or the name of a model ("wordllama", "onnx:DIRECTORY").
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -108,10 +116,12 @@ class Ledger(
             check_text(name, getattr(default, name), max_bytes=1024, blank_allowed=True)
         if channel not in CHANNELS:
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+        model = as_embedder(embedder) if embedder is not None else None
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
+            ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

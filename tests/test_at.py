@@ -318,7 +318,7 @@ NOT_OF_THE_PAST = {
         "batch",
     ),
     *("import_file", "import_log", "export_file", "backup", "recover", "rebuild", "verify", "checkpoint", "prove"),
-    *("doctor", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
+    *("doctor", "embed", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
     *("erasures", "receipts", "holds"),  # what may be erased, and was, is always of today
 }
 

@@ -16,6 +16,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
+    ("letters 1 26\n1 {'letters': 1}\n",),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 
@@ -39,6 +40,8 @@ def test_every_public_verb_of_the_library_is_documented() -> None:
     assert verbs - words == set()
 
 
-@pytest.mark.parametrize("table", ["events", "blobs", "memories", "confidence_steps", "audit", "checkpoint", "leases"])
+@pytest.mark.parametrize(
+    "table", ["events", "blobs", "memories", "confidence_steps", "audit", "checkpoint", "leases", "vectors"]
+)
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:
     assert f"`{table}`" in README

@@ -12,6 +12,7 @@ ledgers are filled through ``batch()``: of 100 commands 85 remember, 10 reinforc
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -44,11 +45,11 @@ from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from ledger.recorders import COLUMNS
 from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
-from projections import memories, search
+from projections import memories, nearest, search
 from projections.projector import projections
 from projections.rows import Table
 
-ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at")
+ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at", "vectors")
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 WORDS, PROJECTS = 5_000, 20
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
@@ -694,6 +695,63 @@ def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
             ledger.reinforce(id)
 
 
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+VECTORS, DIMENSION = 100_000, 256
+
+
+def measure_vectors(options: Options) -> list[Figure]:
+    """A search by meaning, checked against the texts as they stand, and the bare product of the same matrix and query."""
+    numpy: Any = importlib.import_module("numpy")
+    draw, count = numpy.random.default_rng(1), VECTORS if max(options.sizes) >= VECTORS else 20_000
+    say(f"vectors: {count:,} of {DIMENSION} numbers")
+
+    def drawn(texts: list[str]) -> Any:
+        return draw.standard_normal((len(texts), DIMENSION), dtype=numpy.float32)
+
+    path, ours, limit = options.directory / "vectors.db", list[float](), list[float]()
+    texts = Texts(11)
+    with Ledger.open(path, embedder=drawn) as ledger:
+        with ledger.batch():
+            for number in range(count):
+                ledger.remember(f"{number} {texts.words(10)}")
+        made = lasting(lambda: ledger.embed(batch=1_000))
+        search = ledger._vectors
+        assert search is not None
+        matrix = drawn([""] * count)
+        query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")
+        for _ in range(max(60, options.samples // 4)):
+            asked = search.ask("", "")
+            with ledger._read() as connection:
+                ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
+            limit.append(lasting(lambda: matrix @ query))
+        in_file = by_sqlite_vec(ledger, asked.vector)
+    remove(path)
+    ratio = statistics.median(ours) / statistics.median(limit)
+    return [
+        Figure(what=f"nearest 50 by {DIMENSION} numbers, the query's vector given", size=count,
+               ours=statistics.median(ours), ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit),
+               ratio=ratio, reach="≤ 2 ×", met=ratio <= 2),
+        *in_file,
+        Figure(what="embed(), without the model's own time", size=count, ours=made),
+    ]  # fmt: skip
+
+
+def by_sqlite_vec(ledger: Ledger, query: bytes | None) -> list[Figure]:
+    """The same search in the file, where sqlite-vec is installed and this Python's SQLite loads extensions."""
+    with patch.dict(sys.modules, {"numpy": None}):
+        scorer = nearest.scorer("drawn")
+    if scorer is None or query is None:
+        return []
+    index, taken = nearest.Index(ledger._writer.secret, "drawn", scorer), list[float]()
+    with ledger._read() as connection:
+        index.refresh(connection, DIMENSION)
+        for _ in range(20):
+            taken.append(lasting(lambda: index.nearest(connection, query, "", corpora=("m",), limit=50)))
+    count = ledger.stats().vectors["drawn"]
+    return [Figure(what="the same by sqlite-vec", size=count, ours=statistics.median(taken), ours_p95=p95(taken))]
+
+
 # --- the run and its table -------------------------------------------------------------------------------------------
 
 
@@ -703,7 +761,9 @@ def run(options: Options) -> list[Figure]:
         figures += measure_import(options)
     if "at" in options.rows:
         figures += measure_at(options)
-    if set(options.rows) - {"import", "at"}:
+    if "vectors" in options.rows:
+        figures += measure_vectors(options)
+    if set(options.rows) - {"import", "at", "vectors"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -24,6 +24,7 @@ def add_to(app: typer.Typer) -> None:
     for function in (rebuild, run_policies):
         command(app, CARE, view="report", writes=True)(function)
     command(app, CARE, view="report")(export)
+    command(app, CARE, view="report", writes=True)(embed)
     command(app, TAKE_IN, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
     app.command("demo", rich_help_panel=CARE)(demo)
     policy = typer.Typer(no_args_is_help=True)
@@ -48,6 +49,18 @@ def digest(
 def rebuild(ledger: Ledger, progress: Progress | None) -> Any:
     """Fold every projection again from the log."""
     return ledger.rebuild(progress=progress)
+
+
+def embed(
+    ledger: Ledger,
+    progress: Progress | None,
+    model: Annotated[str, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY.")],
+    batch: Annotated[int, typer.Option("--batch", help="Texts given to the model at a time.")] = 256,
+    limit: Annotated[int | None, typer.Option("--limit", help="At most so many texts, the newest first.")] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,
+) -> Any:
+    """Make the vectors that texts still lack, for search by meaning; nothing is downloaded."""
+    return ledger.embed(model=model, batch=batch, limit=limit, drop=drop, progress=progress)
 
 
 def run_policies(

@@ -44,7 +44,7 @@ from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
 from ledger.way_back.plans import act_named
 from ledger.work import Who, Work
-from projections import audit, control, documents, erasures, refolding
+from projections import audit, control, documents, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES
 from projections.rebuild import is_alive
 
@@ -66,6 +66,7 @@ class Erasing(Distrusting, Holding):
 
     _store: EventStore
     _unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
+    _erased_vectors: dict[bytes, None]  # and what of vectors
 
     def erase(
         self,
@@ -252,6 +253,8 @@ class Erasing(Distrusting, Holding):
         after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
         refolding.replace(connection, writer.rows, before, after)
         writer.rows.flush()
+        gone = vectors.purge(connection, before.rows, after.rows, writer.projector.parked)
+        self._erased_vectors |= dict.fromkeys(gone)
         refolding.empty(connection, writer.secret, writer.projector.parked)
         writer.projector.forget()
         writer.forget_names()
@@ -336,10 +339,13 @@ class Erasing(Distrusting, Holding):
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
         texts = self._unsearched.get(act)
         try:
-            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts)
+            raw = list(self._erased_vectors)
+            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts, raw)
         except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
             purge = Purge(str(error))
         if not purge.why:
+            for each in raw:
+                self._erased_vectors.pop(each, None)
             self._complete(act, purge)
         with self._read("audit", "erasures") as connection:
             told = self._remembered(connection, act)

@@ -306,7 +306,7 @@ def read(connection: sqlite3.Connection, keys: Collection[Key]) -> list[Text]:
 
 def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension: int) -> list[Entry]:
     """Asks the model for the vectors of texts; nothing is locked meanwhile."""
-    found = checked_vectors(embedder, [each.text for each in texts])
+    found = checked_vectors(embedder, [each.said for each in texts])
     if found.dimension != dimension:
         raise ModelFailed(
             f"the model {embedder.name!r} gave {found.dimension} numbers a text, and {dimension} a moment before"

@@ -133,6 +133,7 @@ class Moment(Recalling, Trail, Numbers):
         self._writer = cast("Writer", _Present(ledger._writer.secret, time))
         self._store = cast("EventStore", _Past(ledger, position))
         self._rarity = Rarity()
+        self._vectors = getattr(ledger, "_vectors", None)
 
     @property
     def position(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
 from itertools import pairwise
@@ -11,13 +11,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger import answers, embedding
 from ledger.domain import confidence as rules
 from ledger.domain import question, tokens
 from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
+from ledger.embedding import VectorSearch
 from ledger.packs import Item, Pack, Passage
 from ledger.reads import LIST_CAP, NOWHERE, Reads, _statuses, listed, named
 from ledger.recorders import read_tip
@@ -26,7 +27,7 @@ from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.ranking import RANKINGS, Candidate
 from projections.stems import stem
-from projections.text_hits import Rarity
+from projections.text_hits import Rarity, of_rows
 
 POOL = 200  # candidates of each corpus that are ranked
 ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
@@ -69,6 +70,7 @@ class Recalling(Reads):
     """The part of the library door that searches."""
 
     _rarity: Rarity
+    _vectors: VectorSearch | None = None
     _counted: tuple[tuple[int, str], int] = ((0, ""), 0)
 
     def recall(
@@ -107,15 +109,17 @@ class Recalling(Reads):
     def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
         """The pack, and the id of the project that it is about."""
         self._take_in_texts()
+        told = question.read(asked.query)
+        sought = self._sought(asked, told)
         with self._read(*_needs(asked)) as connection:
             seen, _ = read_tip(connection.cursor())
             scope = None if asked.project is None else [None, named(connection, asked.user, "p", asked.project)]
-            ranked = self._ranked(connection, asked, scope)
+            ranked, warnings = self._ranked(connection, asked, scope, told, sought)
             items = self._items(connection, ranked if asked.explain else ranked[: asked.k])
             if asked.packing == "shares":
                 items = [*self._shared(connection, asked, scope, items)]
             searched = self._searched(connection, asked, scope, seen)
-        pack = _pack(asked, items, searched, self._recall_warnings())
+        pack = _pack(asked, items, searched, (*self._recall_warnings(), *warnings))
         return replace(pack, seen=seen), scope[1] if scope is not None and scope[1] != NOWHERE else None
 
     def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
@@ -125,14 +129,38 @@ class Recalling(Reads):
 
     # --- candidates ----------------------------------------------------------------------------------------------------
 
-    def _ranked(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> list[Found]:
-        """The candidates in the order of their scores."""
+    def _sought(self, asked: Asked, told: Question) -> embedding.Asked | None:
+        """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
+        if self._vectors is None or not asked.k:
+            return None
+        text, letters = asked.query[: question.READ_CHARS], _letters(asked)
+        if "turns" in asked.among:
+            with self._read("passages") as connection:
+                names = passages.speakers(connection, told, asked.user)
+            text = " ".join(word for word in told.words if word not in names) if names else text
+        return self._vectors.ask(text or asked.query[: question.READ_CHARS], asked.user, letters)
+
+    def _ranked(
+        self,
+        connection: Any,
+        asked: Asked,
+        scope: Sequence[str | None] | None,
+        told: Question,
+        sought: embedding.Asked | None,
+    ) -> tuple[list[Found], tuple[str, ...]]:
+        """The candidates in the order of their scores, and what was in the way of finding them."""
         if not asked.k:
-            return []
-        told = question.read(asked.query)
-        found = self._by_words(connection, asked, scope, told)
+            return [], ()
+        found, warnings = self._by_words(connection, asked, scope, told), tuple[str, ...]()
+        if sought is not None and self._vectors is not None:
+            nearest = self._vectors.hits(
+                connection, sought, asked.user, _letters(asked), POOL, self._keep(connection, asked, scope)
+            )
+            warnings = nearest.warnings
+            self._add_nearest(connection, asked, scope, told, found, nearest.hits)
         if asked.ranking == "score/1":
             beside = self._beside(connection, found)
+            self._add_cosines(connection, asked, sought, found)
             order = ranking.by_score([each.candidate for each in found], told, beside)
         else:
             weight, kinds = (ranking.RUBINO_WEIGHT, ranking.RUBINO_KINDS) if asked.ranking == "rubino/1" else (1.0, {})
@@ -140,7 +168,72 @@ class Recalling(Reads):
                 [each.candidate for each in found], dict.fromkeys(("text", "vector"), weight), kinds
             )
         by_id = {id(each.candidate): each for each in found}
-        return [by_id[id(each)] for each in order]
+        return [by_id[id(each)] for each in order], warnings
+
+    def _keep(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> Any:
+        """Which of some rows are wanted ones, as the search by vectors asks it."""
+
+        def keep(corpus: str, rows: Collection[int]) -> Collection[int]:
+            return [row[0] for row in self._rows_of(connection, asked, scope, corpus, rows)]
+
+        return keep
+
+    def _rows_of(
+        self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, letter: str, rows: Collection[int]
+    ) -> list[Any]:
+        """Those of these rows of memories ("m") or passages ("p") that are searched."""
+        if letter == "m":
+            return of_rows(connection, search.SOURCE, rows, *self._wanted(asked, scope).condition())
+        return of_rows(
+            connection, passages.SOURCE, rows, *passages.Wanted(asked.user, _corpora(asked), scope).condition()
+        )
+
+    def _add_nearest(
+        self,
+        connection: Any,
+        asked: Asked,
+        scope: Sequence[str | None] | None,
+        told: Question,
+        found: list[Found],
+        hits: Sequence[tuple[str, int, float]],
+    ) -> None:
+        """Adds what only its vector found; of a turn the nearest passage counts."""
+        known = {(_letter(each.candidate), each.candidate.key): each for each in found}
+        fresh: list[Found] = []
+        for letter, index in (("m", search.SEARCH), ("p", passages.PASSAGE_SEARCH)):
+            cosines = {row: cosine for corpus, row, cosine in hits if corpus == letter}
+            some: list[Found] = []
+            for row in self._rows_of(connection, asked, scope, letter, cosines):
+                each = (
+                    self._of_memory(memories.from_row(row), 0.0)
+                    if letter == "m"
+                    else _of_passage(PassageRow(*row), 0.0)
+                )
+                each.candidate.cosine = cosines[each.candidate.row]
+                other = known.get((letter, each.candidate.key))
+                if other is None:
+                    some.append(each)
+                else:
+                    other.candidate.cosine = max(other.candidate.cosine or -1.0, cosines[each.candidate.row])
+            self._score(connection, some, told, index)
+            fresh += some
+        nearest: dict[tuple[str, int], Found] = {}
+        for each in sorted(fresh, key=lambda each: each.candidate.cosine or -1.0):
+            nearest[_letter(each.candidate), each.candidate.key] = each
+        found += nearest.values()
+
+    def _add_cosines(
+        self, connection: Any, asked: Asked, sought: embedding.Asked | None, found: Sequence[Found]
+    ) -> None:
+        if sought is None or self._vectors is None:
+            return
+        for letter in _letters(asked):
+            some = [
+                each.candidate for each in found if _letter(each.candidate) == letter and each.candidate.cosine is None
+            ]
+            cosines = self._vectors.cosines(connection, sought, asked.user, letter, [each.row for each in some])
+            for each in some:
+                each.cosine = cosines.get(each.row)
 
     def _by_words(
         self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, told: Question
@@ -411,6 +504,15 @@ def _budget(budget: int | None) -> int | None:
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
         raise Rejected(f"a budget is a whole number from 0, and {budget!r:.40} is not")
     return budget
+
+
+def _letters(asked: Asked) -> tuple[str, ...]:
+    """The corpora of vectors that are searched."""
+    return (*(("m",) if "memories" in asked.among else ()), *(("p",) if _corpora(asked) else ()))
+
+
+def _letter(candidate: Candidate) -> str:
+    return "m" if candidate.corpus == "memory" else "p"
 
 
 def _corpora(asked: Asked) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from ledger.domain.document import Document
 from ledger.domain.events import AnyEvent, Blob, ChunkAdded, InteractionCaptured, ResponseAttached
 from ledger.domain.interaction import Interaction
-from ledger.domain.passages import day_words, split
-from ledger.domain.question import spaced
+from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
+from ledger.domain.question import Question, folded, spaced
 from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
@@ -40,6 +40,7 @@ PASSAGES = Table(
         "until INTEGER NOT NULL",
         "text TEXT NOT NULL",
         "whole INTEGER NOT NULL",
+        "speaker TEXT",
         "user TEXT",
         "project TEXT",
         "session TEXT",
@@ -47,7 +48,12 @@ PASSAGES = Table(
         "from_position INTEGER NOT NULL",
     ),
     ("row",),
-    (("subject", ""), ("session, row", "session IS NOT NULL"), ("user, corpus, project", "")),
+    (
+        ("subject", ""),
+        ("session, row", "session IS NOT NULL"),
+        ("user, corpus, project", ""),
+        ("user, speaker", "speaker IS NOT NULL"),
+    ),
     then=Standing("from_position", closed="passages_were"),
 )
 PASSAGES_WERE = ended(PASSAGES, "passages_were")
@@ -74,6 +80,7 @@ class Passage(Struct, frozen=True):
     until: int
     text: str
     whole: int
+    speaker: str | None  # of a turn that begins with a name, folded
     user: str | None
     project: str | None
     session: str | None
@@ -172,7 +179,12 @@ def _pieces(first: int, what: Values, text: str, place: Values) -> Iterator[Valu
     for at, (start, until) in enumerate(split(text)):
         piece = text[start:until]
         if piece.strip():
-            yield (first + at, *what, start, until, piece, len(text), *place)
+            yield (first + at, *what, start, until, piece, len(text), _named(what[0], piece), *place)
+
+
+def _named(corpus: str, text: str) -> str | None:
+    name = folded(speaker(text)[0]) if corpus == "turn" else ""
+    return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
 
 
 def _position(row: int) -> int:
@@ -293,6 +305,18 @@ def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     condition, values = wanted.condition()
     sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.start = 0"
     return int(connection.execute(sql, values).fetchone()[0])
+
+
+def speakers(connection: sqlite3.Connection, question: Question, user: str) -> set[str]:
+    """The words of a question that are names of who speaks in a user's turns."""
+    sql = "SELECT 1 FROM passages WHERE user = ? AND speaker = ? LIMIT 1"
+    found: set[str] = set()
+    for size in (1, 2, 3):
+        for at in range(len(question.words) - size + 1):
+            words = question.words[at : at + size]
+            if connection.execute(sql, (user, " ".join(words))).fetchone() is not None:
+                found.update(words)
+    return found
 
 
 def stands(connection: sqlite3.Connection, position: int, field: str) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ledger.domain.passages import speaker
 from ledger.domain.text import fingerprint, keyed_digest
 from projections.rows import Table, Values
 
@@ -57,6 +58,18 @@ CORPORA = {
             ("memories", "memory_versions"),
             "memories",
         ),
+        Corpus(
+            "p",
+            "passages",
+            "text",
+            "user IS NOT NULL",
+            "SELECT p.row FROM (SELECT DISTINCT f.position AS subject FROM main.events e CROSS JOIN main.events f"
+            " ON f.stream = e.stream AND f.version = 1 WHERE e.position > ? AND e.position <= ?"
+            " AND (e.stream >= 'i_' AND e.stream < 'i`' OR e.stream >= 'd_' AND e.stream < 'd`')) s"
+            " CROSS JOIN main.passages p ON p.subject = s.subject",
+            ("passages", "passages_were"),
+            "passages",
+        ),
     )
 }
 
@@ -68,6 +81,11 @@ class Text(Struct, frozen=True):
     row: int
     text: str
     user: str
+
+    @property
+    def said(self) -> str:
+        """What of it means something: of a turn without the name of who speaks."""
+        return speaker(self.text)[1] if self.corpus == "p" else self.text
 
 
 class Entry(Struct, frozen=True):

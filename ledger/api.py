@@ -16,6 +16,7 @@ from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated,
 from ledger.domain.text import check_text
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
+from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
@@ -44,7 +45,17 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites, ProjectWrites, Erasing, Distrusting, Transfer, BackingUp, Doctoring, Proving, Moments, Trail
+    InteractionWrites,
+    ProjectWrites,
+    Erasing,
+    Distrusting,
+    Transfer,
+    BackingUp,
+    Doctoring,
+    Proving,
+    Moments,
+    GraphReads,
+    Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
 

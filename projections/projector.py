@@ -20,6 +20,7 @@ from projections import (
     control,
     duplicates,
     erasures,
+    graph,
     interactions,
     memories,
     projects,
@@ -57,6 +58,7 @@ def projections(secret: bytes) -> tuple[Projection, ...]:
         memories.Memories(),
         confidence.Confidence(),
         duplicates.Duplicates(secret),
+        graph.Graph(),
         interactions.Interactions(),
         projects.Projects(),
         control.Sources(),
@@ -146,7 +148,7 @@ class Projector:
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
-        readers = {"m": ("memories", "confidence", "duplicates", "sources", "search")}
+        readers = {"m": ("memories", "confidence", "duplicates", "graph", "sources", "search")}
         for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
             self._poison(name, event.position, error)
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import answers
+from ledger.cli import graphs
 from ledger.cli.charts import StepChart
 from ledger.cli.terminal_text import one_line, shortened, visible
 from ledger.domain.text import stems
@@ -164,6 +165,7 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
         "tags": ", ".join(memory.tags),
         "entities": ", ".join(memory.entities),
         "sources": ", ".join(memory.sources),
+        "edges": _edges(memory),
         "valid": _validity(memory),
         "supersedes": memory.supersedes,
         "superseded by": memory.superseded_by,
@@ -197,6 +199,9 @@ def pack(found: answers.Pack) -> RenderableType:
     told = f"{len(found.items)} of {found.searched} memories, {budget}, {len(found.cut)} cut"
     notes = [Text(one_line(each), style="dim") for each in found.warnings]
     return Group(_table("#", "id", "conf", "memory", rows=rows, right=["#"]), Text(told, style="dim"), *notes)
+
+
+graph = graphs.tree  # the view of that name
 
 
 # --- what changed between two moments --------------------------------------------------------------------------------
@@ -245,9 +250,14 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
         "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "edges": _otherwise("edges", _edges(before), _edges(after)),
         "validity": _otherwise("valid", _validity(before), _validity(after)),
     }
     return [each for each in told.values() if each]
+
+
+def _edges(memory: answers.Memory) -> str:
+    return ", ".join(f"{each.source} {each.relation} {each.target}" for each in memory.edges)
 
 
 def _otherwise(name: str, before: str, after: str) -> str:

@@ -38,7 +38,8 @@ actions = st.lists(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "retag",
              "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias", "capture",
-             "attach", "extract", "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall")
+             "attach", "extract", "relate", "unrelate",
+             "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall")
         ),
         st.sampled_from(TEXTS),
         st.integers(0, 10_000),
@@ -72,6 +73,10 @@ def act(ledger, clock, action, text, number, user):
         "revise": lambda: ledger.revise(id, f"{text} And more of {number % 3}.", **by),
         "retag": lambda: ledger.retag(id, ("a", "b")[number % 2 :], ("x",), **by),
         "valid": lambda: ledger.set_validity(id, day, None if number % 2 else "2026-09-01", **by),
+        "relate": lambda: ledger.relate(
+            id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2], **by
+        ),
+        "unrelate": lambda: ledger.unrelate(id, "Ann", "drinks", "tea", **by),
         "state": lambda: ledger.set_state("Home", "fact", "xy"[number % 2], text, **by),
         "no_state": lambda: ledger.invalidate_state("Home", "fact", "xy"[number % 2], **by),
         "alias": lambda: ledger.add_alias("Home", ("casa", "hut")[number % 2], **by),
@@ -138,6 +143,7 @@ def answers_of(ledger, ids, users=USERS[:2]):
             "state": [ledger.state(name, user=user, history=True) for name in ("Home", "hut", "Work")],
             "project": [ledger.project(name, user=user) for name in ("Home", "casa", "Work")],
             "policy": ledger.policy(user=user),
+            "graph": [ledger.graph(text, user=user) for text in ("Porto or tea, Ann?", "May")],
             "audit": ledger.audit(user=user, limit=500),
             "audited": ledger.audit(user=user, project="casa", actor="ann", type="MemoryCaptured"),
             "refusals": ledger.refusals(user=user),
@@ -276,6 +282,7 @@ def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_en
 NOT_OF_THE_PAST = {
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
+    *("relate", "unrelate"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
     *("undo", "redo", "distrust", "trust", "what_if", "erase", "finish_erasures", "hold", "lift_hold", "batch"),
     *("import_file", "import_log", "export_file", "backup", "recover", "rebuild", "verify", "checkpoint", "prove"),

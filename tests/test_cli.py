@@ -28,6 +28,7 @@ OTHERWISE_SPELLED = {
 }
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
+    "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "stats": [], "digest": [], "policy show": [],
 }  # fmt: skip

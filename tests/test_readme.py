@@ -15,6 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

@@ -6,7 +6,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from ledger.domain.text import STOP_WORDS, normalise
+
+_Tokens = Sequence[re.Match[str]]
 
 VERSION = "entities/1"
 """The rules of ``found``. Whoever changes them gives them another name, and the projection that uses them another version."""
@@ -62,7 +66,7 @@ _DONE_BY_SOMEBODY = frozenset(
     wanted knows knew thinks thought went goes moved moves joined joins met meets married called bought buys plays
     played plans planned studies studied drinks drank eats ate owns owned leads led manages managed visited visits wrote
     writes speaks spoke enjoys enjoyed hopes hoped became lost feels felt decided decides agreed promised painted teaches
-    taught travels travelled traveled runs ran founded invited invites paid sold sells sent sings reads drives
+    taught travels travelled traveled runs ran founded invited invites paid pays sold sells sent sings reads drives
     """)
 )
 
@@ -115,14 +119,19 @@ def found(text: str) -> tuple[str, ...]:
     return tuple(names.values())[:MAX_FOUND]
 
 
-class _Word:
-    """A word that may be part of a name: what it is, and where it stands. ``follow`` are the two words behind it."""
+class _Word(Struct, gc=False):
+    """A word that may be part of a name: what it is, where it stands, and whether it begins a sentence or owns something."""
 
-    __slots__ = ("begins", "end", "follow", "kind", "owns", "start", "text")
+    text: str
+    start: int
+    at: int  # among the words of the text
+    kind: str
+    owns: bool
+    begins: bool
 
-    def __init__(self, text: str, start: int, kind: str, owns: bool, begins: bool, follow: Sequence[str]) -> None:
-        self.text, self.start, self.end = text, start, start + len(text)
-        self.kind, self.owns, self.begins, self.follow = kind, owns, begins, follow
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
 
 
 def _named(text: str) -> Iterator[str]:
@@ -139,27 +148,27 @@ def _named(text: str) -> Iterator[str]:
                 if held < MAX_PARTICLES and raw in _PARTICLES and not run[-1].owns and text[last:start].isspace():
                     held += 1
                 else:
-                    yield from _as_name(text, run)
+                    yield from _as_name(text, run, tokens)
                     run, held = [], 0
             continue
         word = _word(text, tokens, at, shouted)
         if run and _goes_on(text[last:start], run[-1], word, held):
             run.append(word)
         else:
-            yield from _as_name(text, run)
+            if run:
+                yield from _as_name(text, run, tokens)
             run = [word] if word.kind in ("sure", "capital") else []
         held = 0
-    yield from _as_name(text, run)
+    yield from _as_name(text, run, tokens)
 
 
-def _word(text: str, tokens: Sequence[re.Match[str]], at: int, shouted: bool) -> _Word:
+def _word(text: str, tokens: _Tokens, at: int, shouted: bool) -> _Word:
     raw, start = tokens[at][0], tokens[at].start()
     before = tokens[at - 1][0] if at else ""
     gap = text[tokens[at - 1].end() : start] if at else ""
     begins = not at or (gap != " " and _SENTENCE.search(gap) is not None and not _abbreviates(before, gap))
     bare = _CONTRACTION.sub("", raw) if "'" in raw or "’" in raw else raw
-    follow = [each[0] for each in tokens[at + 1 : at + 3]]
-    return _Word(bare, start, _kind(bare, shouted), bare != raw, begins, follow)
+    return _Word(bare, start, at, _kind(bare, shouted), bare != raw, begins)
 
 
 def _abbreviates(before: str, gap: str) -> bool:
@@ -175,9 +184,11 @@ def _goes_on(gap: str, last: _Word, word: _Word, held: int) -> bool:
 
 
 def _kind(word: str, shouted: bool) -> str:
-    """ "sure" for a name by its looks, "capital" for a capitalised word, "initial", or "" for any other."""
-    if len(word) > MAX_CHARS or word[:1].isdigit():
+    """What a word is as part of a name: "sure" by its looks, a "capital" only, an "initial", or "" for nothing of it."""
+    if len(word) > MAX_CHARS or word[0].isdigit():
         return ""
+    if word.istitle() and word.isalpha() and len(word) >= MIN_CHARS:  # as most are
+        return "" if word.lower() in STOP_WORDS else "capital"
     if shouted or word == word.lower():
         return "sure" if _is_id(word) else ""
     if len(word) == 1:
@@ -200,7 +211,7 @@ def _is_id(word: str) -> bool:
     return len(parts) > 1 and not any(each in _ORDINARY_PARTS or len(each) < 2 for each in parts)
 
 
-def _as_name(text: str, run: list[_Word]) -> Iterator[str]:
+def _as_name(text: str, run: list[_Word], tokens: _Tokens) -> Iterator[str]:
     """The name that a run is, if it is one: not a heading, and not the mere beginning of a sentence."""
     while run and run[-1].kind == "initial":
         run = run[:-1]
@@ -210,16 +221,16 @@ def _as_name(text: str, run: list[_Word]) -> Iterator[str]:
             run = run[1:]
     if not run or len(run) > RUN_WORDS:
         return
-    if len(run) > 1 or run[0].kind == "sure" or _counts_alone(run[0]):
+    if len(run) > 1 or run[0].kind == "sure" or _counts_alone(run[0], tokens):
         yield text[run[0].start : run[-1].end]
 
 
-def _counts_alone(word: _Word) -> bool:
+def _counts_alone(word: _Word, tokens: _Tokens) -> bool:
     if _is_common(word):
         return False
     if not word.begins or word.owns:
         return True
-    after, beyond = (*word.follow, "", "")[:2]
+    after, beyond = (*(each[0] for each in tokens[word.at + 1 : word.at + 3]), "", "")[:2]
     return after in _DONE_BY_SOMEBODY or (after == "and" and beyond[:1].isupper())
 
 

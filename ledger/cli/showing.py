@@ -118,6 +118,8 @@ def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
     if isinstance(answer, answers.Pack):
         return [hit.memory.id for hit in answer.items]
+    if isinstance(answer, answers.Graph):
+        return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
     if isinstance(answer, list):
         found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
         return None if None in found else [str(each) for each in found]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from ledger.domain.text import STOP_WORDS, normalise
-
-_Tokens = Sequence[re.Match[str]]
 
 VERSION = "entities/1"
 """The rules of ``found``. Whoever changes them gives them another name, and the projection that uses them another version."""
@@ -24,6 +22,7 @@ SEARCHED_CHARS = 10_000
 RUN_WORDS = 6
 """A longer run of capitalised words is a heading and no name (ours); a query is looked through in windows of as many."""
 
+BEFORE_CHARS, AFTER_CHARS = 8, 80  # looked at around a word, for what it begins and who does what follows
 MAX_PARTICLES = 2  # "van der" between two words of one name
 
 MIN_CHARS, MAX_CHARS = 3, 64  # of one word that can be a name by its capital; a longer one is a blob
@@ -35,13 +34,16 @@ def _split(words: str) -> list[str]:
 
 _KEPT_AT_EDGES = frozenset("#@&%")  # C#, @ana, R&D
 _DROPPED_AT_EDGES = frozenset("`█ ")
-_TOKEN = re.compile(r"\w+(?:[-'’]\w+)*")
+# A word with a capital, a hyphen or an underscore; of those in other letters than ASCII each, for their case is no class.
+_TELLING = re.compile(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
+_AFTER = re.compile(r"\w+")
 _INNER = re.compile(r"[A-Z_-]|[^\x00-\x7f]")
-_SENTENCE = re.compile(r"[.!?:;\n\r\"“”„«»•…。！？|]|(?:^|\s)[-*>#]")
+_BEGINNING = re.compile(r"[.!?:;\n\r\"“”„«»•…。！？|][^\w]*$|(?:^|\s)[-*>#]+\s+$")
+_ABBREVIATION = re.compile(r"\b(\w{1,4})\. $")
 _CONTRACTION = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
 _TITLES = frozenset(_split("dr mr mrs ms prof st sr jr vs no"))
 _PARTICLES = frozenset(_split("de da do dos das del della di du la le van von der den ter ten al el bin ibn of y"))
-_SHOUTED = frozenset(_split("OK TODO FYI ASAP AM PM NB PS VS ETC IMO LOL AKA TBD WIP ID NOT NO YES NEVER ALWAYS"))
+_SHOUTED = frozenset(_split("OK TODO FYI ASAP AM PM NB PS VS ETC IMO LOL AKA TBD WIP BTW ID NOT NO YES NEVER ALWAYS"))
 _COMMON = frozenset(
     _split("""
     user users team people someone everyone nobody everything nothing something today tomorrow yesterday now yes no not
@@ -50,6 +52,7 @@ _COMMON = frozenset(
     september october november december decision constraint requirement fact note notes todo summary question answer
     use using uses used prefer prefers visit call ask see meet send buy make take give add remove run keep put set try
     let go come tell remember remind check fix deploy write read open close start stop avoid ensure consider two three
+    wow yeah yep nope aww awesome congrats bye hmm haha ugh woohoo gotcha must tues thurs fri
     one many several every another new old first last next since although because even like just according despite
     """)
 )
@@ -124,7 +127,6 @@ class _Word(Struct, gc=False):
 
     text: str
     start: int
-    at: int  # among the words of the text
     kind: str
     owns: bool
     begins: bool
@@ -138,49 +140,49 @@ def _named(text: str) -> Iterator[str]:
     """Every run of words that is a name."""
     shouted = text.upper() == text
     run: list[_Word] = []
-    end, held = 0, 0  # where the last word ended; how many particles stand behind the run
-    tokens = list(_TOKEN.finditer(text))
-    for at, token in enumerate(tokens):
-        raw, start, last = token[0], token.start(), end
-        end = token.end()
-        if raw.islower() and "-" not in raw and "_" not in raw:
-            if run:
-                if held < MAX_PARTICLES and raw in _PARTICLES and not run[-1].owns and text[last:start].isspace():
-                    held += 1
-                else:
-                    yield from _as_name(text, run, tokens)
-                    run, held = [], 0
-            continue
-        word = _word(text, tokens, at, shouted)
-        if run and _goes_on(text[last:start], run[-1], word, held):
+    for match in _TELLING.finditer(text):
+        word = _word(text, match[0], match.start(), shouted)
+        if run and _goes_on(text[run[-1].end : word.start], run[-1], word):
             run.append(word)
-        else:
-            if run:
-                yield from _as_name(text, run, tokens)
-            run = [word] if word.kind in ("sure", "capital") else []
-        held = 0
-    yield from _as_name(text, run, tokens)
+            continue
+        if run:
+            yield from _as_name(text, run)
+        run = [word] if word.kind in ("sure", "capital") else []
+    if run:
+        yield from _as_name(text, run)
 
 
-def _word(text: str, tokens: _Tokens, at: int, shouted: bool) -> _Word:
-    raw, start = tokens[at][0], tokens[at].start()
-    before = tokens[at - 1][0] if at else ""
-    gap = text[tokens[at - 1].end() : start] if at else ""
-    begins = not at or (gap != " " and _SENTENCE.search(gap) is not None and not _abbreviates(before, gap))
+def _word(text: str, raw: str, start: int, shouted: bool) -> _Word:
     bare = _CONTRACTION.sub("", raw) if "'" in raw or "’" in raw else raw
-    return _Word(bare, start, at, _kind(bare, shouted), bare != raw, begins)
+    return _Word(bare, start, _kind(bare, shouted), bare != raw, _begins(text, start))
 
 
-def _abbreviates(before: str, gap: str) -> bool:
-    """Whether the full stop belongs to the word before: an initial or a title."""
-    return gap == ". " and (len(before) == 1 or before.lower() in _TITLES)
-
-
-def _goes_on(gap: str, last: _Word, word: _Word, held: int) -> bool:
-    """Whether a word is one more of the same name."""
-    if word.begins or last.owns or not word.kind or (held and word.kind == "initial"):
+def _begins(text: str, start: int) -> bool:
+    """Whether a sentence, a line, a quotation or the like begins here."""
+    before = text[max(0, start - BEFORE_CHARS) : start]
+    if start and before[-1] == " " and before[-2:-1].isalnum():
         return False
-    return (gap.isspace() and "\n" not in gap) or (gap == ". " and last.kind == "initial" and not held)
+    if not before.strip() or _BEGINNING.search(before) is not None:
+        return not _abbreviates(before)
+    return False
+
+
+def _abbreviates(before: str) -> bool:
+    """Whether the full stop before belongs to an initial or a title."""
+    found = _ABBREVIATION.search(before)
+    return found is not None and (len(found[1]) == 1 or found[1].lower() in _TITLES)
+
+
+def _goes_on(gap: str, last: _Word, word: _Word) -> bool:
+    """Whether a word is one more of the same name: behind nothing but a space, or the particles of a name."""
+    if last.owns or not word.kind or word.begins:
+        return False
+    if gap == " " or (gap == ". " and last.kind == "initial"):
+        return True
+    between = gap.split()
+    if len(between) > MAX_PARTICLES or not gap[:1].isspace() or not gap[-1:].isspace() or "\n" in gap:
+        return False
+    return word.kind != "initial" and _PARTICLES.issuperset(between)
 
 
 def _kind(word: str, shouted: bool) -> str:
@@ -211,7 +213,7 @@ def _is_id(word: str) -> bool:
     return len(parts) > 1 and not any(each in _ORDINARY_PARTS or len(each) < 2 for each in parts)
 
 
-def _as_name(text: str, run: list[_Word], tokens: _Tokens) -> Iterator[str]:
+def _as_name(text: str, run: list[_Word]) -> Iterator[str]:
     """The name that a run is, if it is one: not a heading, and not the mere beginning of a sentence."""
     while run and run[-1].kind == "initial":
         run = run[:-1]
@@ -221,16 +223,16 @@ def _as_name(text: str, run: list[_Word], tokens: _Tokens) -> Iterator[str]:
             run = run[1:]
     if not run or len(run) > RUN_WORDS:
         return
-    if len(run) > 1 or run[0].kind == "sure" or _counts_alone(run[0], tokens):
+    if len(run) > 1 or run[0].kind == "sure" or _counts_alone(run[0], text):
         yield text[run[0].start : run[-1].end]
 
 
-def _counts_alone(word: _Word, tokens: _Tokens) -> bool:
+def _counts_alone(word: _Word, text: str) -> bool:
     if _is_common(word):
         return False
     if not word.begins or word.owns:
         return True
-    after, beyond = (*(each[0] for each in tokens[word.at + 1 : word.at + 3]), "", "")[:2]
+    after, beyond = (*_AFTER.findall(text[word.end : word.end + AFTER_CHARS]), "", "")[:2]
     return after in _DONE_BY_SOMEBODY or (after == "and" and beyond[:1].isupper())
 
 

@@ -65,7 +65,9 @@ class Graph:
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
             if change.old is None or change.new is None or not _says_the_same(change.old, change.new):
-                _change(change, rows, MENTIONS, MENTIONS_BEFORE, _mentions(change.old), _mentions(change.new))
+                before, after = _mentions(change.old), _mentions(change.new)
+                if before or after:
+                    _change(change, rows, MENTIONS, MENTIONS_BEFORE, before, after)
                 if _has_edges(change.old) or _has_edges(change.new):
                     _change(change, rows, EDGES, EDGES_BEFORE, _edges(change.old), _edges(change.new))
 

@@ -18,6 +18,7 @@ from ledger.domain.text import check_text
 from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
+from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
@@ -62,6 +63,7 @@ class Ledger(
     Embedding,
     Proving,
     Moments,
+    GraphReads,
     Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.

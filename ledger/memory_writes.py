@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
@@ -19,6 +19,7 @@ from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.policy import Policy
 from ledger.domain.text import check_text
+from ledger.policies import edges as graph_rules
 from ledger.policies import twins
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
@@ -27,6 +28,7 @@ from projections import control, documents
 from projections.projector import FAMILIES
 
 Time = str | datetime | date
+Triple = tuple[str, str, str]  # (source, relation, target)
 REASON_BYTES = 16 * 1024
 NAME_BYTES = 1024
 LIST_ITEMS = 2_000
@@ -104,11 +106,15 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
-        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day."""
+        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
+
+        ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
+        """
         attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("remember", attempt, project, session_id, by)
+        return self._capture("remember", attempt, project, session_id, edge_list(edges), by)
 
     def propose(
         self,
@@ -123,21 +129,32 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
-        """Captures a candidate, which is believed only after ``promote``."""
+        """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
         attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("propose", attempt, project, session_id, by)
+        return self._capture("propose", attempt, project, session_id, edge_list(edges), by)
 
     def _capture(
-        self, verb: str, attempt: MemoryCaptured, project: str | None, session_id: str | None, by: By
+        self,
+        verb: str,
+        attempt: MemoryCaptured,
+        project: str | None,
+        session_id: str | None,
+        edges: tuple[domain.Relate, ...],
+        by: By,
     ) -> answers.Memory:
         def body(work: Work) -> str:
             work.project = work.project_named(project)
             work.session = work.session_named(session_id)
-            return twins.capture(work, with_sources(work, _in_time(work, attempt)))
+            said = with_sources(work, _in_time(work, attempt))
+            id = twins.capture(work, said)
+            graph_rules.say(work, id, said, edges)
+            return id
 
-        return self._memory(self._writer.run(verb, who(self._default, by), body, (attempt, project, session_id)))
+        given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
+        return self._memory(self._writer.run(verb, who(self._default, by), body, given))
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -151,6 +168,8 @@ class MemoryWrites:
             if memory.status == "candidate":
                 twins.refuse_twin(work, memory, "active", "promote", content)
             _emit(work, memory, domain.Promote(note))
+            if memory.status == "candidate":
+                graph_rules.retire_others(work, memory.id, memory.edges, memory.valid_from, memory.valid_to)
 
         return self._change("promote", id, body, by, (id, note, content))
 
@@ -219,19 +238,22 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
         """Another fact takes this one's place, in one append; the successor comes back.
 
         When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
-        the successor and nothing is inserted.
+        the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
         """
         check_text("content", content, max_bytes=CONTENT_BYTES)
         reason = check_reason("reason", reason)
         start, end = _validity(valid_from, valid_to)
         about = None if entities is None else text_list("entities", entities)
         labels, sources = None if tags is None else tag_list(tags), source_list(source)
+        relations = edge_list(edges)
         given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
+        given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
 
         def body(work: Work) -> str:
             old: Memory = work.load(id, "m")
@@ -251,9 +273,47 @@ class MemoryWrites:
             attempt = with_sources(work, _in_time(work, attempt))
             if old.status != "active":
                 raise domain.refusal(domain.Supersede(None, ""), old)
-            return _succeed(work, old, attempt, reason)
+            return _succeed(work, old, attempt, reason, relations)
 
         return self._memory(self._writer.run("supersede", who(self._default, by), body, given))
+
+    # --- what it says of names -----------------------------------------------------------------------------------
+
+    def relate(
+        self,
+        memory_id: str,
+        source: str,
+        relation: str,
+        target: str,
+        *,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
+
+        It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
+        other active memories say of the same two names in other words, over a time in common, is retired with it.
+        """
+        start, end = _validity(valid_from, valid_to)
+        command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
+
+        def body(work: Work, memory: Memory) -> None:
+            graph_rules.relate(work, memory, command)
+
+        return self._change("relate", memory_id, body, by, (memory_id, command))
+
+    def unrelate(
+        self, memory_id: str, source: str, relation: str, target: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory:
+        """The memory no longer says so; what it never said, it does not say."""
+        asked = edge_list([(source, relation, target)])[0]
+        command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
+        return self._change(
+            "unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
+        )
+
+    # --- out of use and back -------------------------------------------------------------------------------------
 
     def invalidate(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """The memory was wrong."""
@@ -337,12 +397,13 @@ def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
         work.emit(memory.id, event, first=memory.row)
 
 
-def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str) -> str:
+def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id
     successor = twins.capture(work, attempt)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor
 
 
@@ -466,6 +527,26 @@ def tag_list(given: Iterable[str]) -> tuple[str, ...]:
         for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
     ]
     return text_list("tags", lowered, items=TAGS)
+
+
+def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
+    """(source, relation, target) of each edge, as texts."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise Rejected(f"edges are several of (source, relation, target), not a {type(given).__name__}")
+    found = []
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
+            raise Rejected("each edge is three texts: (source, relation, target)")
+        parts = [
+            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
+            for what, part in zip(("source", "relation", "target"), each, strict=True)
+        ]
+        found.append(domain.Relate(*parts))
+        if len(found) > domain.EDGES:
+            raise Rejected(
+                f"a memory has at most {domain.EDGES} edges", rule="size", limit=domain.EDGES, requested=len(found)
+            )
+    return tuple(found)
 
 
 def source_list(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class Recalling(Reads):
     """The part of the library door that searches."""
 
     _rarity: Rarity
-    _vectors: VectorSearch | None = None
+    _vectors: VectorSearch | None
     _counted: tuple[tuple[int, str], int] = ((0, ""), 0)
 
     def recall(

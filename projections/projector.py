@@ -21,6 +21,7 @@ from projections import (
     documents,
     duplicates,
     erasures,
+    graph,
     interactions,
     memories,
     passages,
@@ -65,6 +66,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         memories.Memories(),
         confidence.Confidence(),
         duplicates.Duplicates(secret),
+        graph.Graph(),
         interactions.Interactions(),
         projects.Projects(),
         documents.Documents(secret),
@@ -162,7 +164,7 @@ class Projector:
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
-        readers = {"m": ("memories", "confidence", "duplicates", "sources", "search")}
+        readers = {"m": ("memories", "confidence", "duplicates", "graph", "sources", "search")}
         for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
             self._poison(name, event.position, error)
 

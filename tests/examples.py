@@ -9,7 +9,7 @@ from msgspec import Raw
 from ledger.domain import events as e
 from ledger.domain.document import Document
 from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.memory import Edge, Memory
 from ledger.domain.project import Entry, Project, Session
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
@@ -19,6 +19,7 @@ COMMAND = "019a9f00-0000-7000-8000-000000000001"
 EVENT = "019a9f00-0000-7000-8000-000000000002"
 EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
 
+EDGE = Edge("Ana", "works_at", "Acme", None, None, 8)
 ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40)
 BLOB = e.Blob(blob="b_00112233445566778899aabbccddeeff", size_bytes=300_000, digest="ab" * 32)
 
@@ -231,6 +232,7 @@ def memory(**changed: Any) -> Memory:
         "entities": ("coffee",),
         "tags": ("drinks", "morning"),
         "sources": (INTERACTION,),
+        "edges": (EDGE,),
         "valid_from": EARLIER,
         "valid_to": LATER,
         "supersedes": OTHER_MEMORY,

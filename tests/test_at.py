@@ -39,7 +39,8 @@ actions = st.lists(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "retag",
              "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias", "capture",
-             "attach", "extract", "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
+             "attach", "extract", "relate", "unrelate",
+             "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
              "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document")
         ),
         st.sampled_from(TEXTS),
@@ -76,6 +77,10 @@ def act(ledger, clock, action, text, number, user):
         "revise": lambda: ledger.revise(id, f"{text} And more of {number % 3}.", **by),
         "retag": lambda: ledger.retag(id, ("a", "b")[number % 2 :], ("x",), **by),
         "valid": lambda: ledger.set_validity(id, day, None if number % 2 else "2026-09-01", **by),
+        "relate": lambda: ledger.relate(
+            id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2], **by
+        ),
+        "unrelate": lambda: ledger.unrelate(id, "Ann", "drinks", "tea", **by),
         "state": lambda: ledger.set_state("Home", "fact", "xy"[number % 2], text, **by),
         "no_state": lambda: ledger.invalidate_state("Home", "fact", "xy"[number % 2], **by),
         "alias": lambda: ledger.add_alias("Home", ("casa", "hut")[number % 2], **by),
@@ -151,6 +156,7 @@ def answers_of(ledger, ids, users=USERS[:2]):
             "documents": ledger.documents(user=user, status="all"),
             "filtered documents": ledger.documents(user=user, tag="x", limit=2),
             "policy": ledger.policy(user=user),
+            "graph": [ledger.graph(text, user=user) for text in ("Porto or tea, Ann?", "May")],
             "audit": ledger.audit(user=user, limit=500),
             "audited": ledger.audit(user=user, project="casa", actor="ann", type="MemoryCaptured"),
             "refusals": ledger.refusals(user=user),
@@ -301,6 +307,7 @@ NOT_OF_THE_PAST = {
     "reopen",  # of a receipt, which says itself of which moment it is
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
+    *("relate", "unrelate"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
     *(
         "ingest",

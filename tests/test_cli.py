@@ -29,6 +29,7 @@ OTHERWISE_SPELLED = {
 }
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
+    "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
     "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],

@@ -15,8 +15,16 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    (
+        "1 1.05 The user prefers green tea.\n",
+        "turn Which tea",
+        "```memory\n- The user prefers green tea.\n```",
+        "nothing found, 1 searched",
+        "superseded by m_",
+    ),
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("letters 1 26\n1 {'letters': 1}\n",),
+    ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

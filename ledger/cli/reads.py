@@ -23,9 +23,11 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    lists = (memories, review, interactions, projects, refusals)
+    lists = (memories, review, interactions, graph, projects, refusals)
     for function in (*lists, memory, interaction, project, state):
-        command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory) else PAST)(function)
+        command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory, graph) else PAST)(
+            function
+        )
     for pack in (recall, user_profile, project_context):
         command(app, LOOK, view="pack", past=BELIEFS)(pack)
     command(app, LOOK, view="pack")(reopen)
@@ -124,6 +126,30 @@ def project_context(
 ) -> Any:
     """What is known of a project: its trusted state, then its newest memories."""
     return ledger.project_context(project, budget=budget)
+
+
+def graph(
+    ledger: Ledger,
+    name: Annotated[list[str], typer.Argument(help="A name, several, or a question with names in it.")],
+    project: Project = None,
+    relation: Annotated[str | None, typer.Option("--relation", help="One relation, or co_occurs.")] = None,
+    supplied_only: Annotated[
+        bool, typer.Option("--supplied-only", help="No names found in texts by their looks.")
+    ] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="As a flowchart for Mermaid.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="As a digraph for Graphviz.")] = False,
+    limit: Limit = 20,
+) -> Any:
+    """What memories name together with a name, and what they say of the two."""
+    if mermaid and dot:
+        raise typer.BadParameter("it is either --mermaid or --dot")
+    where = {"project": project, "relation": relation, "limit": limit, "supplied_only": supplied_only}
+    found = ledger.graph(" ".join(name), **where)  # type: ignore[arg-type]
+    if mermaid or dot:
+        from ledger.cli import graphs
+
+        return graphs.mermaid(found) if mermaid else graphs.dot(found)
+    return found
 
 
 def why(ledger: Ledger, id: Id) -> Any:

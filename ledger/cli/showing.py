@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import answers, document_answers
+from ledger.cli import graphs
 from ledger.cli.charts import StepChart
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
@@ -119,6 +120,8 @@ def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
     if isinstance(answer, Pack):
         return [item.id for item in answer.items]
+    if isinstance(answer, answers.Graph):
+        return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
     if isinstance(answer, list):
         found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
         return None if None in found else [str(each) for each in found]
@@ -168,6 +171,7 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
         "tags": ", ".join(memory.tags),
         "entities": ", ".join(memory.entities),
         "sources": ", ".join(memory.sources),
+        "edges": _edges(memory),
         "valid": _validity(memory),
         "supersedes": memory.supersedes,
         "superseded by": memory.superseded_by,
@@ -320,6 +324,9 @@ def _cited_chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     return _table("id", "said", rows=rows)
 
 
+graph = graphs.tree  # the view of that name
+
+
 # --- what changed between two moments --------------------------------------------------------------------------------
 
 _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
@@ -366,9 +373,14 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
         "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "edges": _otherwise("edges", _edges(before), _edges(after)),
         "validity": _otherwise("valid", _validity(before), _validity(after)),
     }
     return [each for each in told.values() if each]
+
+
+def _edges(memory: answers.Memory) -> str:
+    return ", ".join(f"{each.source} {each.relation} {each.target}" for each in memory.edges)
 
 
 def _otherwise(name: str, before: str, after: str) -> str:

@@ -32,6 +32,8 @@ _LABELS = (
     "reason",
     "note",
     "source",
+    "relation",
+    "target",
     "key",
     "context_pack",
     "title",

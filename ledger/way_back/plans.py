@@ -18,7 +18,10 @@ from ledger.domain.events import (
     CommandRedone,
     CommandUndone,
     DuplicateAbsorbed,
+    EdgeAsserted,
+    EdgeRetired,
     MemoryCaptured,
+    MemoryPromoted,
     MemoryReinforced,
     MemorySuperseded,
     SourceDistrusted,
@@ -36,6 +39,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+_TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
 _WITHOUT_EFFECT = ("WriteRefused", "CommandAnswered", "RecallServed", "BulkStarted")
 
 Spans = tuple[tuple[int, int], ...]
@@ -309,7 +313,7 @@ class SourcePlan:
         data = event.data
         if isinstance(data, MemoryCaptured | DuplicateAbsorbed):
             return bool(data.sources) and all(map(self._is_gone, data.sources))
-        if isinstance(data, MemorySuperseded):
+        if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
@@ -317,12 +321,14 @@ class SourcePlan:
         return subject in self.gone or self.reader.is_gone(subject, self.out, self.again)
 
     def _predecessors(self, gone: str) -> list[str]:
-        """The memories that the events of a subject superseded in the same command."""
+        """The memories that the events of a subject superseded in the same command, or whose edges they retired."""
         commands = {
-            event.envelope.command_id for event, _ in self.reader.stream(gone) if hasattr(event.data, "supersedes")
+            event.envelope.command_id
+            for event, _ in self.reader.stream(gone)
+            if hasattr(event.data, "supersedes") or isinstance(event.data, EdgeAsserted | MemoryPromoted)
         }
         entries = [entry for each in commands for entry in audit.of_command(self.reader.connection, each)]
-        return [entry.subject for entry in entries if entry.type == MemorySuperseded.__name__]
+        return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
 
     def _reinforcements_by(self, interactions: Collection[str]) -> list[int]:
         """Reinforcements that people gave with one of these interactions as evidence; a policy's are caused by it."""

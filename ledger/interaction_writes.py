@@ -201,7 +201,7 @@ class InteractionWrites(MemoryWrites, Reads):
                 raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             self._writer.need("confidence")
-            evaluated.append(reinforcement.record(work, current, found, self._policy(told.user)))
+            evaluated.append(reinforcement.record(work, current, found, work.policy()))
             return current.id
 
         outcome = self._writer.run("reinforce", told, body, subject.id)
@@ -311,7 +311,7 @@ class InteractionWrites(MemoryWrites, Reads):
         told = who(self._default, by or By())
 
         def body(work: Work) -> str:
-            policy = self._policy(told.user)
+            policy = work.policy()
             changed = adopted(policy, parameters)
             if changed != policy:
                 work.emit(LEDGER_STREAM, PolicyAdopted(msgspec.structs.asdict(changed)))

@@ -17,14 +17,13 @@ from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.policy import Policy
 from ledger.domain.text import check_text
+from ledger.policies import budgets, twins
 from ledger.policies import edges as graph_rules
-from ledger.policies import twins
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
-from projections import control, documents
+from projections import documents
 from projections.projector import FAMILIES
 
 Time = str | datetime | date
@@ -167,6 +166,7 @@ class MemoryWrites:
                 self._revise(work, memory, content, note)
             if memory.status == "candidate":
                 twins.refuse_twin(work, memory, "active", "promote", content)
+                budgets.check(work, memory.kind, memory.content if content is None else content)
             _emit(work, memory, domain.Promote(note))
             if memory.status == "candidate":
                 graph_rules.retire_others(work, memory.id, memory.edges, memory.valid_from, memory.valid_to)
@@ -194,6 +194,8 @@ class MemoryWrites:
         command = domain.Revise(content, why)
         if content != memory.content and memory.status in ("candidate", "active"):
             twins.refuse_twin(work, memory, memory.status, "revise", content)
+            if memory.status == "active":
+                budgets.check(work, memory.kind, content, frees=memory)
         _emit(work, memory, command)
 
     def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
@@ -330,6 +332,8 @@ class MemoryWrites:
         def body(work: Work, memory: Memory) -> None:
             if memory.status in domain.HIDDEN:
                 twins.refuse_twin(work, memory, memory.before or "active", "restore")
+                if memory.before == "active":
+                    budgets.check(work, memory.kind, memory.content)
             _emit(work, memory, domain.Restore(reason))
 
         return self._change("restore", id, body, by, (id, reason))
@@ -351,7 +355,7 @@ class MemoryWrites:
             interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
             if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
                 return
-            policy = self._policy(work.who.user)
+            policy = work.policy()
             echo = interaction is not None and memory.id in interaction.memories_used
             gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
             name = interaction.id if interaction is not None else None
@@ -386,11 +390,6 @@ class MemoryWrites:
         state: Memory = outcome.state
         return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
-    def _policy(self, user: str) -> Policy:
-        """The policy in force, read under the lock."""
-        self._writer.rows.flush()
-        return control.policy(self._writer.connection(), user)
-
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
     for event in domain.decide(command, memory):
@@ -401,7 +400,7 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id
-    successor = twins.capture(work, attempt)
+    successor = twins.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

@@ -22,7 +22,7 @@ from ledger.embedding import VectorSearch
 from ledger.packs import Item, Pack, Passage
 from ledger.reads import LIST_CAP, NOWHERE, Reads, _statuses, listed, named
 from ledger.recorders import read_tip
-from projections import context, documents, memories, passages, projects, ranking, search, sqlite
+from projections import context, documents, graph, memories, passages, projects, ranking, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.ranking import RANKINGS, Candidate
@@ -168,7 +168,39 @@ class Recalling(Reads):
                 [each.candidate for each in found], dict.fromkeys(("text", "vector"), weight), kinds
             )
         by_id = {id(each.candidate): each for each in found}
-        return [by_id[id(each)] for each in order], warnings
+        ranked = [by_id[id(each)] for each in order]
+        if asked.ranking == "rubino/1" and "memories" in asked.among and len(ranked) < asked.k:
+            ranked += self._tail(connection, asked, scope, ranked)
+        return ranked, warnings
+
+    def _tail(
+        self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, ranked: Sequence[Found]
+    ) -> list[Found]:
+        """What rubino fills up with, never above a direct hit: memories near in the graph, then the newest."""
+        missing, wanted = asked.k - len(ranked), self._wanted(asked, scope)
+        at, known = wanted.at or self._writer.now(), {each.memory.row for each in ranked if each.memory is not None}
+        near = graph.neighbourhood(
+            connection, asked.query[: question.READ_CHARS], asked.user, at=at, limit=2 * asked.k, projects=scope
+        )
+        states = {
+            row[0]: memories.from_row(row) for row in self._rows_of(connection, asked, scope, "m", [r for r, _ in near])
+        }
+        tail = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
+        known |= {state.row for state, _ in tail}
+        newest = memories.listing(
+            connection,
+            user=asked.user,
+            statuses=wanted.statuses,
+            kinds=asked.kinds,
+            projects=scope,
+            limit=len(known) + missing,
+            valid=wanted.at,
+        )
+        tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
+        found = [(self._of_memory(state, 0.0), signals) for state, signals in tail[:missing]]
+        for each, signals in found:
+            each.candidate.signals = signals
+        return [each for each, _ in found]
 
     def _keep(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> Any:
         """Which of some rows are wanted ones, as the search by vectors asks it."""

@@ -31,9 +31,11 @@ from ledger.domain.events import (
     Envelope,
     ErasureCompleted,
     Event,
+    PolicyAdopted,
     Recorded,
     WriteRefused,
 )
+from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
@@ -44,7 +46,12 @@ from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkp
 from projections.sqlite import SQLiteRows, take_in
 
 _OF_THE_LEDGER = (CommandAnswered, BulkFinished, ErasureCompleted)  # what says nothing of its own
-_MOVES_FORCE = (*WAYS_BACK, BulkStarted, BulkFinished)
+_CHANGING = (
+    *WAYS_BACK,
+    BulkStarted,
+    BulkFinished,
+    PolicyAdopted,
+)  # after these names, trust and policies may be others
 _AMID_ERASURES = ("hold",)  # finds by itself what an erasure under way means for it
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
@@ -65,6 +72,7 @@ class Writer:
         self._changes = -1  # of the store, when this writer last looked
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
+        self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
         self._half_done: list[HalfDone] | None = None
         self.finishers: dict[str, Callable[[str], object]] = {}  # kind of act -> how one that is half done goes on
@@ -271,7 +279,7 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         self._batch_events += len(events)
-        if any(isinstance(event.data, _MOVES_FORCE) for event in events):
+        if any(isinstance(event.data, _CHANGING) for event in events):
             self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
 
@@ -375,10 +383,18 @@ class Writer:
         if self._rows_of is not None:
             self.rows.discard()
 
+    def policy(self, user: str) -> Policy:
+        """The policy in force for a user, under the lock; read once while nobody else writes."""
+        if user not in self._policies:
+            self.rows.flush()  # in a batch one may have been adopted just now
+            self._policies[user] = control.policy(self.connection(), user)
+        return self._policies[user]
+
     def forget_names(self) -> None:
         """An act may have taken names or trust away, or given them back."""
         self._names.clear()
         self._labels.clear()
+        self._policies.clear()
         self._distrusted = self._half_done = None
 
     def state_of(self, row: int, kind: str) -> Any:

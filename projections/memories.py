@@ -218,6 +218,15 @@ def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[o
     return [id for id, kind, project, content in rows if (kind, project, normalise(content or "")) in wanted]
 
 
+def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:
+    """Characters of the active memories of a user: of the kind user_profile, or of all others."""
+    sql = (
+        "SELECT coalesce(sum(length(content)), 0) FROM memories"
+        f" WHERE user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
+    )
+    return int(connection.execute(sql, (user,)).fetchone()[0])
+
+
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
     """Active memories, never referenced, last active before a time: what decay can have touched."""
     sql = (

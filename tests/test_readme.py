@@ -16,11 +16,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
     (
-        "1 1.05 The user prefers green tea.\n",
+        "1 1.05 The user prefers green tea. {",
         "turn Which tea",
         "```memory\n- The user prefers green tea.\n```",
         "nothing found, 1 searched",
         "superseded by m_",
+        "',)\n",
     ),
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("letters 1 26\n1 {'letters': 1}\n",),

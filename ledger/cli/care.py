@@ -130,10 +130,16 @@ def policy_adopt(
     ] = None,
     extract: Annotated[bool | None, typer.Option(help="Extract by itself in run-policies.")] = None,
     expire: Annotated[bool | None, typer.Option(help="Supersede what has faded in run-policies.")] = None,
+    user_chars: Annotated[
+        int | None, typer.Option("--user-chars", help="Characters that user_profile memories may take; 0: no bound.")
+    ] = None,
+    memory_chars: Annotated[
+        int | None, typer.Option("--memory-chars", help="Characters that all others may take; 0: no bound.")
+    ] = None,
 ) -> Any:
     """Change the policy from here on; what is not told stays."""
     numbers = {"matcher": matcher, "gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
-    told = numbers | {"extract": extract, "expire": expire}
+    told = numbers | {"extract": extract, "expire": expire, "user_chars": user_chars, "memory_chars": memory_chars}
     changes = {name: value for name, value in told.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")

@@ -98,8 +98,12 @@ def recall(
         bool, typer.Option("--explain", help="Every candidate, with what its score is made of.")
     ] = False,
     receipt: Annotated[bool, typer.Option("--receipt", help="Record what was given, for reopen.")] = False,
+    embedder: Annotated[
+        str | None, typer.Option("--model", help="Search by its vectors too: wordllama or onnx:DIR, as in embed.")
+    ] = None,
 ) -> Any:
     """What answers a question, best first, within a budget."""
+    del embedder  # the ledger was opened with it
     return ledger.recall(
         query, project=project, kinds=kind, among=among, status=status, k=k, budget=budget, unit=unit,
         packing=packing, ranking=ranking, explain=explain, receipt=receipt,

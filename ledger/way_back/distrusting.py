@@ -32,7 +32,7 @@ from ledger.way_back.plans import Reader, SourcePlan, UndoPlan
 from ledger.way_back.undetermined import receipts, undetermined
 from ledger.way_back.undoing import Done, Plan, Undoing, target_of
 from ledger.work import Work
-from projections import audit, control
+from projections import audit, control, documents
 from projections.projector import FAMILIES
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
@@ -214,11 +214,14 @@ class Distrusting(Undoing):
 
     def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
         memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
+        chunks = [
+            each for stream in plan.streams if stream[0] == "d" for each in documents.chunk_ids(connection, stream)
+        ]
         told = Told(
             found,
             memories,
             tuple(sorted(each for each in plan.gone if each in plan.streams)),
-            receipts(connection, user, memories),
+            receipts(connection, user, (*plan.streams, *chunks)),
             undetermined(plan, self._writer.secret, user),
         )
         acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)

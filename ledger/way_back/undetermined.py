@@ -34,7 +34,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back.plans import NAMES, SourcePlan
-from projections import audit, memories
+from projections import audit, memories, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
@@ -277,10 +277,12 @@ def _told(event: AnyEvent, why: str) -> answers.Undetermined:
 
 
 def receipts(connection: Any, user: str, reached: Iterable[str]) -> tuple[str, ...]:
-    """The interactions that were shown one of these memories (``memories_used``)."""
+    """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it."""
     wanted = set(reached)
     sql = (
         "SELECT i.id, used.value FROM interactions i, json_each(i.memories_used) used"
         " WHERE i.user = ? AND i.memories_used IS NOT NULL ORDER BY i.row"
     )
-    return tuple(dict.fromkeys(id for id, memory in connection.execute(sql, (user,)) if memory in wanted))
+    shown = dict.fromkeys(id for id, memory in connection.execute(sql, (user,)) if memory in wanted)
+    given = [audit.at(connection, position) for position in served.of_subjects(connection, wanted, user)]
+    return (*shown, *(entry.event_id for entry in given if entry is not None))

@@ -56,6 +56,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     packing: str
     ranking: str
     explain: bool
+    now: str  # confidences and validity are of this time
 
 
 class Found(Struct):
@@ -101,8 +102,9 @@ class Recalling(Reads):
         a ``receipt``: what was given, for ``reopen()``.
         """
         asked = _asked(
-            query, self._user(user), project, kinds, among, status, k, budget, unit, packing, ranking, explain
-        )
+            query, self._user(user), project, kinds, among, status, k, budget, unit, packing, ranking, explain,
+            self._writer.now(),
+        )  # fmt: skip
         pack, about = self._packed(asked)
         return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
 
@@ -178,7 +180,7 @@ class Recalling(Reads):
     ) -> list[Found]:
         """What rubino fills up with, never above a direct hit: memories near in the graph, then the newest."""
         missing, wanted = asked.k - len(ranked), self._wanted(asked, scope)
-        at, known = wanted.at or self._writer.now(), {each.memory.row for each in ranked if each.memory is not None}
+        at, known = wanted.at or asked.now, {each.memory.row for each in ranked if each.memory is not None}
         near = graph.neighbourhood(
             connection, asked.query[: question.READ_CHARS], asked.user, at=at, limit=2 * asked.k, projects=scope
         )
@@ -197,7 +199,7 @@ class Recalling(Reads):
             valid=wanted.at,
         )
         tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
-        found = [(self._of_memory(state, 0.0), signals) for state, signals in tail[:missing]]
+        found = [(self._of_memory(state, 0.0, asked.now), signals) for state, signals in tail[:missing]]
         for each, signals in found:
             each.candidate.signals = signals
         return [each for each, _ in found]
@@ -237,7 +239,7 @@ class Recalling(Reads):
             some: list[Found] = []
             for row in self._rows_of(connection, asked, scope, letter, cosines):
                 each = (
-                    self._of_memory(memories.from_row(row), 0.0)
+                    self._of_memory(memories.from_row(row), 0.0, asked.now)
                     if letter == "m"
                     else _of_passage(PassageRow(*row), 0.0)
                 )
@@ -277,7 +279,7 @@ class Recalling(Reads):
         if "memories" in asked.among:
             wanted = self._wanted(asked, scope)
             hits = self._memory_hits(connection, expression, wanted, pool)
-            found += [self._of_memory(state, score) for state, score in hits]
+            found += [self._of_memory(state, score, asked.now) for state, score in hits]
             self._score(connection, found, told, search.SEARCH)
         if corpora := _corpora(asked):
             those = passages.Wanted(asked.user, corpora, scope)
@@ -312,16 +314,17 @@ class Recalling(Reads):
         return beside
 
     def _wanted(self, asked: Asked, scope: Sequence[str | None] | None) -> search.Wanted:
-        at = self._valid or (self._writer.now() if asked.statuses == ("active",) else None)
+        at = self._valid or (asked.now if asked.statuses == ("active",) else None)
         return search.Wanted(asked.user, at, scope, asked.kinds, self._believed(asked.statuses))
 
-    def _of_memory(self, state: Memory, bm25: float) -> Found:
+    @staticmethod
+    def _of_memory(state: Memory, bm25: float, now: str) -> Found:
         believed = rules.effective(
             state.confidence,
             active=state.status == "active",
             reference_count=state.reference_count,
             active_at=state.active_at,
-            as_of=self._writer.now(),
+            as_of=now,
         )
         candidate = Candidate(
             key=state.row,
@@ -413,12 +416,13 @@ class Recalling(Reads):
                     kinds=kinds,
                     projects=where,
                     limit=SHARED_ITEMS,
-                    valid=self._valid or self._writer.now(),
+                    valid=self._valid or asked.now,
                 )
         more.sort(key=lambda state: (-state.confidence, -state.row))
         unasked = [each for each in {state.id: state for state in more}.values() if each.id not in known]
         found = [
-            Found(replace(self._of_memory(state, 0.0).candidate, signals={"unasked": 1.0}), state) for state in unasked
+            Found(replace(self._of_memory(state, 0.0, asked.now).candidate, signals={"unasked": 1.0}), state)
+            for state in unasked
         ]
         together = [*standing, *items[: asked.k], *self._items(connection, found)]
         bands = [_band(item, asked.project is not None) for item in together]
@@ -458,6 +462,7 @@ class Recalling(Reads):
         return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, _budget(budget))
 
     def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
+        now = self._writer.now()
         with self._read("memories", "projects") as connection:
             scope = [named(connection, owner, "p", project)] if project is not None else None
             standing = self._standing(connection, owner, project) if project is not None else []
@@ -468,9 +473,9 @@ class Recalling(Reads):
                 kinds=kinds,
                 projects=scope,
                 limit=limit,
-                valid=self._valid or self._writer.now(),
+                valid=self._valid or now,
             )
-            items = self._items(connection, [self._of_memory(each, 0.0) for each in found])
+            items = self._items(connection, [self._of_memory(each, 0.0, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
         reasons = context.prefix([len(item.text or "") for item in together], budget)
         return finished(together, reasons, searched=len(together), budget=budget, unit="chars")
@@ -489,6 +494,7 @@ def _asked(
     packing: str,
     ranking: str,
     explain: bool,
+    now: str,
 ) -> Asked:
     check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places = _names("among", among)
@@ -517,6 +523,7 @@ def _asked(
         packing=packing,
         ranking=ranking,
         explain=explain,
+        now=now,
     )
 
 

@@ -89,8 +89,9 @@ def command(
     A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
     ``embedder`` is a model that the ledger is opened with; all others are the command's own. ``view`` names the function
-    of ``ledger.cli.showing`` for the answer. ``options`` are of ``WRITES``; without any, and without ``writes``, the ledger is opened for reading. ``creates`` begins a ledger
-    where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the ledger may be that of a moment. An answer of None is a
+    of ``ledger.cli.showing`` for the answer. ``options`` are of ``WRITES``; without any, and without ``writes``, the ledger
+    is opened for reading. ``creates`` begins a ledger where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the
+    ledger may be that of a moment. An answer of None is a
     subject that does not exist.
     """
 

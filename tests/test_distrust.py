@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Clock, folded_from_zero
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, NotFound, Rejected
@@ -430,6 +430,16 @@ SEEN: Counter[str] = Counter()
 
 @settings(deadline=None)
 @given(steps=st.lists(step, min_size=3, max_size=20))
+@example(  # an undo that only the source's equal attempt let through
+    steps=[
+        ("ann", "remember", 0, 0, False),
+        ("ann", "remember", 0, 1, False),
+        ("eve", "remember", 0, 0, False),
+        ("ann", "retract", 0, 0, False),
+        ("ann", "remember", 0, 0, False),
+        ("ann", "undo", 0, 0, False),
+    ]
+)
 def test_without_a_source_beliefs_are_those_of_a_log_that_never_had_it(
     steps: list[tuple[str, str, int, int, bool]],
 ) -> None:

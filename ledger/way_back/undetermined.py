@@ -18,6 +18,7 @@ from ledger.domain.events import (
     CandidatesExtracted,
     ChunkAdded,
     CommandAnswered,
+    CommandUndone,
     DocumentReplaced,
     DuplicateAbsorbed,
     MemoryCaptured,
@@ -34,10 +35,11 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back.plans import NAMES, SourcePlan
-from projections import audit, memories, served
+from projections import audit, control, memories, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
+_ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
 POOL = ("identity", "preference")  # the kinds that every project's interactions can reinforce
 
@@ -78,6 +80,19 @@ class _Search:
         for stream in self._memories:
             yield from self._of_memory(stream)
         yield from self._twins()
+        yield from self._undone()
+
+    def _undone(self) -> Iterator[answers.Undetermined]:
+        """Undos of others that the source's own attempts let through: without them something would have been built on it."""
+        for stream in self._plan.gone.intersection(self._memories):
+            events = self._plan.reader.stream(stream)
+            built = [e.position for e, counts in events if counts and not isinstance(e.data, _ATTEMPTS)]
+            for event, counts in events if built else ():
+                if not counts and event.position not in self._plan.out and isinstance(event.data, _ATTEMPTS):
+                    for at in control.taken_out_at(self._connection, event.position):
+                        undo = self._plan.reader.event(at)
+                        if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
+                            yield _told(undo, "something would have been built on what it took back")
 
     def _documents(self) -> Iterator[answers.Undetermined]:
         """Texts that others took in where one of the source was: each would have been a document of its own."""

@@ -26,6 +26,7 @@ from projections import context, documents, graph, memories, passages, projects,
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.ranking import RANKINGS, Candidate
+from projections.rows import TextIndex
 from projections.stems import stem
 from projections.text_hits import Rarity, of_rows
 
@@ -272,21 +273,31 @@ class Recalling(Reads):
     def _by_words(
         self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, told: Question
     ) -> list[Found]:
-        expression, pool = told.expression, max(POOL, asked.k)
-        if not expression:
+        pool = max(POOL, asked.k)
+        if not told.concepts:
             return []
         found: list[Found] = []
         if "memories" in asked.among:
             wanted = self._wanted(asked, scope)
-            hits = self._memory_hits(connection, expression, wanted, pool)
+            for expression in self._expressions(connection, told, search.SEARCH):
+                hits = self._memory_hits(connection, expression, wanted, pool)
+                if len(hits) >= ENOUGH:
+                    break
             found += [self._of_memory(state, score, asked.now) for state, score in hits]
             self._score(connection, found, told, search.SEARCH)
         if corpora := _corpora(asked):
             those = passages.Wanted(asked.user, corpora, scope)
-            rows = [_of_passage(row, score) for row, score in self._passage_hits(connection, expression, those, pool)]
+            for expression in self._expressions(connection, told, passages.PASSAGE_SEARCH):
+                pieces = self._passage_hits(connection, expression, those, pool)
+                if len(pieces) >= ENOUGH:
+                    break
+            rows = [_of_passage(row, score) for row, score in pieces]
             self._score(connection, rows, told, passages.PASSAGE_SEARCH)
             found += _best_of_each_text(rows)
         return found
+
+    def _expressions(self, connection: Any, told: Question, index: TextIndex) -> list[str]:
+        return self._rarity.expressions(connection, index, self._schema(), told)
 
     def _score(self, connection: Any, found: Sequence[Found], told: Question, index: Any) -> None:
         """Of each candidate what its words say of the question."""

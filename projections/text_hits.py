@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from ledger.domain.question import Question, any_of, spaced
 from projections.rows import TextIndex, Values
 from projections.sqlite import create
+from projections.stems import stem
 
 T = TypeVar("T")
 Scored = list[tuple[T, float]]
@@ -124,6 +126,7 @@ def _varints(block: bytes, count: int) -> list[int]:
 
 
 COMMON = 100  # texts
+MATCHED = 20_000  # texts that one search of an index scores at the most, but for those that have its rarest word
 
 
 class Rarity:
@@ -149,6 +152,37 @@ class Rarity:
             return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count or unseen else 0.0
 
         return idf, mean
+
+    def expressions(
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str, question: Question
+    ) -> list[str]:
+        """What to ask an index for, in this order until enough is found: the words of a question, the rarest first, as long
+        as no more than ``MATCHED`` texts have them; where the rarest is commoner by itself, that and the next, and it alone.
+
+        A ranking still counts every word of the question in what is found.
+        """
+        total, _ = size(connection, index, schema)
+        if total <= MATCHED:
+            return [question.expression]
+        counts = [
+            (sum(self._rarest(connection, index.name, form, total, schema) for form in forms), at)
+            for at, forms in enumerate(question.concepts)
+        ]
+        chosen, matched = list[int](), 0
+        for count, at in sorted(counts):
+            if count and (matched := matched + count) <= MATCHED:
+                chosen.append(at)
+        some = [at for count, at in sorted(counts) if count]
+        if len(chosen) == len(some):
+            return [question.expression]
+        if chosen:
+            return [any_of(question.concepts[at] for at in sorted(chosen))]
+        alone = any_of([question.concepts[some[0]]])
+        return [f"({alone}) AND ({any_of([question.concepts[some[1]]])})", alone] if len(some) > 1 else [alone]
+
+    def _rarest(self, connection: sqlite3.Connection, index: str, form: str, total: int, schema: str) -> int:
+        """How many texts have a word at the most: of a script without spaces, its rarest character."""
+        return min(self._count(connection, index, stem(each), total, schema) for each in spaced(form).split())
 
     def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
         known = self._known.get((index, stem))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import islice
 
@@ -75,7 +76,11 @@ class Question(Struct, frozen=True):
     @property
     def expression(self) -> str:
         """An FTS5 MATCH expression for any of the forms, "" where there is nothing to search for; nothing in it is syntax."""
-        return " OR ".join(map(quoted, dict.fromkeys(form for forms in self.concepts for form in forms)))
+        return any_of(self.concepts)
+
+
+def any_of(concepts: Iterable[Iterable[str]]) -> str:
+    return " OR ".join(map(quoted, dict.fromkeys(form for forms in concepts for form in forms)))
 
 
 def read(text: str) -> Question:

@@ -283,10 +283,19 @@ def test_a_table_that_is_not_as_it_was_made_is_folded_again_on_open(path, damage
         assert_sound(ledger)
 
 
-HOLDERS = [*TABLES, "projections", "checkpoint", "leases", "search_data", "memories_1_1", "sqlite_autoindex_leases_1"]
+HOLDERS = [
+    *TABLES,
+    "projections",
+    "checkpoint",
+    "leases",
+    "search_data",
+    "passage_search_data",
+    "memories_1_1",
+    "sqlite_autoindex_leases_1",
+]
 
 
-@pytest.mark.parametrize("name", [each for each in HOLDERS if each != "search"])
+@pytest.mark.parametrize("name", [each for each in HOLDERS if each not in ("search", "passage_search")])
 def test_a_page_that_cannot_be_read_mends_itself(path, name):
     filled(path, 60)
     garbage = b"\xa5" if len(name) % 2 else b"\0"

@@ -132,7 +132,7 @@ class Moment(Recalling, Trail, Numbers):
         self._default, self._created = ledger._default, ledger._created
         self._writer = cast("Writer", _Present(ledger._writer.secret, time))
         self._store = cast("EventStore", _Past(ledger, position))
-        self._rarity = Rarity()
+        self._rarity = Rarity(unknown=1)
 
     @property
     def position(self) -> int:

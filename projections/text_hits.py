@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -80,16 +81,21 @@ def aside(source: Source, rows: Sequence[Values], expression: str) -> dict[int, 
     """BM25 of texts that are not in the index, from a small one of their own: near what it will be. Rows as they wait."""
     if not rows:
         return {}
-    connection, index = sqlite3.connect(":memory:"), source.index
-    try:
+    name = source.index.name
+    with _small(source.index, rows) as connection:
+        sql = f"SELECT rowid, {source.rank} FROM {name} WHERE {name} MATCH ?"
+        return {row: -score for row, score in connection.execute(sql, (expression,))}
+
+
+@contextmanager
+def _small(index: TextIndex, rows: Sequence[Values]) -> Iterator[sqlite3.Connection]:
+    """An index in memory of some rows as they wait."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         create(connection, index)
         marks = ", ".join("?" * (len(index.columns) + 1))
         sql = f"INSERT INTO {index.name} (rowid, {', '.join(index.columns)}) VALUES ({marks})"
         connection.executemany(sql, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
-        sql = f"SELECT rowid, {source.rank} FROM {index.name} WHERE {index.name} MATCH ?"
-        return {row: -score for row, score in connection.execute(sql, (expression,))}
-    finally:
-        connection.close()
+        yield connection
 
 
 def waiting(connection: sqlite3.Connection, source: Source, expression: str, schema: str) -> dict[int, float]:
@@ -98,13 +104,13 @@ def waiting(connection: sqlite3.Connection, source: Source, expression: str, sch
     return aside(source, rows, expression)
 
 
-def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, float]:
-    """How many texts an index has, and the words of one on average: FTS5 keeps them as the first of its averages."""
+def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int]:
+    """How many texts an index has, and the words of its first column: FTS5 keeps them as the first of its averages."""
     row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
     numbers = _varints(row[0], 1 + len(index.columns)) if row is not None and row[0] else []
     if len(numbers) < 2 or not numbers[0]:
-        return 0, 1.0
-    return numbers[0], numbers[1] / numbers[0]
+        return 0, 0
+    return numbers[0], numbers[1]
 
 
 def _varints(block: bytes, count: int) -> list[int]:
@@ -122,33 +128,68 @@ def _varints(block: bytes, count: int) -> list[int]:
 
 
 class Rarity:
-    """How many texts of an index have a stem, as idf; counted once and again when the index has grown by a tenth."""
+    """How many texts of an index have a stem, as idf: those that wait for the index too, so that a text scores before it is
+    taken in as it does after.
+
+    What was counted holds until the index is written again; of a stem that many texts have, until it has grown by a tenth.
+    ``unknown`` is what a stem counts as that no text has: at a moment of the past, today's index lacks words of then.
+    """
 
     KEPT = 20_000
+    MANY = 500  # counting goes through all texts that have the stem
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[int, int]] = {}  # (index, stem) → texts that have it, of how many
+    def __init__(self, unknown: int = 0) -> None:
+        self._known: dict[tuple[str, str, str], tuple[int, int, bytes]] = {}  # → texts that have it, of how many, when
+        self._unknown = unknown
 
     def of(
         self, connection: sqlite3.Connection, index: TextIndex, schema: str
     ) -> tuple[Callable[[Iterable[str]], float], float]:
         """The idf of the commonest of some stems, 0 where no text has any; and the words of a text on average."""
-        total, mean = size(connection, index, schema)
+        total, words = size(connection, index, schema)
+        texts, more, late = _vocabulary(connection, index, schema)
+        written = _written(connection, index, schema)
+        every = total + texts
+
+        def count(stem: str) -> int:
+            return self._count(connection, index.name, stem, total, written, schema) + late.get(stem, 0)
 
         def idf(stems: Iterable[str]) -> float:
-            count = max((self._count(connection, index.name, each, total, schema) for each in stems), default=0)
-            return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count else 0.0
+            number = max(map(count, stems), default=0) or self._unknown
+            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number else 0.0
 
-        return idf, mean
+        return idf, (words + more) / every if every else 1.0
 
-    def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
-        known = self._known.get((index, stem))
-        if known is not None and known[1] <= total <= known[1] * 1.1 + 16:
-            return known[0]
+    def _count(
+        self, connection: sqlite3.Connection, index: str, stem: str, total: int, written: bytes, schema: str
+    ) -> int:
+        known = self._known.get((schema, index, stem))
+        if known is not None:
+            count, of, when = known
+            if when == written or (count > self.MANY and of <= total <= of * 1.1):
+                return count
         terms = f"temp.{index}_terms_of_{schema}"
         connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
         row = connection.execute(f"SELECT doc FROM {terms} WHERE term = ?", (stem,)).fetchone()
         if len(self._known) >= self.KEPT:
             self._known.clear()
-        self._known[index, stem] = (row[0] if row is not None else 0), total
-        return self._known[index, stem][0]
+        found = row[0] if row is not None else 0
+        self._known[schema, index, stem] = found, total, written
+        return int(found)
+
+
+def _written(connection: sqlite3.Connection, index: TextIndex, schema: str) -> bytes:
+    """What is another after every write to an index: FTS5's record of its segments."""
+    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 10").fetchone()
+    return bytes(row[0]) if row is not None else b""
+
+
+def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:
+    """How many texts wait for an index, their words of its first column, and how many of them have each stem."""
+    rows = connection.execute(f"SELECT * FROM {schema}.{index.waiting.name}").fetchall()
+    if not rows:
+        return 0, 0, {}
+    with _small(index, rows) as small:
+        small.execute(f"CREATE VIRTUAL TABLE terms USING fts5vocab({index.name}, row)")
+        counts = dict(small.execute("SELECT term, doc FROM terms"))
+        return len(rows), size(small, index, "main")[1], counts

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent, Blob, InteractionCaptured, ResponseAttached
 from ledger.domain.interaction import Interaction
 from ledger.domain.passages import day_words, split
-from ledger.domain.question import spaced
+from ledger.domain.question import indexed
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
 from projections.text_hits import Source, aside, hits, of_rows, waiting
@@ -56,7 +56,7 @@ WAITING = Table(
     derived=True,
     then=CURRENT,
 )
-PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (spaced(kept[0]), kept[1]))
+PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (indexed(kept[0]), kept[1]))
 SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3)", "passages", PASSAGES.names)
 
 
@@ -128,10 +128,10 @@ class Passages:
                 continue
             first = (event.position << FIELD_BITS | number) << NUMBER_BITS
             place = (state.user, state.project, state.session, state.time, since)
-            for at, (start, until) in enumerate(split(text)):
+            pieces = [(start, until) for start, until in split(text) if text[start:until].strip()]
+            for at, (start, until) in enumerate(pieces):
                 piece = text[start:until]
-                if piece.strip():
-                    yield (first + at, "turn", state.row, state.id, field, start, until, piece, len(text), *place)
+                yield (first + at, "turn", state.row, state.id, field, start, until, piece, len(text), *place)
 
     def _text(self, body: str | Blob | None) -> str | None:
         if not isinstance(body, Blob):
@@ -249,7 +249,7 @@ def first_of_turns(connection: sqlite3.Connection, turns: Iterable[int]) -> list
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     """How many texts (not passages) there are to search."""
     condition, values = wanted.condition()
-    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.start = 0"
+    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0"
     return int(connection.execute(sql, values).fetchone()[0])
 
 

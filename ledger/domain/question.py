@@ -58,6 +58,7 @@ _UNSPACED = (  # scripts written without spaces, a character of which is a word 
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED_CHARACTER = re.compile(f"([{_UNSPACED}])")
+_VOICED = "\u3099\u309a"  # a kana with one of these is another
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 
 Days = tuple[int | None, int, int | None]  # year, month, day
@@ -97,11 +98,15 @@ def _says_little(word: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """Lower case without accents, as the index has its words."""
+    """Lower case without accents and compatibility forms: what a question and the texts it is put to have in common."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD" if _UNSPACED_CHARACTER.search(text) is None else "NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(each for each in apart if not unicodedata.combining(each)))
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", "".join(each for each in apart if not _is_accent(each)))
+
+
+def _is_accent(character: str) -> bool:
+    return unicodedata.combining(character) != 0 and character not in _VOICED
 
 
 def split(text: str) -> list[str]:
@@ -111,8 +116,18 @@ def split(text: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """The text as the index takes it: each character of a script without spaces a word of its own."""
+    """A folded text with each character of a script without spaces as a word of its own."""
     return text if text.isascii() else _UNSPACED_CHARACTER.sub(r" \1 ", text)
+
+
+def indexed(text: str) -> str:
+    """A text as the index takes it; folded here and not there alone, which leaves accents on all but Latin letters."""
+    return text if text.isascii() else spaced(folded(text))
+
+
+def unspaced(word: str) -> bool:
+    """Whether a word of ``split`` is of a script without spaces."""
+    return _UNSPACED_CHARACTER.match(word) is not None
 
 
 def quoted(form: str) -> str:

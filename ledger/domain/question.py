@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 
 from msgspec import Struct
 
@@ -82,7 +82,9 @@ class Question(Struct, frozen=True):
 def read(text: str) -> Question:
     head = text[:READ_CHARS]
     words = tuple(split(head))
-    telling = tuple(islice(dict.fromkeys(word for word in words if not _says_little(word)), MAX_CONCEPTS))
+    telling = tuple(
+        islice(dict.fromkeys(part for word in words if not _says_little(word) for part in _parts(word)), MAX_CONCEPTS)
+    )
     concepts = telling or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
     return Question(
         words,
@@ -91,6 +93,11 @@ def read(text: str) -> Question:
         when=_WHEN.match(head) is not None,
         days=tuple(days(head)),
     )
+
+
+def _parts(word: str) -> list[str]:
+    """What is looked for of a word: of a run in a script without spaces each two characters, for it may be a sentence."""
+    return [word] if len(word) < 3 or not unspaced(word) else [a + b for a, b in pairwise(word)]
 
 
 def _says_little(word: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 SHARES = {"state": 20, "identity": 10, "project": 25}
-"""ATOCore's shares of the budget in percent (SEEDS 1d): trusted state, identity and preference, memories of the project. What they
-leave is for the rest: chunks, turns, and memories that are none of these."""
+"""ATOCore's shares of the budget in percent (SEEDS 1d): trusted state, identity and preference, memories of the project.
+What they leave is for the rest: chunks, turns, and memories that are none of these."""
 
 ENTRY_CHARS = 250
 """By shares an entry shows at most so many characters (SEEDS 1d)."""

@@ -51,6 +51,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 """The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
 
 _WORD = re.compile(r"[^\W_]+")
+_BETWEEN = re.compile(r"[\W_]+")
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
 _WHEN = re.compile(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
 _UNSPACED = (  # scripts written without spaces, a character of which is a word for the index
@@ -128,8 +129,9 @@ def spaced(text: str) -> str:
 
 
 def indexed(text: str) -> str:
-    """A text as the index takes it; folded here and not there alone, which leaves accents on all but Latin letters."""
-    return text if text.isascii() else spaced(folded(text))
+    """A text as the index takes it: our words and no others. FTS5 leaves accents on all but Latin letters, and takes what
+    Unicode came to know after it, most emoji, for letters."""
+    return text if text.isascii() else spaced(_BETWEEN.sub(" ", folded(text)))
 
 
 def unspaced(word: str) -> bool:

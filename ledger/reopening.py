@@ -144,6 +144,8 @@ class Reopening(Recalling):
 
     def _otherwise(self, connection: Any, item: Item, seen: int) -> str | None:
         """What became of an item since, in a few words."""
+        if item.text is None:
+            return f"{item.id}: erased"
         if item.memory is not None:
             row = first_position(connection, item.id)
             now = memories.get(connection, row) if row is not None else None
@@ -151,8 +153,6 @@ class Reopening(Recalling):
                 return f"{item.id}: gone, what made it was undone"
             after = self._memories(connection, [now])[0]
             return _turn(item.memory, after) or _partly_erased(connection, item, seen)
-        if item.text is None:
-            return f"{item.id}: erased"
         if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
             return f"{item.id}: out of force, or removed"
         if item.state is not None and (told := self._state_otherwise(connection, item.id, item.state)) is not None:

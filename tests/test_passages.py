@@ -13,6 +13,7 @@ import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given
 from hypothesis import strategies as st
+from test_at import act, prefix
 
 from ledger import Ledger
 from ledger.domain.passages import MAX_PASSAGES, PASSAGE_CHARS, day_words, split
@@ -190,6 +191,39 @@ def test_a_moment_searches_the_passages_of_then(ledger: Ledger) -> None:
     ledger.redo(gone)
     assert {field for _, field, _ in found(ledger.at(answered), "coffee roast")} == {"prompt", "response"}
     assert found(ledger.at(gone), "coffee roast") == []
+
+
+def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(ledger: Ledger, clock: Clock) -> None:
+    acts = (
+        "capture",
+        "capture",
+        "attach",
+        "undo",
+        "capture",
+        "redo",
+        "recall",
+        "distrust",
+        "trust",
+        "extract",
+        "undo",
+        "attach",
+    )
+    for number, action in enumerate(acts * 2):
+        act(ledger, clock, action, "Ann drinks green tea.", 7 * number + 1, "")
+    words = ("what", "coffee porto", "tea green decision")
+    for position in range(2, ledger.position + 1, 3):
+        moment = ledger.at(position)
+        with prefix(ledger, position, moment.as_of) as made:
+            for word in words:
+                for asked in ({}, {"project": "Home"}):
+                    then, now = (
+                        each.recall(word, among="turns", k=500, **asked)  # type: ignore[arg-type]
+                        for each in (moment, made)
+                    )
+                    assert then.searched == now.searched
+                    assert sorted((item.id, repr(item.passage)) for item in then.items) == sorted(
+                        (item.id, repr(item.passage)) for item in now.items
+                    )
 
 
 def test_a_text_beside_the_log_and_one_with_nul_are_found(ledger: Ledger) -> None:

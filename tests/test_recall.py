@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from conftest import Clock
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from test_properties import QUICK
 
 from ledger import Ledger, LedgerError, Rejected
 from ledger.domain import tokens
@@ -414,6 +416,56 @@ def test_a_word_nobody_knew_is_found_once_somebody_says_it(ledger: Ledger) -> No
     ledger.revise(fact.id, "The user drinks water.")
     assert texts(ledger.recall("water")) == ["The user drinks water."]
     assert ledger.recall("tea").items == ()
+
+
+VOCABULARY = ("tea", "coffee", "water", "чай", "茶")
+HISTORY = st.lists(
+    st.tuples(
+        st.sampled_from(("remember", "revise", "retract", "undo", "recall", "capture")),
+        st.sets(st.sampled_from(VOCABULARY), min_size=1, max_size=2).map(lambda some: " ".join(sorted(some))),
+        st.integers(0, 99),
+    ),
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+@given(HISTORY)
+@example([("remember", "tea", 0), ("recall", "water", 0), ("revise", "water", 0)])
+def test_after_any_history_a_word_finds_exactly_what_has_it(history: list[tuple[str, str, int]]) -> None:
+    with TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db") as ledger:
+        for action, text, number in history:
+            known = ledger.memories()
+            if action in ("remember", "capture"):
+                getattr(ledger, action)(text)
+            elif action == "recall":
+                ledger.recall(text, among="all")
+            elif known:
+                chosen = known[number % len(known)]
+                with suppress(LedgerError):
+                    {
+                        "revise": lambda chosen=chosen, text=text: ledger.revise(chosen.id, text),
+                        "retract": lambda chosen=chosen: ledger.retract(chosen.id),
+                        "undo": lambda chosen=chosen: ledger.undo(chosen.position),
+                    }[action]()
+        with Ledger.open(f"{folder}/memory.db", readonly=True) as reader:
+            for each in (reader, ledger):
+                for word in VOCABULARY:
+                    pack = each.recall(word, k=500)
+                    assert {item.id for item in pack.items} == {
+                        memory.id for memory in each.memories() if word in (memory.content or "").split()
+                    }
+
+
+def test_one_memory_is_found_beneath_a_thousand_better_ones_of_somebody_else(ledger: Ledger) -> None:
+    mine = ledger.remember("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")
+    ledger.capture("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")
+    with ledger.batch():
+        for number in range(1_000):
+            ledger.remember(f"tea {number}")
+            ledger.capture(f"tea {number}", reinforce=False)
+    assert [item.id for item in ledger.recall("tea", user="ann").items] == [mine.id]
+    assert len(ledger.recall("tea", user="ann", among="turns", project="Home").items) == 1
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------

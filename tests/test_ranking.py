@@ -261,7 +261,7 @@ CANDIDATES = st.lists(
         day=st.none() | st.dates(),
         kind=st.sampled_from(("", "preference", "user_profile", "env", "odd")),
         confidence=st.integers(0, ONE),
-        words=st.sampled_from((0.0, 0.0, 1.0)) | st.floats(0, 1e6),
+        words=st.sampled_from((0.0, 0.0, 1.0)) | st.floats(1e-6, 1e6),
     ),
     max_size=14,
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ledger.api import Ledger as Ledger
     from ledger.domain.errors import Conflict as Conflict
     from ledger.domain.errors import LedgerError as LedgerError
+    from ledger.domain.errors import ModelFailed as ModelFailed
     from ledger.domain.errors import NotFound as NotFound
     from ledger.domain.errors import Rejected as Rejected
     from ledger.domain.errors import StorageError as StorageError
@@ -25,7 +26,8 @@ _HOMES = {
     "Interaction": "ledger.answers",
     "Memory": "ledger.answers",
     **dict.fromkeys(
-        ("Conflict", "LedgerError", "NotFound", "Rejected", "StorageError", "UnknownEvent"), "ledger.domain.errors"
+        ("Conflict", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
+        "ledger.domain.errors",
     ),
 }
 
@@ -35,6 +37,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Memory",
+    "ModelFailed",
     "NotFound",
     "Rejected",
     "StorageError",

@@ -9,11 +9,24 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
+from ledger.document_answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
+
+
+class Edge(Struct, frozen=True, kw_only=True):
+    """What a memory says of two names since ``position``; without times it holds while the memory does."""
+
+    source: str
+    relation: str
+    target: str
+    valid_from: str | None
+    valid_to: str | None
+    position: int
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -40,6 +53,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     position: int
     recorded_at: str
     active_at: str
+    edges: tuple[Edge, ...] = ()
     replayed: bool = False
     absorbed: bool = False
 
@@ -80,6 +94,7 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         position=state.position,
         recorded_at=state.recorded_at,
         active_at=state.active_at,
+        edges=tuple(Edge(**asdict(each)) for each in state.edges),
         replayed=replayed,
         absorbed=absorbed,
     )
@@ -206,7 +221,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
 
     memory: Memory | None
     id: str
@@ -215,6 +230,8 @@ class Why(Struct, frozen=True, kw_only=True):
     sources: tuple[Interaction, ...]
     supersedes: tuple[Memory, ...]
     superseded_by: tuple[Memory, ...]
+    chunks: tuple[Chunk, ...] = ()
+    documents: tuple[Document, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -262,6 +279,41 @@ class Refusal(Struct, frozen=True, kw_only=True):
     limit: int | None
     current: int | None
     requested: int | None
+
+
+class Seed(Struct, frozen=True, kw_only=True):
+    """A name that was asked about, as it was first written, and how many believed memories name it."""
+
+    name: str
+    memories: int
+
+
+class Neighbour(Struct, frozen=True, kw_only=True):
+    """What a seed is joined to. ``relation`` is what memories say of the two, or "co_occurs" where they only name both.
+
+    ``direction``: "out" from the seed, "in" to it, "both" for co_occurs. ``weight`` is the number of believed memories, whose
+    ids are in ``memories``, newest first; it holds from the earliest to the latest time that any of them says.
+    """
+
+    seed: str
+    name: str
+    relation: str
+    direction: str
+    weight: int
+    memories: tuple[str, ...]
+    valid_from: str
+    valid_to: str | None
+
+
+class Graph(Struct, frozen=True, kw_only=True):
+    """The names that were found in what was asked, longest first, and what one step leads to: said relations first, then
+    names in the same memories, each by weight. ``total`` counts those that were not asked for too; not ``complete`` when a
+    name stands in so many memories that only the newest were looked at."""
+
+    seeds: tuple[Seed, ...]
+    neighbours: tuple[Neighbour, ...]
+    total: int
+    complete: bool = True
 
 
 class Reinforcement(Struct, frozen=True, kw_only=True):
@@ -449,11 +501,25 @@ class Stats(Struct, frozen=True, kw_only=True):
     memories: dict[str, int]
     interactions: int
     projects: int
+    documents: dict[str, int]
     pending: dict[str, int]
     projections: tuple[ProjectionStatus, ...]
     size_bytes: int
     wal_bytes: int
     sqlite_version: str
+    vectors: dict[str, int] = {}  # of each model
+
+
+class EmbedReport(Struct, frozen=True, kw_only=True):
+    """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made)."""
+
+    model: str
+    embedded: int = 0
+    kept: int = 0
+    dropped: int = 0
+    left: int = 0
+    seconds: float
+    dimension: int | None = None
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
@@ -657,7 +723,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
 
 
 def _says_otherwise(before: Memory, after: Memory) -> bool:
-    names = ("content", "tags", "entities", "valid_from")
+    names = ("content", "tags", "entities", "edges", "valid_from")
     if any(getattr(before, name) != getattr(after, name) for name in names):
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status

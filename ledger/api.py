@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
 from ledger.domain.text import check_text
+from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
+from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
+from ledger.models import Model, as_embedder
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
@@ -28,6 +32,7 @@ from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
+from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
@@ -48,14 +53,17 @@ class NewerFormat(Conflict):
 class Ledger(
     InteractionWrites,
     ProjectWrites,
+    DocumentWrites,
     Reopening,
     Erasing,
     Distrusting,
     Transfer,
     BackingUp,
     Doctoring,
+    Embedding,
     Proving,
     Moments,
+    GraphReads,
     Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
@@ -74,10 +82,12 @@ class Ledger(
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
         self._writer = MendingWriter(store, secret, created.ledger_id, clock, random)
         self._writer.mend, self._writer.check_upgrades = self._mend, self._check_upgrades
+        self._writer.finishers = dict.fromkeys((*bulk.ACTS, "erase"), self._go_on)
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
         self._rarity = Rarity()
         self._unsearched: dict[str, list[str]] = {}
+        self._erased_vectors: dict[bytes, None] = {}
 
     @classmethod
     def open(
@@ -93,8 +103,12 @@ class Ledger(
         agent: str = "",
         clock: Clock = now,
         random: Random = system_random,
+        embedder: Model | None = None,
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
+
+        ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
+        function, or the name of a model ("wordllama", "onnx:DIRECTORY").
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -104,10 +118,12 @@ class Ledger(
             check_text(name, getattr(default, name), max_bytes=1024, blank_allowed=True)
         if channel not in CHANNELS:
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+        model = as_embedder(embedder) if embedder is not None else None
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
+            ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

@@ -15,7 +15,7 @@ from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import interactions, memories, projects
+from projections import documents, interactions, memories, projects, vectors
 from projections.digests import digest
 from projections.projector import Projector, checkpoint, create_all, resumed
 from projections.rebuild import Rebuild
@@ -44,7 +44,8 @@ class Numbers(Reads):
                 answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
             ]
             counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
-            known = len(projects.listing(connection, owner))
+            known, papers = len(projects.listing(connection, owner)), documents.counts(connection, owner)
+            made = vectors.counts(connection)
             position, head = read_tip(connection.cursor())
         return answers.Stats(
             ledger_id=self._created.ledger_id,
@@ -54,11 +55,13 @@ class Numbers(Reads):
             memories=counts,
             interactions=turns,
             projects=known,
+            documents=papers,
             pending=pending,
             projections=tuple(standing),
             size_bytes=_size(self._store.path),
             wal_bytes=_size(self._store.path + "-wal"),
             sqlite_version=sqlite3.sqlite_version,
+            vectors=made,
         )
 
 

@@ -31,7 +31,7 @@ from ledger.domain.text import check_json, check_text
 from ledger.domain.times import moment
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
-from ledger.memory_writes import By, MemoryWrites, text_list, who
+from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
 from ledger.work import Outcome, Who, Work
@@ -62,7 +62,8 @@ class InteractionWrites(MemoryWrites, Reads):
         """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
 
         It may come before the answer exists: ``attach_response`` adds it. ``memories_used`` are the memories that were
-        put before the model, so that what it repeats of them counts as an echo and never as evidence.
+        put before the model, so that what it repeats of them counts as an echo and never as evidence; ``chunks_used``
+        the chunks of documents, kept as they are given.
         """
         check_text("prompt", prompt, max_bytes=TEXT_BYTES)
         if not isinstance(reinforce, bool):
@@ -84,6 +85,7 @@ class InteractionWrites(MemoryWrites, Reads):
             work.session = work.session_named(session_id)
             work.need("interactions")
             _check_used(work, captured.memories_used)
+            check_chunks(work, captured.chunks_used)
             stream = work.new_id("i")
             work.emit(stream, self._with_bodies(work, captured))
             return stream
@@ -119,6 +121,7 @@ class InteractionWrites(MemoryWrites, Reads):
             subject: Interaction = work.load(id, "i")
             work.project, work.session = subject.project, subject.session
             _check_used(work, attached.memories_used)
+            check_chunks(work, attached.chunks_used)
             for event in domain.decide(domain.Attach(self._with_bodies(work, attached)), subject):
                 work.emit(subject.id, event, first=subject.row)
             return subject.id
@@ -198,7 +201,7 @@ class InteractionWrites(MemoryWrites, Reads):
                 raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             self._writer.need("confidence")
-            evaluated.append(reinforcement.record(work, current, found, self._policy(told.user)))
+            evaluated.append(reinforcement.record(work, current, found, work.policy()))
             return current.id
 
         outcome = self._writer.run("reinforce", told, body, subject.id)
@@ -308,7 +311,7 @@ class InteractionWrites(MemoryWrites, Reads):
         told = who(self._default, by or By())
 
         def body(work: Work) -> str:
-            policy = self._policy(told.user)
+            policy = work.policy()
             changed = adopted(policy, parameters)
             if changed != policy:
                 work.emit(LEDGER_STREAM, PolicyAdopted(msgspec.structs.asdict(changed)))

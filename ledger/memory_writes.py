@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
@@ -13,20 +13,21 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
 from ledger.domain import times
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import KINDS, is_prefix
+from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.policy import Policy
 from ledger.domain.text import check_text
-from ledger.policies import twins
+from ledger.policies import budgets, twins
+from ledger.policies import edges as graph_rules
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
-from projections import control
+from projections import documents
 from projections.projector import FAMILIES
 
 Time = str | datetime | date
+Triple = tuple[str, str, str]  # (source, relation, target)
 REASON_BYTES = 16 * 1024
 NAME_BYTES = 1024
 LIST_ITEMS = 2_000
@@ -104,11 +105,15 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
-        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day."""
+        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
+
+        ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
+        """
         attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("remember", attempt, project, session_id, by)
+        return self._capture("remember", attempt, project, session_id, edge_list(edges), by)
 
     def propose(
         self,
@@ -123,21 +128,32 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
-        """Captures a candidate, which is believed only after ``promote``."""
+        """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
         attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("propose", attempt, project, session_id, by)
+        return self._capture("propose", attempt, project, session_id, edge_list(edges), by)
 
     def _capture(
-        self, verb: str, attempt: MemoryCaptured, project: str | None, session_id: str | None, by: By
+        self,
+        verb: str,
+        attempt: MemoryCaptured,
+        project: str | None,
+        session_id: str | None,
+        edges: tuple[domain.Relate, ...],
+        by: By,
     ) -> answers.Memory:
         def body(work: Work) -> str:
             work.project = work.project_named(project)
             work.session = work.session_named(session_id)
-            return twins.capture(work, with_sources(work, _in_time(work, attempt)))
+            said = with_sources(work, _in_time(work, attempt))
+            id = twins.capture(work, said)
+            graph_rules.say(work, id, said, edges)
+            return id
 
-        return self._memory(self._writer.run(verb, who(self._default, by), body, (attempt, project, session_id)))
+        given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
+        return self._memory(self._writer.run(verb, who(self._default, by), body, given))
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -150,7 +166,10 @@ class MemoryWrites:
                 self._revise(work, memory, content, note)
             if memory.status == "candidate":
                 twins.refuse_twin(work, memory, "active", "promote", content)
+                budgets.check(work, memory.kind, memory.content if content is None else content)
             _emit(work, memory, domain.Promote(note))
+            if memory.status == "candidate":
+                graph_rules.retire_others(work, memory.id, memory.edges, memory.valid_from, memory.valid_to)
 
         return self._change("promote", id, body, by, (id, note, content))
 
@@ -175,6 +194,8 @@ class MemoryWrites:
         command = domain.Revise(content, why)
         if content != memory.content and memory.status in ("candidate", "active"):
             twins.refuse_twin(work, memory, memory.status, "revise", content)
+            if memory.status == "active":
+                budgets.check(work, memory.kind, content, frees=memory)
         _emit(work, memory, command)
 
     def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
@@ -219,19 +240,22 @@ class MemoryWrites:
         source: str | Iterable[str] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
         **by: Unpack[By],
     ) -> answers.Memory:
         """Another fact takes this one's place, in one append; the successor comes back.
 
         When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
-        the successor and nothing is inserted.
+        the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
         """
         check_text("content", content, max_bytes=CONTENT_BYTES)
         reason = check_reason("reason", reason)
         start, end = _validity(valid_from, valid_to)
         about = None if entities is None else text_list("entities", entities)
         labels, sources = None if tags is None else tag_list(tags), source_list(source)
+        relations = edge_list(edges)
         given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
+        given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
 
         def body(work: Work) -> str:
             old: Memory = work.load(id, "m")
@@ -251,9 +275,47 @@ class MemoryWrites:
             attempt = with_sources(work, _in_time(work, attempt))
             if old.status != "active":
                 raise domain.refusal(domain.Supersede(None, ""), old)
-            return _succeed(work, old, attempt, reason)
+            return _succeed(work, old, attempt, reason, relations)
 
         return self._memory(self._writer.run("supersede", who(self._default, by), body, given))
+
+    # --- what it says of names -----------------------------------------------------------------------------------
+
+    def relate(
+        self,
+        memory_id: str,
+        source: str,
+        relation: str,
+        target: str,
+        *,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
+
+        It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
+        other active memories say of the same two names in other words, over a time in common, is retired with it.
+        """
+        start, end = _validity(valid_from, valid_to)
+        command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
+
+        def body(work: Work, memory: Memory) -> None:
+            graph_rules.relate(work, memory, command)
+
+        return self._change("relate", memory_id, body, by, (memory_id, command))
+
+    def unrelate(
+        self, memory_id: str, source: str, relation: str, target: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory:
+        """The memory no longer says so; what it never said, it does not say."""
+        asked = edge_list([(source, relation, target)])[0]
+        command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
+        return self._change(
+            "unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
+        )
+
+    # --- out of use and back -------------------------------------------------------------------------------------
 
     def invalidate(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """The memory was wrong."""
@@ -270,6 +332,8 @@ class MemoryWrites:
         def body(work: Work, memory: Memory) -> None:
             if memory.status in domain.HIDDEN:
                 twins.refuse_twin(work, memory, memory.before or "active", "restore")
+                if memory.before == "active":
+                    budgets.check(work, memory.kind, memory.content)
             _emit(work, memory, domain.Restore(reason))
 
         return self._change("restore", id, body, by, (id, reason))
@@ -291,7 +355,7 @@ class MemoryWrites:
             interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
             if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
                 return
-            policy = self._policy(work.who.user)
+            policy = work.policy()
             echo = interaction is not None and memory.id in interaction.memories_used
             gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
             name = interaction.id if interaction is not None else None
@@ -326,23 +390,19 @@ class MemoryWrites:
         state: Memory = outcome.state
         return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
-    def _policy(self, user: str) -> Policy:
-        """The policy in force, read under the lock."""
-        self._writer.rows.flush()
-        return control.policy(self._writer.connection(), user)
-
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
     for event in domain.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
 
 
-def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str) -> str:
+def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id
-    successor = twins.capture(work, attempt)
+    successor = twins.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor
 
 
@@ -361,12 +421,36 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 
 def own(work: Work, source: str) -> str:
-    """The full id of a subject of this user."""
-    if source[0] not in FAMILIES:  # observations, documents and chunks are not kept by this version
+    """The full id of a subject or a chunk of this user."""
+    if source[0] == "c":
+        return _own_chunk(work, source)
+    if source[0] not in FAMILIES:  # observations are not kept by this version
         return source
     if work.find(source, source[0]) is None and work.known_elsewhere(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
     return str(work.load(source, source[0]).id)
+
+
+def _own_chunk(work: Work, source: str) -> str:
+    """One that a newer text no longer has is a source too: it is what was read."""
+    work.need("documents", "audit")
+    work.rows.flush()
+    found = documents.find_chunk(work.connection(), source, work.who.user)
+    if found is not None:
+        return found.id
+    check_chunks(work, (source,))
+    raise NotFound(f"no chunk of this user has the id {source!r:.40}")
+
+
+def check_chunks(work: Work, named: Iterable[str]) -> None:
+    """``Rejected`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
+    for each in named:
+        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
+        state = work.at_row(row, "d") if row is not None else None
+        if state is not None and state.user != work.who.user:
+            raise Rejected(
+                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
+            )
 
 
 # --- what strangers hand us ------------------------------------------------------------------------------------------
@@ -442,6 +526,26 @@ def tag_list(given: Iterable[str]) -> tuple[str, ...]:
         for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
     ]
     return text_list("tags", lowered, items=TAGS)
+
+
+def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
+    """(source, relation, target) of each edge, as texts."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise Rejected(f"edges are several of (source, relation, target), not a {type(given).__name__}")
+    found = []
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
+            raise Rejected("each edge is three texts: (source, relation, target)")
+        parts = [
+            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
+            for what, part in zip(("source", "relation", "target"), each, strict=True)
+        ]
+        found.append(domain.Relate(*parts))
+        if len(found) > domain.EDGES:
+            raise Rejected(
+                f"a memory has at most {domain.EDGES} edges", rule="size", limit=domain.EDGES, requested=len(found)
+            )
+    return tuple(found)
 
 
 def source_list(given: str | Iterable[str]) -> tuple[str, ...]:

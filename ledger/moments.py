@@ -15,6 +15,7 @@ from ledger.domain import times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
+from ledger.graph_reads import GraphReads
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recalling import Recalling
 from ledger.recorders import read_tip
@@ -48,7 +49,7 @@ class Moments(Reads):
         ``moment`` is a position; the id of an event; or a time (a datetime with a tzinfo, ISO 8601 with ``Z`` or an
         offset, or a date, which is its first instant in UTC). A text of digits is a position. A time is the longest
         prefix of the log in which nothing was recorded later, for clocks may jump back. ``valid`` asks what was true in
-        the world at a time, as known at the moment: ``memory``, ``memories`` and ``recall`` then answer with what was
+        the world at a time, as known at the moment: ``memory``, ``memories``, ``graph`` and ``recall`` then answer with what was
         active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
 
         ``Rejected`` for a position the log has not, a time in the future, before the first event or without an offset;
@@ -121,7 +122,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-class Moment(Recalling, Trail, Numbers):
+class Moment(Recalling, GraphReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
     It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.
@@ -132,7 +133,8 @@ class Moment(Recalling, Trail, Numbers):
         self._default, self._created = ledger._default, ledger._created
         self._writer = cast("Writer", _Present(ledger._writer.secret, time))
         self._store = cast("EventStore", _Past(ledger, position))
-        self._rarity = Rarity(unknown=1)
+        self._rarity = Rarity()
+        self._vectors = getattr(ledger, "_vectors", None)
 
     @property
     def position(self) -> int:
@@ -182,6 +184,9 @@ class Moment(Recalling, Trail, Numbers):
         if self._past.apart:
             return super()._passage_hits(connection, expression, wanted, limit)
         return passages.matching_then(connection, expression, wanted, self._position, limit=limit)
+
+    def _unseen(self, connection: Any, index: Any) -> bool:
+        return True  # what was said then may have gone from the index
 
     def _schema(self) -> str:
         return "temp" if self._past.apart else "main"

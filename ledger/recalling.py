@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
 from itertools import pairwise
@@ -11,24 +11,26 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger import answers, embedding
 from ledger.domain import confidence as rules
 from ledger.domain import question, tokens
 from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
+from ledger.embedding import VectorSearch
 from ledger.packs import Item, Pack, Passage
 from ledger.reads import LIST_CAP, NOWHERE, Reads, _statuses, listed, named
 from ledger.recorders import read_tip
-from projections import context, memories, passages, projects, ranking, search, sqlite
+from projections import context, documents, graph, memories, passages, projects, ranking, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.ranking import RANKINGS, Candidate
 from projections.stems import stem
-from projections.text_hits import Rarity
+from projections.text_hits import Rarity, of_rows
 
 POOL = 200  # candidates of each corpus that are ranked
+ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns")
 CORPORA = {"chunks": "chunk", "turns": "turn"}
@@ -54,6 +56,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     packing: str
     ranking: str
     explain: bool
+    now: str  # confidences and validity are of this time
 
 
 class Found(Struct):
@@ -68,6 +71,8 @@ class Recalling(Reads):
     """The part of the library door that searches."""
 
     _rarity: Rarity
+    _vectors: VectorSearch | None
+    _counted: tuple[tuple[int, str], int] = ((0, ""), 0)
 
     def recall(
         self,
@@ -97,23 +102,26 @@ class Recalling(Reads):
         a ``receipt``: what was given, for ``reopen()``.
         """
         asked = _asked(
-            query, self._user(user), project, kinds, among, status, k, budget, unit, packing, ranking, explain
-        )
+            query, self._user(user), project, kinds, among, status, k, budget, unit, packing, ranking, explain,
+            self._writer.now(),
+        )  # fmt: skip
         pack, about = self._packed(asked)
         return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
 
     def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
         """The pack, and the id of the project that it is about."""
         self._take_in_texts()
+        told = question.read(asked.query)
+        sought = self._sought(asked, told)
         with self._read(*_needs(asked)) as connection:
             seen, _ = read_tip(connection.cursor())
             scope = None if asked.project is None else [None, named(connection, asked.user, "p", asked.project)]
-            ranked = self._ranked(connection, asked, scope)
-            items = self._items(connection, ranked)
+            ranked, warnings = self._ranked(connection, asked, scope, told, sought)
+            items = self._items(connection, ranked if asked.explain else ranked[: asked.k])
             if asked.packing == "shares":
                 items = [*self._shared(connection, asked, scope, items)]
-            searched = self._searched(connection, asked, scope)
-        pack = _pack(asked, items, searched, self._recall_warnings())
+            searched = self._searched(connection, asked, scope, seen)
+        pack = _pack(asked, items, searched, (*self._recall_warnings(), *warnings))
         return replace(pack, seen=seen), scope[1] if scope is not None and scope[1] != NOWHERE else None
 
     def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
@@ -123,14 +131,38 @@ class Recalling(Reads):
 
     # --- candidates ----------------------------------------------------------------------------------------------------
 
-    def _ranked(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> list[Found]:
-        """The candidates in the order of their scores."""
+    def _sought(self, asked: Asked, told: Question) -> embedding.Asked | None:
+        """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
+        if self._vectors is None or not asked.k:
+            return None
+        text, letters = asked.query[: question.READ_CHARS], _letters(asked)
+        if "turns" in asked.among:
+            with self._read("passages") as connection:
+                names = passages.speakers(connection, told, asked.user)
+            text = " ".join(word for word in told.words if word not in names) if names else text
+        return self._vectors.ask(text or asked.query[: question.READ_CHARS], asked.user, letters)
+
+    def _ranked(
+        self,
+        connection: Any,
+        asked: Asked,
+        scope: Sequence[str | None] | None,
+        told: Question,
+        sought: embedding.Asked | None,
+    ) -> tuple[list[Found], tuple[str, ...]]:
+        """The candidates in the order of their scores, and what was in the way of finding them."""
         if not asked.k:
-            return []
-        told = question.read(asked.query)
-        found = self._by_words(connection, asked, scope, told)
+            return [], ()
+        found, warnings = self._by_words(connection, asked, scope, told), tuple[str, ...]()
+        if sought is not None and self._vectors is not None:
+            nearest = self._vectors.hits(
+                connection, sought, asked.user, _letters(asked), POOL, self._keep(connection, asked, scope)
+            )
+            warnings = nearest.warnings
+            self._add_nearest(connection, asked, scope, told, found, nearest.hits)
         if asked.ranking == "score/1":
             beside = self._beside(connection, found)
+            self._add_cosines(connection, asked, sought, found)
             order = ranking.by_score([each.candidate for each in found], told, beside)
         else:
             weight, kinds = (ranking.RUBINO_WEIGHT, ranking.RUBINO_KINDS) if asked.ranking == "rubino/1" else (1.0, {})
@@ -138,7 +170,104 @@ class Recalling(Reads):
                 [each.candidate for each in found], dict.fromkeys(("text", "vector"), weight), kinds
             )
         by_id = {id(each.candidate): each for each in found}
-        return [by_id[id(each)] for each in order]
+        ranked = [by_id[id(each)] for each in order]
+        if asked.ranking == "rubino/1" and "memories" in asked.among and len(ranked) < asked.k:
+            ranked += self._tail(connection, asked, scope, ranked)
+        return ranked, warnings
+
+    def _tail(
+        self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, ranked: Sequence[Found]
+    ) -> list[Found]:
+        """What rubino fills up with, never above a direct hit: memories near in the graph, then the newest."""
+        missing, wanted = asked.k - len(ranked), self._wanted(asked, scope)
+        at, known = wanted.at or asked.now, {each.memory.row for each in ranked if each.memory is not None}
+        near = graph.neighbourhood(
+            connection, asked.query[: question.READ_CHARS], asked.user, at=at, limit=2 * asked.k, projects=scope
+        )
+        states = {
+            row[0]: memories.from_row(row) for row in self._rows_of(connection, asked, scope, "m", [r for r, _ in near])
+        }
+        tail = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
+        known |= {state.row for state, _ in tail}
+        newest = memories.listing(
+            connection,
+            user=asked.user,
+            statuses=wanted.statuses,
+            kinds=asked.kinds,
+            projects=scope,
+            limit=len(known) + missing,
+            valid=wanted.at,
+        )
+        tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
+        found = [(self._of_memory(state, 0.0, asked.now), signals) for state, signals in tail[:missing]]
+        for each, signals in found:
+            each.candidate.signals = signals
+        return [each for each, _ in found]
+
+    def _keep(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> Any:
+        """Which of some rows are wanted ones, as the search by vectors asks it."""
+
+        def keep(corpus: str, rows: Collection[int]) -> Collection[int]:
+            return [row[0] for row in self._rows_of(connection, asked, scope, corpus, rows)]
+
+        return keep
+
+    def _rows_of(
+        self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, letter: str, rows: Collection[int]
+    ) -> list[Any]:
+        """Those of these rows of memories ("m") or passages ("p") that are searched."""
+        if letter == "m":
+            return of_rows(connection, search.SOURCE, rows, *self._wanted(asked, scope).condition())
+        return of_rows(
+            connection, passages.SOURCE, rows, *passages.Wanted(asked.user, _corpora(asked), scope).condition()
+        )
+
+    def _add_nearest(
+        self,
+        connection: Any,
+        asked: Asked,
+        scope: Sequence[str | None] | None,
+        told: Question,
+        found: list[Found],
+        hits: Sequence[tuple[str, int, float]],
+    ) -> None:
+        """Adds what only its vector found; of a turn the nearest passage counts."""
+        known = {(_letter(each.candidate), each.candidate.key): each for each in found}
+        fresh: list[Found] = []
+        for letter, index in (("m", search.SEARCH), ("p", passages.PASSAGE_SEARCH)):
+            cosines = {row: cosine for corpus, row, cosine in hits if corpus == letter}
+            some: list[Found] = []
+            for row in self._rows_of(connection, asked, scope, letter, cosines):
+                each = (
+                    self._of_memory(memories.from_row(row), 0.0, asked.now)
+                    if letter == "m"
+                    else _of_passage(PassageRow(*row), 0.0)
+                )
+                each.candidate.cosine = cosines[each.candidate.row]
+                other = known.get((letter, each.candidate.key))
+                if other is None:
+                    some.append(each)
+                else:
+                    other.candidate.cosine = max(other.candidate.cosine or -1.0, cosines[each.candidate.row])
+            self._score(connection, some, told, index)
+            fresh += some
+        nearest: dict[tuple[str, int], Found] = {}
+        for each in sorted(fresh, key=lambda each: each.candidate.cosine or -1.0):
+            nearest[_letter(each.candidate), each.candidate.key] = each
+        found += nearest.values()
+
+    def _add_cosines(
+        self, connection: Any, asked: Asked, sought: embedding.Asked | None, found: Sequence[Found]
+    ) -> None:
+        if sought is None or self._vectors is None:
+            return
+        for letter in _letters(asked):
+            some = [
+                each.candidate for each in found if _letter(each.candidate) == letter and each.candidate.cosine is None
+            ]
+            cosines = self._vectors.cosines(connection, sought, asked.user, letter, [each.row for each in some])
+            for each in some:
+                each.cosine = cosines.get(each.row)
 
     def _by_words(
         self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, told: Question
@@ -150,7 +279,7 @@ class Recalling(Reads):
         if "memories" in asked.among:
             wanted = self._wanted(asked, scope)
             hits = self._memory_hits(connection, expression, wanted, pool)
-            found += [self._of_memory(state, score) for state, score in hits]
+            found += [self._of_memory(state, score, asked.now) for state, score in hits]
             self._score(connection, found, told, search.SEARCH)
         if corpora := _corpora(asked):
             those = passages.Wanted(asked.user, corpora, scope)
@@ -161,7 +290,8 @@ class Recalling(Reads):
 
     def _score(self, connection: Any, found: Sequence[Found], told: Question, index: Any) -> None:
         """Of each candidate what its words say of the question."""
-        terms = ranking.terms(told, stem, *self._rarity.of(connection, index, self._schema()))
+        idf, mean = self._rarity.of(connection, index, self._schema(), unseen=self._unseen(connection, index))
+        terms = ranking.terms(told, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
 
@@ -184,16 +314,17 @@ class Recalling(Reads):
         return beside
 
     def _wanted(self, asked: Asked, scope: Sequence[str | None] | None) -> search.Wanted:
-        at = self._valid or (self._writer.now() if asked.statuses == ("active",) else None)
+        at = self._valid or (asked.now if asked.statuses == ("active",) else None)
         return search.Wanted(asked.user, at, scope, asked.kinds, self._believed(asked.statuses))
 
-    def _of_memory(self, state: Memory, bm25: float) -> Found:
+    @staticmethod
+    def _of_memory(state: Memory, bm25: float, now: str) -> Found:
         believed = rules.effective(
             state.confidence,
             active=state.status == "active",
             reference_count=state.reference_count,
             active_at=state.active_at,
-            as_of=self._writer.now(),
+            as_of=now,
         )
         candidate = Candidate(
             key=state.row,
@@ -213,12 +344,20 @@ class Recalling(Reads):
     def _memory_hits(
         self, connection: Any, expression: str, wanted: search.Wanted, limit: int
     ) -> list[tuple[Memory, float]]:
-        return search.matching(connection, expression, wanted, limit=limit, schema=self._schema())
+        return search.matching(
+            connection, expression, wanted, limit=limit, schema=self._schema(), enough=min(limit, ENOUGH)
+        )
 
     def _passage_hits(
         self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
     ) -> list[tuple[PassageRow, float]]:
-        return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema())
+        return passages.matching(
+            connection, expression, wanted, limit=limit, schema=self._schema(), enough=min(limit, ENOUGH)
+        )
+
+    def _unseen(self, connection: Any, index: Any) -> bool:
+        """Whether there may be texts that the index does not have."""
+        return sqlite.waiting(connection, index) > 0
 
     def _schema(self) -> str:
         """Where the text indexes lie: in the file, or where this process folded its own."""
@@ -242,10 +381,11 @@ class Recalling(Reads):
         told = {each.id: each for each in shown}
         rows = [each.passage for each in found if each.passage is not None]
         names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
+        above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
         items = []
         for rank, each in enumerate(found, 1):
             memory = told[each.memory.id] if each.memory is not None else None
-            passage = _passage(each.passage, names) if each.passage is not None else None
+            passage = _passage(each.passage, names, above) if each.passage is not None else None
             items.append(
                 Item(
                     rank=rank,
@@ -276,12 +416,13 @@ class Recalling(Reads):
                     kinds=kinds,
                     projects=where,
                     limit=SHARED_ITEMS,
-                    valid=self._valid or self._writer.now(),
+                    valid=self._valid or asked.now,
                 )
         more.sort(key=lambda state: (-state.confidence, -state.row))
         unasked = [each for each in {state.id: state for state in more}.values() if each.id not in known]
         found = [
-            Found(replace(self._of_memory(state, 0.0).candidate, signals={"unasked": 1.0}), state) for state in unasked
+            Found(replace(self._of_memory(state, 0.0, asked.now).candidate, signals={"unasked": 1.0}), state)
+            for state in unasked
         ]
         together = [*standing, *items[: asked.k], *self._items(connection, found)]
         bands = [_band(item, asked.project is not None) for item in together]
@@ -297,14 +438,16 @@ class Recalling(Reads):
         entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
         return [of_state(state.id, entry) for entry in entries if entry.to_position is None]
 
-    def _searched(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None) -> int:
-        number = 0
-        if "memories" in asked.among:
-            wanted = self._wanted(asked, scope)
-            number += search.count(connection, wanted)
-        if corpora := _corpora(asked):
-            number += passages.count(connection, passages.Wanted(asked.user, corpora, scope))
-        return number
+    def _searched(self, connection: Any, asked: Asked, scope: Sequence[str | None] | None, seen: int) -> int:
+        """Among how many memories, turns and chunks; counted once while nothing is written."""
+        wanted = replace(self._wanted(asked, scope), at=self._valid)
+        those = passages.Wanted(asked.user, _corpora(asked), scope)
+        what = (wanted.condition() if "memories" in asked.among else None, those.condition() if those.corpora else None)
+        if self._counted[0] != (seen, repr(what)):
+            number = search.count(connection, wanted) if what[0] is not None else 0
+            number += passages.count(connection, those) if what[1] is not None else 0
+            self._counted = ((seen, repr(what)), number)
+        return self._counted[1]
 
     # --- what is always worth knowing ------------------------------------------------------------------------------------
 
@@ -319,6 +462,7 @@ class Recalling(Reads):
         return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, _budget(budget))
 
     def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
+        now = self._writer.now()
         with self._read("memories", "projects") as connection:
             scope = [named(connection, owner, "p", project)] if project is not None else None
             standing = self._standing(connection, owner, project) if project is not None else []
@@ -329,9 +473,9 @@ class Recalling(Reads):
                 kinds=kinds,
                 projects=scope,
                 limit=limit,
-                valid=self._valid or self._writer.now(),
+                valid=self._valid or now,
             )
-            items = self._items(connection, [self._of_memory(each, 0.0) for each in found])
+            items = self._items(connection, [self._of_memory(each, 0.0, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
         reasons = context.prefix([len(item.text or "") for item in together], budget)
         return finished(together, reasons, searched=len(together), budget=budget, unit="chars")
@@ -350,6 +494,7 @@ def _asked(
     packing: str,
     ranking: str,
     explain: bool,
+    now: str,
 ) -> Asked:
     check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places = _names("among", among)
@@ -378,6 +523,7 @@ def _asked(
         packing=packing,
         ranking=ranking,
         explain=explain,
+        now=now,
     )
 
 
@@ -399,13 +545,25 @@ def _budget(budget: int | None) -> int | None:
     return budget
 
 
+def _letters(asked: Asked) -> tuple[str, ...]:
+    """The corpora of vectors that are searched."""
+    return (*(("m",) if "memories" in asked.among else ()), *(("p",) if _corpora(asked) else ()))
+
+
+def _letter(candidate: Candidate) -> str:
+    return "m" if candidate.corpus == "memory" else "p"
+
+
 def _corpora(asked: Asked) -> tuple[str, ...]:
     return tuple(CORPORA[each] for each in asked.among if each in CORPORA)
 
 
 def _needs(asked: Asked) -> tuple[str, ...]:
     """The projections that a recall reads."""
-    searched = (*(("search",) if "memories" in asked.among else ()), *(("passages",) if _corpora(asked) else ()))
+    searched = (
+        *(("search",) if "memories" in asked.among else ()),
+        *(("passages", "documents") if _corpora(asked) else ()),
+    )
     return ("memories", "projects", *searched)
 
 
@@ -442,7 +600,8 @@ def _day(time: str) -> date | None:
         return None
 
 
-def _passage(row: PassageRow, names: dict[str, str]) -> Passage:
+def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]]) -> Passage:
+    document, heading_path = above.get(row.position, (None, ()))
     return Passage(
         id=row.id,
         field=row.field,
@@ -454,6 +613,8 @@ def _passage(row: PassageRow, names: dict[str, str]) -> Passage:
         session_id=names.get(row.session, row.session) if row.session else None,
         occurred_at=row.time,
         position=row.position,
+        document=document,
+        heading_path=heading_path,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from ledger import answers
+from ledger import answers, document_answers
+from ledger.document_reads import DocumentReads
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain.events import (
@@ -23,19 +24,19 @@ from ledger.domain.events import (
 from ledger.domain.memory import Memory
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
-from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
-from projections import audit, confidence, control, projects
+from ledger.reads import LIST_LIMIT, NOWHERE, listed, named
+from projections import audit, confidence, control, documents, projects
 from projections.audit import Entry
 from projections.projector import FAMILIES
 
 
-class Trail(Reads):
+class Trail(DocumentReads):
     """The reads of the library door that explain."""
 
     def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
         """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
         owner = self._user(user)
-        with self._read("memories", "confidence", "interactions", "projects", "audit") as connection:
+        with self._read("memories", "confidence", "interactions", "projects", "documents", "audit") as connection:
             stream = self._owned_stream(connection, id, "m", owner)
             if stream is None:
                 return None
@@ -49,17 +50,23 @@ class Trail(Reads):
                 confidence=rules.shown(state.confidence) if state is not None else 0.0,
                 steps=tuple(steps),
                 sources=tuple(self._interactions(connection, found)),
+                chunks=tuple(self._cited_chunks(connection, cited, owner)),
+                documents=tuple(
+                    self._document(connection, each, text=False)
+                    for source in cited
+                    if (each := self._load(connection, source, "d", owner)) is not None
+                ),
                 supersedes=self._chain(connection, state, "supersedes", owner),
                 superseded_by=self._chain(connection, state, "superseded_by", owner),
             )
 
     def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
-        """Every event of a subject in order (a memory, an interaction, a project or a session), in force or not."""
+        """Every event of a subject in order (a memory, an interaction, a document, a project or a session), in force or not."""
         owner = self._user(user)
         kind = ids.kind_of(id) if isinstance(id, str) else ""
         if kind not in FAMILIES:
             return None
-        with self._read("memories", "confidence", "interactions", "projects") as connection:
+        with self._read("memories", "confidence", "interactions", "projects", "documents") as connection:
             stream = self._owned_stream(connection, id, kind, owner)
             return self._steps(connection, stream) if stream is not None else None
 
@@ -118,13 +125,18 @@ class Trail(Reads):
 
     @staticmethod
     def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
-        """The interactions that a memory came from or was reinforced by."""
+        """The interactions, chunks and documents that a memory came from or was reinforced by."""
         found: dict[str, None] = {}
         for step in steps:
             if step.in_force:
                 cited = (*step.data.get("sources", ()), step.data.get("interaction"))
-                found |= {each: None for each in cited if each is not None and each.startswith("i_")}
+                found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
         return list(found)
+
+    def _cited_chunks(self, connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
+        for source in cited:
+            if (found := documents.find_chunk(connection, source, owner)) is not None:
+                yield self._one_chunk(connection, found)
 
     def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
         """The memories before or after this one in its supersession chain, the nearest first."""
@@ -168,7 +180,7 @@ class Trail(Reads):
         """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
         owner = self._user(user)
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
-        with self._read("audit", "projects", "memories", "interactions") as connection:
+        with self._read("audit", "projects", "memories", "interactions", "documents") as connection:
             scope = {
                 "project": named(connection, owner, "p", project),
                 "session": named(connection, owner, "s", session_id),

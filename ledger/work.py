@@ -13,6 +13,7 @@ from msgspec import Struct
 from ledger.domain import ids
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import AnyEvent, Event, ProjectRegistered, SessionOpened
+from ledger.domain.policy import Policy
 from ledger.domain.project import NAME_BYTES, name_form
 from ledger.domain.text import check_text
 from ledger.event_store import Transaction
@@ -65,6 +66,7 @@ class Who(Struct, frozen=True, kw_only=True):
     occurred_at: str | None = None
     causation_id: str | None = None
     correlation_id: str | None = None
+    part_of: str | None = None  # the bulk act that goes on with this; no caller can say it
 
 
 class Outcome(Struct, frozen=True):
@@ -108,6 +110,10 @@ class Work:
 
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
+
+    def policy(self) -> Policy:
+        """The policy in force for the user."""
+        return self._writer.policy(self.who.user)
 
     def connection(self) -> Any:
         """The connection of this transaction, for reads that go beyond the rows."""

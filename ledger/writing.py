@@ -1,7 +1,8 @@
 """One command, one append: decide under the writer's lock, write the events, fold them, commit.
 
 ``Writer.run`` is the only way into the log. A command's body reads through ``Work``, says what happened with ``emit``, and
-nothing is written before the body has returned: a refusal leaves no trace but its own event.
+nothing is written before the body has returned: a refusal leaves no trace but its own event. No command decides on what a
+bulk act of its user has done by half: that act is finished first.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
@@ -25,23 +26,33 @@ from ledger.domain.events import (
     AnyEvent,
     Blob,
     BulkFinished,
+    BulkStarted,
     CommandAnswered,
     Envelope,
     ErasureCompleted,
     Event,
+    PolicyAdopted,
     Recorded,
     WriteRefused,
 )
+from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import Reading, check_tables, find_row, first_position
+from ledger.log_reading import HalfDone, Reading, check_tables, find_row, first_position, half_done
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
 from projections.sqlite import SQLiteRows, take_in
 
 _OF_THE_LEDGER = (CommandAnswered, BulkFinished, ErasureCompleted)  # what says nothing of its own
+_CHANGING = (
+    *WAYS_BACK,
+    BulkStarted,
+    BulkFinished,
+    PolicyAdopted,
+)  # after these names, trust and policies may be others
+_AMID_ERASURES = ("hold",)  # finds by itself what an erasure under way means for it
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
@@ -61,31 +72,51 @@ class Writer:
         self._changes = -1  # of the store, when this writer last looked
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
+        self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
+        self._half_done: list[HalfDone] | None = None
+        self.finishers: dict[str, Callable[[str], object]] = {}  # kind of act -> how one that is half done goes on
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
+        self._interrupted = False  # this thread's batch, for the parts of an act, each of which is a commit
 
     # --- running one command -------------------------------------------------------------------------------------
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
-        """Runs a command's body under the lock; its events are one append, folded and committed with it."""
-        if self._batch_thread == threading.get_ident() and not self._batch_is_full:
-            try:
-                answer = self._try(self._under_way(), command, who, body, arguments)
-            except Exception as error:
-                self.store.raise_typed(error)
-        else:
-            with self.store.transact() as transaction:
-                self._renew(transaction)
-                answer = self._try(transaction, command, who, body, arguments)
+        """Runs a command's body under the lock; its events are one append, folded and committed with it.
+
+        A bulk act of the same user that is half done is finished first, in appends of its own; ``Conflict`` in a batch
+        that holds something already, for it would have to be committed.
+        """
+        finished = set[str]()
+        while isinstance(answer := self._run(command, who, body, arguments), HalfDone):
+            if answer.act in finished:
+                raise Conflict(f"the {answer.kind} {answer.act} is under way and does not come to its end; try again")
+            self.finish(answer)
+            finished.add(answer.act)
         if isinstance(answer, Rejected):
             raise answer
         return answer
 
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | Rejected | HalfDone:
+        if self._batch_thread == threading.get_ident() and not self._batch_is_full:
+            try:
+                return self._try(self._under_way(), command, who, body, arguments)
+            except Exception as error:
+                self.store.raise_typed(error)
+        with self.store.transact() as transaction:
+            self._renew(transaction)
+            answer = self._try(transaction, command, who, body, arguments)
+            if self._interrupted:
+                transaction.renew()
+            return answer
+
     def _try(
         self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object
-    ) -> Outcome | Rejected:
-        """The outcome, or the refusal, which leaves its own trace in the same transaction."""
+    ) -> Outcome | Rejected | HalfDone:
+        """The outcome, or the refusal, which leaves its own trace in the same transaction; or what has to be finished first."""
         self.begin(transaction)
+        if (found := self._in_the_way(command, who)) is not None:
+            return found
         try:
             return self._decide(transaction, command, who, body, arguments)
         except Rejected as refusal:
@@ -110,18 +141,52 @@ class Writer:
         events = self.append(work, key, digest, bearer) if work.emitted else []
         return self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
 
+    def _in_the_way(self, command: str, who: Who) -> HalfDone | None:
+        """The act of this user that is half done. Its parts go on, and so do the commands of others."""
+        if who.part_of is not None:
+            return None
+        known = self._half_done
+        if known is None:
+            known = [each for each in half_done(self.connection()) if each.kind in self.finishers]
+            self._half_done = known
+        for each in known:
+            if each.user == who.user and not (each.kind == "erase" and command in _AMID_ERASURES):
+                return each
+            if each.act == who.correlation_id:  # it would be taken for a part
+                raise Conflict(f"the correlation id {each.act} is that of an act under way; use another")
+        return None
+
+    def finish(self, found: HalfDone) -> None:
+        """Goes on with an act to its end, outside of any transaction; in a batch between two commits of it."""
+        if not self.batching:
+            self.finishers[found.kind](found.act)
+            return
+        if self._batch_events:
+            raise Conflict(
+                f"the {found.kind} {found.act} of this user is under way, and this batch cannot wait for it without "
+                "committing what it holds: leave the batch first"
+            )
+        transaction = self._under_way()
+        self._batch_thread, transaction.deferred, self._interrupted = 0, False, True
+        try:
+            self.finishers[found.kind](found.act)
+        finally:
+            self._batch_thread, transaction.deferred, self._interrupted = threading.get_ident(), True, False
+            self._batch_started, self._batch_events = time.monotonic(), 0
+
     def _refuse_distrusted(self, work: Work) -> None:
         """What a distrusted source writes would count until somebody noticed, so it is not taken."""
-        if self._distrusted is None:
+        distrusted = self._distrusted  # another thread may forget it meanwhile
+        if distrusted is None:
             found = control.distrusted(self.connection())
-            self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        if not self._distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
+            distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
+        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
             return
         who = work.who
-        if who.correlation_id is not None and self.rows.get(control.BULKS, (who.correlation_id,)) is not None:
+        if who.part_of is not None:
             return  # an act that was begun is finished
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
-            if (who.user, kind, source) in self._distrusted:
+            if (who.user, kind, source) in distrusted:
                 raise Rejected(
                     f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
                     rule="trust",
@@ -214,7 +279,7 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         self._batch_events += len(events)
-        if any(isinstance(event.data, WAYS_BACK) for event in events):
+        if any(isinstance(event.data, _CHANGING) for event in events):
             self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
 
@@ -318,11 +383,19 @@ class Writer:
         if self._rows_of is not None:
             self.rows.discard()
 
+    def policy(self, user: str) -> Policy:
+        """The policy in force for a user, under the lock; read once while nobody else writes."""
+        if user not in self._policies:
+            self.rows.flush()  # in a batch one may have been adopted just now
+            self._policies[user] = control.policy(self.connection(), user)
+        return self._policies[user]
+
     def forget_names(self) -> None:
         """An act may have taken names or trust away, or given them back."""
         self._names.clear()
         self._labels.clear()
-        self._distrusted = None
+        self._policies.clear()
+        self._distrusted = self._half_done = None
 
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]

@@ -321,6 +321,12 @@ def policy(connection: sqlite3.Connection, user: str) -> Policy:
     return msgspec.json.decode(row[0], type=Policy) if row else Policy()
 
 
+def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:
+    """Where the acts stand that keep an event out of force."""
+    sql = "SELECT DISTINCT from_position FROM out_of_force WHERE position = ? ORDER BY from_position"
+    return [at for (at,) in connection.execute(sql, (position,))]
+
+
 def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
     sql = "SELECT memory FROM dependents WHERE source = ? ORDER BY memory"
     return [memory for (memory,) in connection.execute(sql, (source,))]

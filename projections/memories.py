@@ -33,6 +33,7 @@ MEMORIES, VERSIONS = versioned(
         "entities TEXT",
         "tags TEXT",
         "sources TEXT",
+        "edges TEXT",
         "valid_from TEXT NOT NULL",
         "valid_to TEXT",
         "supersedes TEXT",
@@ -54,14 +55,16 @@ MEMORIES, VERSIONS = versioned(
 
 _fields = {name: place for place, name in enumerate(Memory.__struct_fields__)}
 _LISTS = tuple(_fields[name] for name in ("entities", "tags", "sources"))
-_ORIGIN, _QUARANTINED = _fields["origin"], _fields["quarantined"]
+_ORIGIN, _QUARANTINED, _EDGES = (_fields[name] for name in ("origin", "quarantined", "edges"))
+_ENCODED = (*_LISTS, _EDGES)
 _strings = msgspec.json.Decoder(tuple[str, ...])
 _origin = msgspec.json.Decoder(Origin)
+_edges = msgspec.json.Decoder(tuple[memory.Edge, ...])
 
 
 def to_row(state: Memory) -> Values:
     row: list[Any] = list(astuple(state))
-    for place in _LISTS:
+    for place in _ENCODED:
         row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
     if row[_ORIGIN] is not None:
         row[_ORIGIN] = msgspec.json.encode(row[_ORIGIN]).decode()
@@ -72,6 +75,7 @@ def from_row(values: Sequence[Any]) -> Memory:
     row = list(values[: len(_fields)])
     for place in _LISTS:
         row[place] = _strings.decode(row[place]) if row[place] else ()
+    row[_EDGES] = _edges.decode(row[_EDGES]) if row[_EDGES] else ()
     if row[_ORIGIN] is not None:
         row[_ORIGIN] = _origin.decode(row[_ORIGIN])
     row[_QUARANTINED] = bool(row[_QUARANTINED])
@@ -82,7 +86,7 @@ FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, f
 
 
 class Memories:
-    name, version, follows = "memories", 3, frozenset("m")
+    name, version, follows = "memories", 4, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -212,6 +216,15 @@ def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[o
     )
     rows = connection.execute(sql, (user, user))
     return [id for id, kind, project, content in rows if (kind, project, normalise(content or "")) in wanted]
+
+
+def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:
+    """Characters of the active memories of a user: of the kind user_profile, or of all others."""
+    sql = (
+        "SELECT coalesce(sum(length(content)), 0) FROM memories"
+        f" WHERE user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
+    )
+    return int(connection.execute(sql, (user,)).fetchone()[0])
 
 
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:

@@ -1,4 +1,4 @@
-"""The passages of what was captured: turns of interactions, cut at a readable size, and the text index over them.
+"""The passages of what was captured and ingested, cut at a readable size, and the text index over them.
 
 A passage is the unit that a search scores; the best one stands for its turn. It holds its own text and nobody else's, so
 that an erased turn leaves nothing in its neighbours: what those lend it in a search is their score, when it is asked.
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent, Blob, InteractionCaptured, ResponseAttached
+from ledger.domain.document import Document
+from ledger.domain.events import AnyEvent, Blob, ChunkAdded, InteractionCaptured, ResponseAttached
 from ledger.domain.interaction import Interaction
-from ledger.domain.passages import day_words, split
-from ledger.domain.question import indexed
+from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
+from ledger.domain.question import Question, folded, indexed
+from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
 from projections.text_hits import Source, aside, hits, of_rows, waiting
@@ -38,6 +40,7 @@ PASSAGES = Table(
         "until INTEGER NOT NULL",
         "text TEXT NOT NULL",
         "whole INTEGER NOT NULL",
+        "speaker TEXT",
         "user TEXT",
         "project TEXT",
         "session TEXT",
@@ -45,7 +48,12 @@ PASSAGES = Table(
         "from_position INTEGER NOT NULL",
     ),
     ("row",),
-    (("subject", ""), ("session, row", "session IS NOT NULL"), ("user, corpus, project", "")),
+    (
+        ("subject", ""),
+        ("session, row", "session IS NOT NULL"),
+        ("user, corpus, project", ""),
+        ("user, speaker", "speaker IS NOT NULL"),
+    ),
     then=Standing("from_position", closed="passages_were"),
 )
 PASSAGES_WERE = ended(PASSAGES, "passages_were")
@@ -72,6 +80,7 @@ class Passage(Struct, frozen=True):
     until: int
     text: str
     whole: int
+    speaker: str | None  # of a turn that begins with a name, folded
     user: str | None
     project: str | None
     session: str | None
@@ -86,11 +95,11 @@ class Passage(Struct, frozen=True):
     @property
     def position(self) -> int:
         """The event that has the text."""
-        return self.row >> NUMBER_BITS + FIELD_BITS
+        return _position(self.row)
 
 
 class Passages:
-    name, version, follows = "passages", 1, frozenset("i")
+    name, version, follows = "passages", 1, frozenset("id")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: Log | None) -> None:
@@ -98,11 +107,32 @@ class Passages:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.refold:
+            if change.kind == "d":
+                self._document(change, rows)
+            elif change.refold:
                 self._again(change, rows)
             elif isinstance(event.data, InteractionCaptured | ResponseAttached) and change.new is not None:
                 for row in self._of_turns(change.new, event, event.position):
                     _stand(row, rows)
+
+    def _document(self, change: Change, rows: Rows) -> None:
+        """The chunks that the document has now stand; their texts are in the log."""
+        event, state = change.event, change.new
+        active = state is not None and state.status == "active"
+        if isinstance(event.data, ChunkAdded) and not change.refold:
+            for row in _of_chunk(state, event, event.position) if active else ():
+                _stand(row, rows)
+            return
+        wanted = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
+        standing = rows.find(PASSAGES, ("subject",), (change.first,))
+        for row in standing:
+            if _position(row[0]) not in wanted:
+                _end(row, rows, event.position)
+        if (missing := wanted - {_position(row[0]) for row in standing}) and self._log is not None:
+            for each in self._log.stream(state.id, event.position):
+                if each.position in missing:
+                    for row in _of_chunk(state, each, event.position):
+                        _stand(row, rows)
 
     def _again(self, change: Change, rows: Rows) -> None:
         """What the events in force say stands from here; what they no longer say ends here."""
@@ -113,8 +143,7 @@ class Passages:
             if row[:-1] == wanted.get(row[0], ())[:-1]:
                 del wanted[row[0]]
             else:
-                end(rows, PASSAGES, PASSAGES_WERE, row, at)
-                rows.index(PASSAGE_SEARCH, row[0], _indexed(row), None)
+                _end(row, rows, at)
         for row in wanted.values():
             _stand(row, rows)
 
@@ -122,16 +151,11 @@ class Passages:
         """The rows of one event's texts."""
         if not isinstance(event.data, InteractionCaptured | ResponseAttached):
             return
+        place = (state.user, state.project, state.session, state.time, since)
         for number, field in enumerate(FIELDS):
-            text = self._text(getattr(event.data, field, None))
-            if not text:
-                continue
-            first = (event.position << FIELD_BITS | number) << NUMBER_BITS
-            place = (state.user, state.project, state.session, state.time, since)
-            pieces = [(start, until) for start, until in split(text) if text[start:until].strip()]
-            for at, (start, until) in enumerate(pieces):
-                piece = text[start:until]
-                yield (first + at, "turn", state.row, state.id, field, start, until, piece, len(text), *place)
+            if text := self._text(getattr(event.data, field, None)):
+                first = (event.position << FIELD_BITS | number) << NUMBER_BITS
+                yield from _pieces(first, ("turn", state.row, state.id, field), text, place)
 
     def _text(self, body: str | Blob | None) -> str | None:
         if not isinstance(body, Blob):
@@ -140,6 +164,36 @@ class Passages:
 
 
 _TEXT, _TIME = (PASSAGES.names.index(name) for name in ("text", "time"))
+
+
+def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
+    data: ChunkAdded = event.data
+    if data.content:
+        what = ("chunk", state.row, data.chunk, "")
+        place = (state.user, state.project, None, event.envelope.recorded_at, since)
+        yield from _pieces(event.position << FIELD_BITS + NUMBER_BITS, what, data.content, place)
+
+
+def _pieces(first: int, what: Values, text: str, place: Values) -> Iterator[Values]:
+    """The rows of one text, numbered from ``first``."""
+    places = [(start, until) for start, until in split(text) if text[start:until].strip()]
+    for at, (start, until) in enumerate(places):
+        piece = text[start:until]
+        yield (first + at, *what, start, until, piece, len(text), _named(what[0], piece), *place)
+
+
+def _named(corpus: str, text: str) -> str | None:
+    name = folded(speaker(text)[0]) if corpus == "turn" else ""
+    return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
+
+
+def _position(row: int) -> int:
+    return row >> FIELD_BITS + NUMBER_BITS
+
+
+def _end(row: Values, rows: Rows, at: int) -> None:
+    end(rows, PASSAGES, PASSAGES_WERE, row, at)
+    rows.index(PASSAGE_SEARCH, row[0], _indexed(row), None)
 
 
 def _stand(row: Values, rows: Rows) -> None:
@@ -176,13 +230,13 @@ class Wanted(Struct, frozen=True):
 
 
 def matching(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
     condition, values = wanted.condition()
     found = [
         (Passage(*row), score)
-        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema)
+        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema, enough=enough)
     ]
     late = waiting(connection, SOURCE, expression, schema)
     waited = {row[0]: Passage(*row) for row in of_rows(connection, SOURCE, late, condition, values)}
@@ -195,7 +249,7 @@ def matching_then(
 ) -> list[tuple[Passage, float]]:
     """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
     the index, so it is scored aside."""
-    found = matching(connection, expression, wanted, limit=limit, schema="main")
+    found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
     condition, values = wanted.condition()
     names = ", ".join(f"m.{name}" for name in PASSAGES.names)
     gone = (
@@ -251,6 +305,18 @@ def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     condition, values = wanted.condition()
     sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0"
     return int(connection.execute(sql, values).fetchone()[0])
+
+
+def speakers(connection: sqlite3.Connection, question: Question, user: str) -> set[str]:
+    """The words of a question that are names of who speaks in a user's turns."""
+    sql = "SELECT 1 FROM passages WHERE user = ? AND speaker = ? LIMIT 1"
+    found: set[str] = set()
+    for size in (1, 2, 3):
+        for at in range(len(question.words) - size + 1):
+            words = question.words[at : at + size]
+            if connection.execute(sql, (user, " ".join(words))).fetchone() is not None:
+                found.update(words)
+    return found
 
 
 def stands(connection: sqlite3.Connection, position: int, field: str) -> bool:

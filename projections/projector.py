@@ -18,8 +18,10 @@ from projections import (
     audit,
     confidence,
     control,
+    documents,
     duplicates,
     erasures,
+    graph,
     interactions,
     memories,
     passages,
@@ -32,9 +34,10 @@ from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
-    family.kind: family for family in (memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY)
+    family.kind: family
+    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY, documents.FAMILY),)
 }
-OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects"}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects", "d": "documents"}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -63,8 +66,10 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         memories.Memories(),
         confidence.Confidence(),
         duplicates.Duplicates(secret),
+        graph.Graph(),
         interactions.Interactions(),
         projects.Projects(),
+        documents.Documents(secret),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),
@@ -159,7 +164,7 @@ class Projector:
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
-        readers = {"m": ("memories", "confidence", "duplicates", "sources", "search")}
+        readers = {"m": ("memories", "confidence", "duplicates", "graph", "sources", "search")}
         for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
             self._poison(name, event.position, error)
 

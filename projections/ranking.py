@@ -22,6 +22,7 @@ from datetime import date
 from msgspec import Struct
 
 from ledger.domain.confidence import ONE
+from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.question import Question, folded, nearness, spaced, split, unspaced
 
 K1, B = 1.2, 0.75
@@ -49,14 +50,12 @@ RUBINO_KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
 RANKINGS = ("score/1", "rrf/1", "rubino/1")
 
 _WORD = re.compile(r"[^\W_]+")
-_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s")
 _TIME_WORD = re.compile(
     r"\b(yesterday|today|tonight|tomorrow|ago|last|next|recently|since|weekend|(?:day|week|month|year)s?"
     r"|this (?:morning|summer|past)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{4})\b",
     re.IGNORECASE,
 )
-_PEOPLE, _ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
 
 
 class Candidate(Struct):
@@ -225,12 +224,10 @@ def boost(each: Candidate, question: Question) -> None:
 
 
 def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
-    told = _SPEAKER.match(each.text[:120])
-    speaker = folded(told.group(1)) if told else ""
-    person = speaker in _PEOPLE if speaker in (*_PEOPLE, *_ASSISTANTS) or not speaker else False
-    person = person or (not speaker and each.role == "prompt")
+    name = folded(speaker(each.text)[0])
+    person = name in PEOPLE if name else each.role == "prompt"
     factors: dict[str, float] = {}
-    if speaker and not person and not set(split(speaker)).isdisjoint(question.words):
+    if name and name not in (*PEOPLE, *ASSISTANTS) and not set(split(name)).isdisjoint(question.words):
         factors["named"] = 1 + NAMED
     if person and question.first_person:
         factors["first person"] = 1 + FIRST_PERSON

@@ -123,7 +123,7 @@ def _append_anew(
     for row in gone:
         place = [row[table.names.index(name)] for name in table.key]
         connection.execute(f"DELETE FROM {table.name} WHERE {where}", (*place, *row))
-        come += Counter({row: now[row]})  # of several that are alike all were deleted
+        come.update({row: now[row]})  # of several that are alike all were deleted
     for row in come.elements():
         rows.append(table, row)
 

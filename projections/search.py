@@ -72,8 +72,10 @@ class Wanted(Struct, frozen=True):
 
     def condition(self) -> tuple[str, list[str | None]]:
         """As SQL on ``m``, and its values."""
-        where = ["m.user = ?", f"m.status IN ({', '.join('?' * len(self.statuses))})", "m.quarantined = 0"]
-        values: list[str | None] = [self.user, *self.statuses]
+        statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
+        where = ["m.user = ?", f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}"]
+        where.append("m.quarantined = 0")
+        values: list[str | None] = [self.user]
         if self.at is not None:
             where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]
             values += [self.at, self.at]
@@ -94,13 +96,13 @@ def _of_words(expression: str) -> str:
 
 
 def matching(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Memory, float]]:
     """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
     words, (condition, values) = _of_words(expression), wanted.condition()
     found = [
         (from_row(row), score)
-        for row, score in hits(connection, SOURCE, words, condition, values, limit, schema=schema)
+        for row, score in hits(connection, SOURCE, words, condition, values, limit, schema=schema, enough=enough)
     ]
     late = waiting(connection, SOURCE, words, schema)
     waited = {row[0]: from_row(row) for row in of_rows(connection, SOURCE, late, condition, values)}

@@ -1,7 +1,7 @@
 """Searching a text index: the rows that have words of an expression, best first by BM25, and how rare a word is.
 
-A hit is first looked up by its score alone and only then asked whose it is, so that the index is all that a search of a
-large ledger reads; where too few of the best are wanted ones, all hits are gone through.
+A hit is first looked up by its score alone and only then asked whose it is, so that a search of a large ledger reads little
+but the index; where too few of the best are wanted ones, all hits are gone through.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from projections.sqlite import create
 
 T = TypeVar("T")
 Scored = list[tuple[T, float]]
-
-FIRST_LOOK = 4  # so many times the hits asked for are looked up at first
 
 
 class Source(Struct, frozen=True, eq=False):
@@ -41,14 +39,18 @@ def hits(
     limit: int,
     *,
     schema: str,
+    enough: int,
 ) -> Scored[Values]:
-    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``."""
-    name, look = f"{schema}.{source.index.name}", FIRST_LOOK * limit
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``.
+
+    Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no others are looked for.
+    """
+    name = f"{schema}.{source.index.name}"
     sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid LIMIT ?"
-    best = connection.execute(sql, (expression, look)).fetchall()
+    best = connection.execute(sql, (expression, limit)).fetchall()
     found = _wanted(connection, source, dict(best), condition, values)
-    if len(found) >= limit or len(best) < look:
-        return found[:limit]
+    if len(found) >= enough or len(best) < limit:
+        return found
     columns = ", ".join(f"m.{each}" for each in source.names)
     sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
         f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
@@ -72,7 +74,7 @@ def of_rows(
     found: list[Values] = []
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
-        sql = f"SELECT {columns} FROM {source.table} m WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
+        sql = f"SELECT {columns} FROM {source.table} m NOT INDEXED WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
         found += map(tuple, connection.execute(sql, (*some, *values)))
     return found
 
@@ -127,46 +129,46 @@ def _varints(block: bytes, count: int) -> list[int]:
     return found
 
 
+COMMON = 100  # texts; counting goes through all that have the stem
+
+
 class Rarity:
     """How many texts of an index have a stem, as idf: those that wait for the index too, so that a text scores before it is
     taken in as it does after.
 
     What was counted holds until the index is written again; of a stem that many texts have, until it has grown by a tenth.
-    ``unknown`` is what a stem counts as that no text has: at a moment of the past, today's index lacks words of then.
     """
 
     KEPT = 20_000
-    MANY = 500  # counting goes through all texts that have the stem
 
-    def __init__(self, unknown: int = 0) -> None:
+    def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[int, int, bytes]] = {}  # → texts that have it, of how many, when
-        self._unknown = unknown
 
     def of(
-        self, connection: sqlite3.Connection, index: TextIndex, schema: str
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
     ) -> tuple[Callable[[Iterable[str]], float], float]:
-        """The idf of the commonest of some stems, 0 where no text has any; and the words of a text on average."""
+        """The idf of the commonest of some stems, and the words of a text on average.
+
+        A stem that no text has says nothing; where there are texts ``unseen`` by the index, it is the rarest there can be.
+        """
         total, words = size(connection, index, schema)
         texts, more, late = _vocabulary(connection, index, schema)
-        written = _written(connection, index, schema)
         every = total + texts
 
         def count(stem: str) -> int:
-            return self._count(connection, index.name, stem, total, written, schema) + late.get(stem, 0)
+            return self._count(connection, index.name, stem, total, schema) + late.get(stem, 0)
 
         def idf(stems: Iterable[str]) -> float:
-            number = max(map(count, stems), default=0) or self._unknown
-            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number else 0.0
+            number = max(map(count, stems), default=0)
+            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number or unseen else 0.0
 
         return idf, (words + more) / every if every else 1.0
 
-    def _count(
-        self, connection: sqlite3.Connection, index: str, stem: str, total: int, written: bytes, schema: str
-    ) -> int:
-        known = self._known.get((schema, index, stem))
+    def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
+        known, written = self._known.get((schema, index, stem)), _written(connection, index, schema)
         if known is not None:
             count, of, when = known
-            if when == written or (count > self.MANY and of <= total <= of * 1.1):
+            if when == written or (count >= COMMON and of <= total <= of * 1.1):
                 return count
         terms = f"temp.{index}_terms_of_{schema}"
         connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
@@ -178,9 +180,9 @@ class Rarity:
         return int(found)
 
 
-def _written(connection: sqlite3.Connection, index: TextIndex, schema: str) -> bytes:
+def _written(connection: sqlite3.Connection, index: str, schema: str) -> bytes:
     """What is another after every write to an index: FTS5's record of its segments."""
-    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 10").fetchone()
+    row = connection.execute(f"SELECT block FROM {schema}.{index}_data WHERE id = 10").fetchone()
     return bytes(row[0]) if row is not None else b""
 
 

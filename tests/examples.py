@@ -7,8 +7,9 @@ from typing import Any
 from msgspec import Raw
 
 from ledger.domain import events as e
+from ledger.domain.document import Document
 from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.memory import Edge, Memory
 from ledger.domain.project import Entry, Project, Session
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
@@ -18,6 +19,7 @@ COMMAND = "019a9f00-0000-7000-8000-000000000001"
 EVENT = "019a9f00-0000-7000-8000-000000000002"
 EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
 
+EDGE = Edge("Ana", "works_at", "Acme", None, None, 8)
 ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40)
 BLOB = e.Blob(blob="b_00112233445566778899aabbccddeeff", size_bytes=300_000, digest="ab" * 32)
 
@@ -107,9 +109,10 @@ EVENTS: dict[str, e.Event] = {
             index=2,
             content="Dark roasts are roasted longest.",
             heading_path=("Coffee", "Roasts"),
-            metadata=Raw(b'{"line":12}'),
+            metadata=Raw(b'{"lines":12}'),
         ),
         e.DocumentReplaced(
+            previous=7,
             digest="cd" * 16,
             size=2_500,
             chunks=4,
@@ -229,6 +232,7 @@ def memory(**changed: Any) -> Memory:
         "entities": ("coffee",),
         "tags": ("drinks", "morning"),
         "sources": (INTERACTION,),
+        "edges": (EDGE,),
         "valid_from": EARLIER,
         "valid_to": LATER,
         "supersedes": OTHER_MEMORY,
@@ -293,3 +297,30 @@ def project(**changed: Any) -> Project:
 
 def session() -> Session:
     return Session(7, SESSION, "ada", "monday", PROJECT, NOW, 1, 7)
+
+
+def document(**changed: Any) -> Document:
+    """As the example of a DocumentIngested leaves it, all its chunks added."""
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": DOCUMENT,
+        "user": "ada",
+        "agent": "helper",
+        "project": PROJECT,
+        "path": "notes/coffee.md",
+        "title": "Coffee",
+        "tags": ("drinks",),
+        "doc_type": "text",
+        "digest": "ab" * 16,
+        "size": 2_400,
+        "chunks": 3,
+        "status": "active",
+        "beneath": None,
+        "text_at": 7,
+        "awaited": 0,
+        "recorded_at": NOW,
+        "updated_at": NOW,
+        "version": 4,
+        "position": 10,
+    }
+    return Document(**(fields | changed))

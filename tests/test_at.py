@@ -30,6 +30,7 @@ from projections.rows import CURRENT, Table
 
 SAMPLE = 200 if LONG else 8  # positions of one history that are compared
 PROJECTS = (None, "Home", "casa", "Work")
+PAPERS = tuple("".join(f"# {each}\n\nAbout {each}.\n\n" for each in told) for told in ("ABC", "BCA", "AXBC", "A"))
 
 # --- any history -----------------------------------------------------------------------------------------------------
 
@@ -38,7 +39,9 @@ actions = st.lists(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "retag",
              "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias", "capture",
-             "attach", "extract", "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall")
+             "attach", "extract", "relate", "unrelate",
+             "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
+             "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document")
         ),
         st.sampled_from(TEXTS),
         st.integers(0, 10_000),
@@ -55,6 +58,8 @@ def act(ledger, clock, action, text, number, user):
     id = found[number % len(found)].id if found else "m_0000000000000000"
     turns = ledger.interactions(user=user)
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
+    papers = ledger.documents(user=user, status="all")
+    paper = papers[number % len(papers)].id if papers else "d_0000000000000000"
     project, by = PROJECTS[number % 4], {"user": user, "actor": ("", "ann", "bot")[number % 3]}
     day = f"2026-0{1 + number % 6}-15"
 
@@ -72,6 +77,10 @@ def act(ledger, clock, action, text, number, user):
         "revise": lambda: ledger.revise(id, f"{text} And more of {number % 3}.", **by),
         "retag": lambda: ledger.retag(id, ("a", "b")[number % 2 :], ("x",), **by),
         "valid": lambda: ledger.set_validity(id, day, None if number % 2 else "2026-09-01", **by),
+        "relate": lambda: ledger.relate(
+            id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2], **by
+        ),
+        "unrelate": lambda: ledger.unrelate(id, "Ann", "drinks", "tea", **by),
         "state": lambda: ledger.set_state("Home", "fact", "xy"[number % 2], text, **by),
         "no_state": lambda: ledger.invalidate_state("Home", "fact", "xy"[number % 2], **by),
         "alias": lambda: ledger.add_alias("Home", ("casa", "hut")[number % 2], **by),
@@ -83,12 +92,19 @@ def act(ledger, clock, action, text, number, user):
         "policy": lambda: ledger.adopt_policy(by={"user": user}, gain=(number % 10) / 100),
         "distrust": lambda: ledger.distrust("ann", kind="actor", since=1 + number % ledger.position, user=user),
         "trust": lambda: ledger.trust("ann", kind="actor", user=user),
+        "ingest": lambda: ledger.ingest(PAPERS[number % 4], path=("a.md", "b.md", None)[number % 3], tags=("x",), **by),
+        "remove_document": lambda: ledger.remove_document(paper, **by),
+        "restore_document": lambda: ledger.restore_document(paper, **by),
+        "cite": lambda: ledger.remember(text, source=ledger.document(paper, user=user).chunks[-1].id, **by),
+        "distrust_document": lambda: (ledger.trust if number % 2 else ledger.distrust)(
+            paper, kind="document", user=user
+        ),
         "refused": lambda: ledger.promote(id, actor=f"a{number % 4}", user=user),
         "recall": lambda: ledger.recall("tea", user=user),  # which takes what waits into the text index
         "clock": lambda: clock.advance(hours=(-30, -1, 0, 1, 24, 700)[number % 6]),
         "batch": batch,
     }
-    with suppress(LedgerError):
+    with suppress(LedgerError, AttributeError if action == "cite" else LedgerError):
         calls.get(action, lambda: getattr(ledger, action)(id, **by))()
     clock.advance(seconds=number % 3)
 
@@ -137,7 +153,10 @@ def answers_of(ledger, ids, users=USERS[:2]):
             "projects": ledger.projects(user=user),
             "state": [ledger.state(name, user=user, history=True) for name in ("Home", "hut", "Work")],
             "project": [ledger.project(name, user=user) for name in ("Home", "casa", "Work")],
+            "documents": ledger.documents(user=user, status="all"),
+            "filtered documents": ledger.documents(user=user, tag="x", limit=2),
             "policy": ledger.policy(user=user),
+            "graph": [ledger.graph(text, user=user) for text in ("Porto or tea, Ann?", "May")],
             "audit": ledger.audit(user=user, limit=500),
             "audited": ledger.audit(user=user, project="casa", actor="ann", type="MemoryCaptured"),
             "refusals": ledger.refusals(user=user),
@@ -146,10 +165,15 @@ def answers_of(ledger, ids, users=USERS[:2]):
         }
         for id in ids:
             told[id] = [ledger.memory(id, user=user), ledger.memory(id[:9], user=user), ledger.why(id, user=user)]
+            told[id] += [ledger.document(id, text=True, user=user)]
             told[id] += [ledger.interaction(id, user=user), ledger.history(id, user=user)]
             told[id] += [ledger.confidence(id, user=user), ledger.audit(subject=id, user=user)]
         found[user] = told
     return found
+
+
+def chunks_of(ledger, ids):
+    return [ledger.chunk(id, user=user) for id in ids for user in USERS[:2]]
 
 
 def recalled(ledger, user):
@@ -168,6 +192,12 @@ def compare(ledger, position):
         with moment._read() as then, made._read() as now:
             assert tables_of(then) == tables_of(now)
         assert answers_of(moment, ids) == answers_of(made, ids)
+        pieces = [
+            json.loads(row.state)["data"]["chunk"]
+            for row in ledger._store.rows(limit=10_000)
+            if row.type == "ChunkAdded"
+        ]
+        assert chunks_of(moment, pieces) == chunks_of(made, pieces)
         for user in USERS[:2]:
             assert recalled(moment, user) == recalled(made, user)
         for valid in ("2026-02-01", moment.as_of, "2030-01-01"):
@@ -274,12 +304,28 @@ def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_en
 
 
 NOT_OF_THE_PAST = {
+    "reopen",  # of a receipt, which says itself of which moment it is
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
+    *("relate", "unrelate"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
-    *("undo", "redo", "distrust", "trust", "what_if", "erase", "finish_erasures", "hold", "lift_hold", "batch"),
+    *(
+        "ingest",
+        "remove_document",
+        "restore_document",
+        "undo",
+        "redo",
+        "distrust",
+        "trust",
+        "what_if",
+        "erase",
+        "finish_erasures",
+        "hold",
+        "lift_hold",
+        "batch",
+    ),
     *("import_file", "import_log", "export_file", "backup", "recover", "rebuild", "verify", "checkpoint", "prove"),
-    *("doctor", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
+    *("doctor", "embed", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
     *("erasures", "receipts", "holds"),  # what may be erased, and was, is always of today
 }
 
@@ -608,7 +654,7 @@ def test_every_command_that_looks_takes_as_of(tmp_path):
         assert refused.exit_code == 4 and "go from 1 to" in refused.stderr, name
     shown = run("memory", fact.id, "--as-of", str(then), db=db)
     assert "active" in shown.stdout
-    assert "scores are of today" in run("recall", "coffee", "--as-of", str(then), db=db).output
+    assert "today's text index" in run("recall", "coffee", "--as-of", str(then), db=db).output
     told = json.loads(run("memories", "--valid", "2020-01-01", "--json", db=db).stdout)
     assert told == []
     assert run("memories", "--as-of", "2026-01-01T00:00", db=db).exit_code == 4

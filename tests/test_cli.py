@@ -29,8 +29,10 @@ OTHERWISE_SPELLED = {
 }
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
+    "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
-    "project": ["shop"], "state": ["shop"], "stats": [], "digest": [], "policy show": [],
+    "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
+    "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
 }  # fmt: skip
 
 
@@ -49,7 +51,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.propose("The user runs.", source=turn.id)
         ledger.set_state("shop", "decision", "db", "sqlite")
         ledger.remember("The user never drinks milk in coffee.")
-    return db, {"m_": fact.id, "i_": turn.id}
+        notes = ledger.ingest("# Coffee\n\nDark roasts are roasted longest.\n", tags=["drinks"])
+    return db, {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
 
 
 def run(*arguments: str, db: str | None = None, stdin: str | bytes | None = None) -> Result:
@@ -358,7 +361,10 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
     answer("propose", EVIL + "?", "--source", turn, db=db)
     answer("retract", id, "--reason", EVIL, db=db)
     answer("restore", id, "--reason", EVIL, db=db)
-    subjects = {"m_": id, "i_": turn, "shop": EVIL, "coffee": "bold red end"}
+    with Ledger.open(db) as ledger:
+        paper = ledger.ingest(f"# {EVIL}\n\n{EVIL}", title=EVIL, tags=[EVIL], path=EVIL, project=EVIL)
+        ledger.remember("Read.", source=paper.chunks[0].id)
+    subjects = {"m_": id, "i_": turn, "shop": EVIL, "coffee": "bold red end", "d_": paper.id, "c_": paper.chunks[0].id}
     for reader, arguments in READERS.items():
         result = run(*reader.split(), *[subjects[each] for each in arguments], db=db)
         assert result.exit_code == 0, result.output

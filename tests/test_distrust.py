@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Clock, folded_from_zero
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, NotFound, Rejected
@@ -430,6 +430,16 @@ SEEN: Counter[str] = Counter()
 
 @settings(deadline=None)
 @given(steps=st.lists(step, min_size=3, max_size=20))
+@example(  # an undo that only the source's equal attempt let through
+    steps=[
+        ("ann", "remember", 0, 0, False),
+        ("ann", "remember", 0, 1, False),
+        ("eve", "remember", 0, 0, False),
+        ("ann", "retract", 0, 0, False),
+        ("ann", "remember", 0, 0, False),
+        ("ann", "undo", 0, 0, False),
+    ]
+)
 def test_without_a_source_beliefs_are_those_of_a_log_that_never_had_it(
     steps: list[tuple[str, str, int, int, bool]],
 ) -> None:
@@ -496,6 +506,14 @@ def test_a_source_is_refused_from_the_announcement_of_a_long_distrust_on(
             other.remember("A lie told meanwhile.")
         bulk.finish_all(ledger._writer, {})
         assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledger) -> None:
+    lie = ledger.remember("The lamp is green.", actor="eve")
+    ledger.undo(lie.position)
+    ledger.distrust("eve", kind="actor")
+    ledger.trust("eve", kind="actor")
+    assert ledger.audit(limit=1)[0].type == "SourceTrusted" and ledger.memories() == [] == ledger.distrusted()
 
 
 def test_a_long_distrust_can_be_erased_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

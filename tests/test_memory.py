@@ -14,12 +14,14 @@ from ledger.domain.memory import (
     HIDDEN,
     STATUSES,
     Adjust,
+    Edge,
     Invalidate,
     Memory,
     Promote,
     Quarantine,
     Reinforce,
     Reject,
+    Relate,
     Release,
     Restore,
     Retag,
@@ -27,6 +29,7 @@ from ledger.domain.memory import (
     Revise,
     SetValidity,
     Supersede,
+    Unrelate,
     absorbed,
     admits,
     decide,
@@ -49,6 +52,8 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "restore": (Restore("right"), [e.MemoryRestored("active", "right")]),
     "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
     "release": (Release("fine"), []),
+    "relate": (Relate("Ana", "Likes", "tea"), [e.EdgeAsserted("Ana", "likes", "tea")]),
+    "unrelate": (Unrelate("ana", "works_at", "ACME", "left"), [e.EdgeRetired("Ana", "works_at", "Acme", None, "left")]),
 }
 # "do": the events above · "so": it is so already, nothing · "no": Rejected
 TABLE = {
@@ -66,6 +71,8 @@ TABLE = {
     "restore":      ("so", "so", "do", "do", "do", "no"),
     "quarantine":   ("do", "do", "no", "no", "no", "no"),
     "release":      ("so", "so", "no", "no", "no", "no"),
+    "relate":       ("do", "do", "no", "no", "no", "no"),
+    "unrelate":     ("do", "do", "no", "no", "no", "no"),
 }  # fmt: skip
 PAIRS = [(name, status, TABLE[name][column]) for name in TABLE for column, status in enumerate(STATUSES)]
 
@@ -106,6 +113,8 @@ def test_asking_for_what_is_already_so_comes_to_nothing(status: str) -> None:
         SetValidity(None, LATER),
         SetValidity(EARLIER, LATER),
         Quarantine(),
+        Relate(" Ana ", "Works_At", "Acme"),
+        Unrelate("Ana", "likes", "tea"),
     ):
         assert decide(command, given) == []
     assert decide(Release("fine"), given) == [e.MemoryReleased("fine")]
@@ -175,6 +184,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "MemoryRetracted": {"status": "retracted", "before": "active"},
     "MemoryQuarantined": {"quarantined": True},
     "MemoryReleased": {},
+    "EdgeAsserted": {"edges": (Edge("Ana", "works_at", "Acme", EARLIER, LATER, 9),)},
+    "EdgeRetired": {"edges": ()},
     "DuplicateAbsorbed": {},
     "MemoryCaptured": {},
 }
@@ -198,6 +209,7 @@ def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_i
         reference_count=0,
         last_referenced_at=None,
         tags=("drinks",),
+        edges=(),
         recorded_at=NOW,
         active_at=NOW,
         position=9,

@@ -15,6 +15,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    (
+        "1 1.05 The user prefers green tea. {",
+        "turn Which tea",
+        "```memory\n- The user prefers green tea.\n```",
+        "nothing found, 1 searched",
+        "superseded by m_",
+        "',)\n",
+    ),
+    ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
+    ("letters 1 26\n1 {'letters': 1}\n",),
+    ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 
@@ -38,6 +49,8 @@ def test_every_public_verb_of_the_library_is_documented() -> None:
     assert verbs - words == set()
 
 
-@pytest.mark.parametrize("table", ["events", "blobs", "memories", "confidence_steps", "audit", "checkpoint", "leases"])
+@pytest.mark.parametrize(
+    "table", ["events", "blobs", "memories", "confidence_steps", "audit", "checkpoint", "leases", "vectors"]
+)
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:
     assert f"`{table}`" in README

@@ -51,6 +51,7 @@ def everything_told(ledger: Ledger, user: str) -> dict[str, Any]:
         "memories": ledger.memories(user=user, status="all"),
         "in project": ledger.memories(user=user, project="assistant", status="all"),
         "review": ledger.review(user=user),
+        "graph": ledger.graph(" ".join(USERS.values()), user=user),
         "audit": ledger.audit(user=user, limit=500),
         "audit of a run": ledger.audit(user=user, correlation_id="run"),
         "audit of the ledger": ledger.audit(user=user, subject="ledger"),

@@ -12,6 +12,7 @@ ledgers are filled through ``batch()``: of 100 commands 85 remember, 10 reinforc
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -27,6 +28,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from hashlib import sha256
 from itertools import accumulate, islice
 from pathlib import Path
@@ -37,6 +39,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger import Ledger
+from ledger.domain import question
 from ledger.domain.events import TYPES, Envelope
 from ledger.integrity import Erasures, check_chain
 from ledger.log_reading import decode_range
@@ -44,11 +47,11 @@ from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from ledger.recorders import COLUMNS
 from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
-from projections import memories, search
+from projections import memories, nearest, passages, search
 from projections.projector import projections
-from projections.rows import Table
+from projections.rows import Table, TextIndex
 
-ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at")
+ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at", "vectors", "recall")
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 WORDS, PROJECTS = 5_000, 20
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
@@ -554,7 +557,7 @@ def restore(source: Path, path: Path) -> float:
                 seconds += written(raw, sql, rows)
             else:
                 sql = f"INSERT INTO {table.name} (rowid, {', '.join(table.columns)}) VALUES (?, {marks})"
-                seconds += written(raw, sql, indexed_texts(connection))
+                seconds += written(raw, sql, indexed_texts(connection, table))
     raw.remove()
     return seconds
 
@@ -566,13 +569,52 @@ def written(raw: Raw, sql: str, rows: Iterator[Row]) -> float:
     return seconds
 
 
-def indexed_texts(connection: sqlite3.Connection) -> Iterator[Row]:
-    """The text index keeps no texts, so they are made again from the memories; those that wait for it are left out."""
-    waiting = {row for (row,) in connection.execute(f"SELECT row FROM {search.SEARCH.waiting.name}")}
-    for row in connection.execute("SELECT * FROM memories ORDER BY row"):
-        texts = search._texts(memories.from_row(row))
-        if texts is not None and row[0] not in waiting:
-            yield (row[0], *search.SEARCH.expand(texts))
+def indexed_texts(connection: sqlite3.Connection, index: TextIndex) -> Iterator[Row]:
+    """A text index keeps no texts, so they are made again of the rows; those that wait for it are left out."""
+    waiting = {row for (row,) in connection.execute(f"SELECT row FROM {index.waiting.name}")}
+    if index is search.SEARCH:
+        rows = connection.execute("SELECT * FROM memories ORDER BY row")
+        texts = ((row[0], search._texts(memories.from_row(row))) for row in rows)
+    else:
+        rows = connection.execute("SELECT * FROM passages ORDER BY row")
+        texts = ((row[0], passages._indexed(row)) for row in rows)
+    for row, told in texts:
+        if told is not None and row not in waiting:
+            yield (row, *index.expand(told))
+
+
+# --- recall ----------------------------------------------------------------------------------------------------------
+
+
+def measure_recall(paths: dict[int, Path], options: Options) -> list[Figure]:
+    """One recall of six words and the same words asked of the text index by hand, in turns; the same 60 questions for each
+    size. By hand: the 20 best by FTS5's own rank, with their rows."""
+    figures, medians = [], dict[int, float]()
+    texts = Texts(99)
+    questions = [texts.words(6) for _ in range(60)]
+    by_hand = "SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? ORDER BY rank LIMIT 20"
+    for size, path in paths.items():
+        ours, limit = list[float](), list[float]()
+        with Ledger.open(path) as ledger, reading(path) as connection:
+            for text in questions:
+                words = question.read(text).expression
+                ledger.recall(text)  # both find the pages that they need in the cache
+                ours.append(lasting(partial(ledger.recall, text)))
+                match = f"{{content words}} : ({words})"
+                limit.append(lasting(partial(fetched, connection, by_hand, match)))
+        medians[size] = statistics.median(ours)
+        ratio, more = medians[size] / statistics.median(limit), medians[size] - statistics.median(limit)
+        asked = {100_000: ("≤ 2 × or + 5 ms", ratio <= 2 or more <= 0.005), 1_000_000: ("≤ 3 ×", ratio <= 3)}
+        reach, met = asked.get(size, ("", None))
+        figures.append(
+            Figure(what="recall, six words", size=size, ours=medians[size], ours_p95=p95(ours),
+                   limit=statistics.median(limit), limit_p95=p95(limit), ratio=ratio, reach=reach, met=met)
+        )  # fmt: skip
+    return figures
+
+
+def fetched(connection: sqlite3.Connection, sql: str, value: str) -> list[Row]:
+    return connection.execute(sql, (value,)).fetchall()
 
 
 # --- reading the log -------------------------------------------------------------------------------------------------
@@ -694,6 +736,63 @@ def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
             ledger.reinforce(id)
 
 
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+VECTORS, DIMENSION = 100_000, 256
+
+
+def measure_vectors(options: Options) -> list[Figure]:
+    """A search by meaning, checked against the texts as they stand, and the bare product of the same matrix and query."""
+    numpy: Any = importlib.import_module("numpy")
+    draw, count = numpy.random.default_rng(1), VECTORS if max(options.sizes) >= VECTORS else 20_000
+    say(f"vectors: {count:,} of {DIMENSION} numbers")
+
+    def drawn(texts: list[str]) -> Any:
+        return draw.standard_normal((len(texts), DIMENSION), dtype=numpy.float32)
+
+    path, ours, limit = options.directory / "vectors.db", list[float](), list[float]()
+    texts = Texts(11)
+    with Ledger.open(path, embedder=drawn) as ledger:
+        with ledger.batch():
+            for number in range(count):
+                ledger.remember(f"{number} {texts.words(10)}")
+        made = lasting(lambda: ledger.embed(batch=1_000))
+        search = ledger._vectors
+        assert search is not None
+        matrix = drawn([""] * count)
+        query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")
+        for _ in range(max(60, options.samples // 4)):
+            asked = search.ask("", "")
+            with ledger._read() as connection:
+                ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
+            limit.append(lasting(lambda: matrix @ query))
+        in_file = by_sqlite_vec(ledger, asked.vector)
+    remove(path)
+    ratio = statistics.median(ours) / statistics.median(limit)
+    return [
+        Figure(what=f"nearest 50 by {DIMENSION} numbers, the query's vector given", size=count,
+               ours=statistics.median(ours), ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit),
+               ratio=ratio, reach="≤ 2 ×", met=ratio <= 2),
+        *in_file,
+        Figure(what="embed(), without the model's own time", size=count, ours=made),
+    ]  # fmt: skip
+
+
+def by_sqlite_vec(ledger: Ledger, query: bytes | None) -> list[Figure]:
+    """The same search in the file, where sqlite-vec is installed and this Python's SQLite loads extensions."""
+    with patch.dict(sys.modules, {"numpy": None}):
+        scorer = nearest.scorer("drawn")
+    if scorer is None or query is None:
+        return []
+    index, taken = nearest.Index(ledger._writer.secret, "drawn", scorer), list[float]()
+    with ledger._read() as connection:
+        index.refresh(connection, DIMENSION)
+        for _ in range(20):
+            taken.append(lasting(lambda: index.nearest(connection, query, "", corpora=("m",), limit=50)))
+    count = ledger.stats().vectors["drawn"]
+    return [Figure(what="the same by sqlite-vec", size=count, ours=statistics.median(taken), ours_p95=p95(taken))]
+
+
 # --- the run and its table -------------------------------------------------------------------------------------------
 
 
@@ -703,13 +802,17 @@ def run(options: Options) -> list[Figure]:
         figures += measure_import(options)
     if "at" in options.rows:
         figures += measure_at(options)
-    if set(options.rows) - {"import", "at"}:
+    if "vectors" in options.rows:
+        figures += measure_vectors(options)
+    if set(options.rows) - {"import", "at", "vectors"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)
         if "reinforce" in options.rows:
             size = max([size for size in paths if size <= 100_000] or [min(paths)])
             figures += measure_reinforce(paths[size], size, options)
+        if "recall" in options.rows:
+            figures += measure_recall(paths, options)
         if "read" in options.rows:
             figures += measure_read(paths)
         if "verify" in options.rows:

@@ -19,7 +19,7 @@ OfTarget = Annotated[
     str | None, typer.Argument(help="A command's, event's or correlation's id, or a position; or name a group.")
 ]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
-Source = Annotated[str, typer.Argument(help="An interaction's or session's id, or with --kind a name.")]
+Source = Annotated[str, typer.Argument(help="An interaction's, document's or session's id, or with --kind a name.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="actor, client, agent, session, interaction or document.")]
 Since = Annotated[str | None, typer.Option("--since", help="Only from this position or time on.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")]

@@ -24,6 +24,7 @@ def add_to(app: typer.Typer) -> None:
     for function in (rebuild, run_policies):
         command(app, CARE, view="report", writes=True)(function)
     command(app, CARE, view="report")(export)
+    command(app, CARE, view="report", writes=True)(embed)
     command(app, TAKE_IN, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
     app.command("demo", rich_help_panel=CARE)(demo)
     policy = typer.Typer(no_args_is_help=True)
@@ -48,6 +49,18 @@ def digest(
 def rebuild(ledger: Ledger, progress: Progress | None) -> Any:
     """Fold every projection again from the log."""
     return ledger.rebuild(progress=progress)
+
+
+def embed(
+    ledger: Ledger,
+    progress: Progress | None,
+    model: Annotated[str, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY.")],
+    batch: Annotated[int, typer.Option("--batch", help="Texts given to the model at a time.")] = 256,
+    limit: Annotated[int | None, typer.Option("--limit", help="At most so many texts, the newest first.")] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,
+) -> Any:
+    """Make the vectors that texts still lack, for search by meaning; nothing is downloaded."""
+    return ledger.embed(model=model, batch=batch, limit=limit, drop=drop, progress=progress)
 
 
 def run_policies(
@@ -117,10 +130,16 @@ def policy_adopt(
     ] = None,
     extract: Annotated[bool | None, typer.Option(help="Extract by itself in run-policies.")] = None,
     expire: Annotated[bool | None, typer.Option(help="Supersede what has faded in run-policies.")] = None,
+    user_chars: Annotated[
+        int | None, typer.Option("--user-chars", help="Characters that user_profile memories may take; 0: no bound.")
+    ] = None,
+    memory_chars: Annotated[
+        int | None, typer.Option("--memory-chars", help="Characters that all others may take; 0: no bound.")
+    ] = None,
 ) -> Any:
     """Change the policy from here on; what is not told stays."""
     numbers = {"matcher": matcher, "gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
-    told = numbers | {"extract": extract, "expire": expire}
+    told = numbers | {"extract": extract, "expire": expire, "user_chars": user_chars, "memory_chars": memory_chars}
     changes = {name: value for name, value in told.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")

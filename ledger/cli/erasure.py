@@ -35,10 +35,12 @@ def erase(
     ledger: Ledger,
     by: By,
     subject: Annotated[
-        str | None, typer.Argument(help="The id of a memory, an interaction, a session or a project; or a position.")
+        str | None,
+        typer.Argument(help="The id of a memory, an interaction, a document, a session, a project; or a position."),
     ] = None,
     session: Annotated[str | None, typer.Option("--session", "--session-id", help="A session by its name.")] = None,
     project: Annotated[str | None, typer.Option("--project", "-p", help="A project by its name.")] = None,
+    document: Annotated[str | None, typer.Option("--document", help="A document by its path or id.")] = None,
     whole_user: Annotated[bool, typer.Option("--whole-user", help="Everything of --user, and the name.")] = False,
     derived: Annotated[str | None, typer.Option("--derived", help=f"Memories that came from it: {_CHOICE}.")] = None,
     sources: Annotated[str | None, typer.Option("--sources", help=f"What it came from: {_CHOICE}.")] = None,
@@ -54,12 +56,18 @@ def erase(
 ) -> Any:
     """Remove texts for good; the chain still verifies, and nothing brings them back. Retract is the everyday way."""
     named: dict[str, Any] = {
-        name: value for name, value in (("session", session), ("project", project)) if value is not None
+        name: value
+        for name, value in (("session", session), ("project", project), ("document", document))
+        if value is not None
     }
     if not whole_user and not named and subject is None:
-        raise typer.BadParameter("name what to erase: an id, a position, --session, --project or --whole-user")
+        raise typer.BadParameter(
+            "name what to erase: an id, a position, --session, --project, --document or --whole-user"
+        )
     if whole_user + len(named) + (subject is not None) > 1:
-        raise typer.BadParameter("an erasure names one thing: an id, a position, --session, --project or --whole-user")
+        raise typer.BadParameter(
+            "an erasure names one thing: an id, a position, --session, --project, --document or --whole-user"
+        )
     told: dict[str, Any] = {
         "derived": derived,
         "sources": sources,

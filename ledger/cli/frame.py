@@ -88,9 +88,10 @@ def command(
 
     A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
-    all others are the command's own. ``view`` names the function of ``ledger.cli.showing`` for the answer. ``options`` are
-    of ``WRITES``; without any, and without ``writes``, the ledger is opened for reading. ``creates`` begins a ledger
-    where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the ledger may be that of a moment. An answer of None is a
+    ``embedder`` is a model that the ledger is opened with; all others are the command's own. ``view`` names the function
+    of ``ledger.cli.showing`` for the answer. ``options`` are of ``WRITES``; without any, and without ``writes``, the ledger
+    is opened for reading. ``creates`` begins a ledger where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the
+    ledger may be that of a moment. An answer of None is a
     subject that does not exist.
     """
 
@@ -122,8 +123,7 @@ def command(
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
 _SUBJECTS = {
-    "interaction": "interaction",
-    "project": "project",
+    **{each: each for each in ("interaction", "project", "document", "chunk")},
     "state": "project",
     "history": "subject",
     "reopen": "receipt",
@@ -164,7 +164,7 @@ def _ask(
     with progress_bar(function.__name__.strip("_"), quiet=unseen) as progress:
         if "ledger" not in own.parameters:
             return function(**given, told=told, progress=progress)
-        with opened(told, readonly=readonly, creates=creates) as ledger:
+        with opened(told, readonly=readonly, creates=creates, embedder=given.get("embedder")) as ledger:
             ours = {"ledger": _at(ledger, told), "by": by(told), "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
@@ -185,7 +185,7 @@ def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[Ledger]:
+def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
     """The ledger, with what the caller said about itself as what its commands fall back on."""
     from ledger.api import Ledger
 
@@ -195,7 +195,7 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool) -> Iterator[L
     if not creates and not os.path.lexists(path):
         raise NotFound(f"there is no ledger at {path}; name one with --db or MEMORY_LEDGER_DB")
     words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
-    with Ledger.open(path, readonly=readonly, create=creates, **words) as ledger:
+    with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, **words) as ledger:
         yield ledger
 
 

@@ -23,9 +23,11 @@ Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    lists = (memories, review, interactions, projects, refusals)
+    lists = (memories, review, interactions, graph, projects, refusals)
     for function in (*lists, memory, interaction, project, state):
-        command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory) else PAST)(function)
+        command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory, graph) else PAST)(
+            function
+        )
     for pack in (recall, user_profile, project_context):
         command(app, LOOK, view="pack", past=BELIEFS)(pack)
     command(app, LOOK, view="pack")(reopen)
@@ -86,9 +88,7 @@ def recall(
         list[str],
         typer.Option("--among", help="memories, chunks, turns or all; may be given again."),
     ] = ["memories", "chunks"],  # noqa: B006
-    status: Annotated[list[str], typer.Option("--status", help="Hidden memories too: superseded, … or all.")] = [
-        "active"
-    ],  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help="Hidden ones too: superseded, … or all.")] = ["active"],  # noqa: B006
     k: Annotated[int, typer.Option("--k", "-k", help="At most so many.")] = 20,
     budget: Annotated[int | None, typer.Option("--budget", help="What the texts may take together.")] = None,
     unit: Annotated[str, typer.Option("--unit", help="What the budget counts: chars or tokens.")] = "chars",
@@ -98,8 +98,12 @@ def recall(
         bool, typer.Option("--explain", help="Every candidate, with what its score is made of.")
     ] = False,
     receipt: Annotated[bool, typer.Option("--receipt", help="Record what was given, for reopen.")] = False,
+    embedder: Annotated[
+        str | None, typer.Option("--model", help="Search by its vectors too: wordllama or onnx:DIR, as in embed.")
+    ] = None,
 ) -> Any:
     """What answers a question, best first, within a budget."""
+    del embedder  # the ledger was opened with it
     return ledger.recall(
         query, project=project, kinds=kind, among=among, status=status, k=k, budget=budget, unit=unit,
         packing=packing, ranking=ranking, explain=explain, receipt=receipt,
@@ -128,13 +132,37 @@ def project_context(
     return ledger.project_context(project, budget=budget)
 
 
+def graph(
+    ledger: Ledger,
+    name: Annotated[list[str], typer.Argument(help="A name, several, or a question with names in it.")],
+    project: Project = None,
+    relation: Annotated[str | None, typer.Option("--relation", help="One relation, or co_occurs.")] = None,
+    supplied_only: Annotated[
+        bool, typer.Option("--supplied-only", help="No names found in texts by their looks.")
+    ] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="As a flowchart for Mermaid.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="As a digraph for Graphviz.")] = False,
+    limit: Limit = 20,
+) -> Any:
+    """What memories name together with a name, and what they say of the two."""
+    if mermaid and dot:
+        raise typer.BadParameter("it is either --mermaid or --dot")
+    where = {"project": project, "relation": relation, "limit": limit, "supplied_only": supplied_only}
+    found = ledger.graph(" ".join(name), **where)  # type: ignore[arg-type]
+    if mermaid or dot:
+        from ledger.cli import graphs
+
+        return graphs.mermaid(found) if mermaid else graphs.dot(found)
+    return found
+
+
 def why(ledger: Ledger, id: Id) -> Any:
     """Why a memory is believed: its confidence over time, each step with its reason, sources, predecessors."""
     return ledger.why(id)
 
 
 def history(ledger: Ledger, id: Id) -> Any:
-    """Every event of a memory, an interaction, a project or a session."""
+    """Every event of a memory, an interaction, a document, a project or a session."""
     return ledger.history(id)
 
 

@@ -16,7 +16,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ledger import answers
+from ledger import answers, document_answers
+from ledger.cli import graphs
 from ledger.cli.charts import StepChart
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
@@ -119,10 +120,14 @@ def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
     if isinstance(answer, Pack):
         return [item.id for item in answer.items]
+    if isinstance(answer, answers.Graph):
+        return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
     if isinstance(answer, list):
         found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
         return None if None in found else [str(each) for each in found]
-    if isinstance(answer, answers.Memory | answers.Interaction | answers.Project):
+    if isinstance(answer, document_answers.IngestReport):
+        return [each.id for each in answer.documents]
+    if isinstance(answer, answers.Memory | answers.Interaction | answers.Project | document_answers.Document):
         return [answer.id]
     return None
 
@@ -166,6 +171,7 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
         "tags": ", ".join(memory.tags),
         "entities": ", ".join(memory.entities),
         "sources": ", ".join(memory.sources),
+        "edges": _edges(memory),
         "valid": _validity(memory),
         "supersedes": memory.supersedes,
         "superseded by": memory.superseded_by,
@@ -218,6 +224,109 @@ def _item_row(item: Item) -> list[RenderableType]:
             _with(_text(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def documents(found: Sequence[document_answers.Document]) -> RenderableType:
+    rows = [[Text(each.id), Text(f"{each.chunk_count:,}"), _document(each)] for each in found]
+    return _table("id", "chunks", "document", rows=rows, right=["chunks"])
+
+
+def _document(found: document_answers.Document, *more: object) -> Text:
+    status = "" if found.status == "active" else found.status
+    kind = found.doc_type if found.doc_type != "markdown" else ""
+    tags = " ".join(f"#{tag}" for tag in found.tags)
+    size = _count(found.size, "character")
+    return _with(_text(found.title), *more, found.path, found.project, kind, status, tags, size)
+
+
+def ingested(report: document_answers.IngestReport) -> RenderableType:
+    rows = [
+        [Text(each.id), Text(f"{each.chunk_count:,}"), _document(each, _came_to(each))] for each in report.documents
+    ]
+    parts: list[RenderableType] = [_table("id", "chunks", "document", rows=rows, right=["chunks"])] if rows else []
+    told = [f"{len(report.errors):,} not taken in"] if report.errors else []
+    if len(report.documents) > 1 and report.correlation_id is not None:
+        told.append(f"undo {report.correlation_id} takes all of it back")
+    return Group(*parts, *([Text("; ".join(told), style="dim")] if told else []))
+
+
+def _came_to(found: document_answers.Document) -> str:
+    """What an ingestion came to."""
+    if found.absorbed or found.replayed:
+        return "known already"
+    came = [f"{found.added:,} new"] * bool(found.added) + [f"{found.dropped:,} gone"] * bool(found.dropped)
+    return ", ".join(came) or "as it was, but for what is said of it"
+
+
+def changed_document(found: document_answers.Document) -> RenderableType:
+    return documents([found])
+
+
+def document(found: document_answers.Document) -> RenderableType:
+    card = _card(
+        {
+            "id": found.id,
+            "title": _whole(found.title),
+            "path": found.path,
+            "status": found.status,
+            "type": found.doc_type,
+            "project": found.project,
+            "user": found.user,
+            "agent": found.agent,
+            "tags": ", ".join(found.tags),
+            "size": f"{_count(found.size, 'character')} in {_count(found.chunk_count, 'chunk')}",
+            "recorded": f"{moment(found.recorded_at)}, taken in last {moment(found.updated_at)}",
+        }
+    )
+    return Group(card, *_part("Chunks", _chunks(found.chunks) if found.chunks else None))
+
+
+def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
+    """Where each stands and under which headings; what they say, if it was asked for."""
+    rows = []
+    for each in found:
+        above = _headings(each) if each.status != "erased" else Text("(erased)", style="dim italic")
+        words = above if each.text is None else Text.assemble(above, "\n", _whole(each.text.strip("\r\n")))
+        rows.append([Text(each.id), Text(str(each.line or "")), Text(f"{each.size or 0:,}"), words])
+    return _table("id", "line", "chars", "under", rows=rows, right=["line", "chars"])
+
+
+def _headings(chunk: document_answers.Chunk) -> Text:
+    told = " › ".join(one_line(each) for each in chunk.heading_path or ())
+    return Text(told or "(no heading)", style="cyan" if told else "dim")
+
+
+def chunk(found: document_answers.Chunk) -> RenderableType:
+    gone = {"gone": " (its document was replaced by a newer text)", "removed": " (with its document)"}
+    return _card(
+        {
+            "id": found.id,
+            "text": _whole(found.text),
+            "under": _headings(found),
+            "status": found.status + gone.get(found.status, ""),
+            "document": f"{found.document} {found.title or ''}",
+            "path": found.path,
+            "line": found.line,
+            "index": found.index,
+            "recorded": f"{moment(found.recorded_at)} at position {found.position}",
+        }
+    )
+
+
+def _cited_chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
+    rows = []
+    for each in found:
+        status = "" if each.status == "active" else each.status
+        place = f"{each.path or each.title or each.document}" + (f", line {each.line}" if each.line else "")
+        told = Text.assemble(_headings(each), "\n", _text(each.text, QUOTED_CHARS))
+        rows.append([Text(each.id), _with(told, place, status)])
+    return _table("id", "said", rows=rows)
+
+
+graph = graphs.tree  # the view of that name
+
+
 # --- what changed between two moments --------------------------------------------------------------------------------
 
 _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
@@ -264,9 +373,14 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
         "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "edges": _otherwise("edges", _edges(before), _edges(after)),
         "validity": _otherwise("valid", _validity(before), _validity(after)),
     }
     return [each for each in told.values() if each]
+
+
+def _edges(memory: answers.Memory) -> str:
+    return ", ".join(f"{each.source} {each.relation} {each.target}" for each in memory.edges)
 
 
 def _otherwise(name: str, before: str, after: str) -> str:
@@ -286,6 +400,8 @@ def why(answer: answers.Why) -> RenderableType:
     parts += _part("Confidence over time (UTC)", chart)
     parts += _part("Steps", steps(answer.steps))
     parts += _part("Sources", _quotes(answer) if answer.sources else None)
+    parts += _part("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
+    parts += _part("Documents", documents(answer.documents) if answer.documents else None)
     parts += _part("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
     return Group(*parts)
 

@@ -26,6 +26,7 @@ Session = Annotated[str | None, typer.Option("--session", "--session-id", help="
 Confidence = Annotated[float, typer.Option("--confidence", "-c", help="From 0 to 1.")]
 Tags = Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")]
 Entities = Annotated[list[str], typer.Option("--entity", help="What it is about; may be given again.")]
+Name = Annotated[str, typer.Argument(help="A name.")]
 Sources = Annotated[list[str], typer.Option("--source", help="The id it comes from; may be given again.")]
 ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
 ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="True until then; a date: through it.")]
@@ -56,7 +57,7 @@ def _add_review(app: typer.Typer) -> None:
 
 def _add_changes(app: typer.Typer) -> None:
     hides: tuple[Command, ...] = (invalidate, retract, restore, quarantine, release)
-    changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
+    changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust, relate, unrelate)
     for function in changes:
         command(app, MEMORIES, view="changed", options=WRITES)(function)
 
@@ -170,6 +171,25 @@ def promote(
 def reject(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
     """Turn a candidate down."""
     return ledger.reject(id, reason, **by)
+
+
+def relate(
+    ledger: Ledger,
+    by: By,
+    id: Id,
+    source: Name,
+    relation: Annotated[str, typer.Argument(help="How the one stands to the other, like works_at.")],
+    target: Name,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+) -> Any:
+    """Let a memory say that one name stands in a relation to another."""
+    return ledger.relate(id, source, relation, target, valid_from=valid_from, valid_to=valid_to, **by)
+
+
+def unrelate(ledger: Ledger, by: By, id: Id, source: Name, relation: str, target: Name, reason: Reason = "") -> Any:
+    """Let a memory no longer say so."""
+    return ledger.unrelate(id, source, relation, target, reason, **by)
 
 
 def reinforce(

@@ -32,8 +32,13 @@ _LABELS = (
     "reason",
     "note",
     "source",
+    "relation",
+    "target",
     "key",
     "context_pack",
+    "title",
+    "heading_path",
+    "metadata",
 )  # say little alone
 
 _members = msgspec.json.Decoder(dict[str, Raw])

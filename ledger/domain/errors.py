@@ -42,3 +42,7 @@ class UnknownEvent(LedgerError):
 
 class StorageError(LedgerError):
     """The file or the disk refused: full, unreadable, not a ledger, locked for longer than the timeout."""
+
+
+class ModelFailed(LedgerError):
+    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before."""

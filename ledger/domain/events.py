@@ -314,10 +314,12 @@ Moved = tuple[int, int, int]
 class DocumentReplaced(Event, frozen=True):
     """The document reads otherwise from here; what is new in it are the ChunkAdded beside this.
 
-    ``kept`` has (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has
-    inclusive ranges of the indexes before. A title or tags that are not given stay as they are.
+    ``previous`` is the position of the DocumentIngested or DocumentReplaced whose chunks these are counted in: ``kept`` has
+    (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
+    ranges of the indexes before. A title or tags that are not given stay as they are; the project is that of the envelope.
     """
 
+    previous: int
     digest: KeyedDigest | None
     size: int
     chunks: int

@@ -15,11 +15,15 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ledger.domain import confidence as rules
+from ledger.domain.entities import name_form
+from ledger.domain.erasure import BLACK
 from ledger.domain.errors import Rejected
 from ledger.domain.events import (
     AnyEvent,
     ConfidenceAdjusted,
     DuplicateAbsorbed,
+    EdgeAsserted,
+    EdgeRetired,
     Event,
     MemoryCaptured,
     MemoryInvalidated,
@@ -36,6 +40,7 @@ from ledger.domain.events import (
     Origin,
     ValidityChanged,
 )
+from ledger.domain.text import normalise
 
 KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
@@ -45,6 +50,28 @@ ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")
 CONTENT_BYTES = 256 * 1024
+EDGES = 64  # of one memory
+NAME_CHARS = 256  # of what an edge joins, and of its relation
+CO_OCCURS = "co_occurs"  # what the graph says of names in one memory, and nobody has to
+
+
+class Edge(Struct, frozen=True):
+    """What a memory says of two names, in the words it was said in, and the position that says so.
+
+    It holds while its memory does; with ``valid_from`` or ``valid_to`` only between them.
+    """
+
+    source: str
+    relation: str
+    target: str
+    valid_from: str | None
+    valid_to: str | None
+    position: int
+
+    @property
+    def form(self) -> tuple[str, str, str]:
+        """What makes two edges one."""
+        return name_form(self.source), self.relation, name_form(self.target)
 
 
 class Memory(Struct, frozen=True):
@@ -64,6 +91,7 @@ class Memory(Struct, frozen=True):
     entities: tuple[str, ...]
     tags: tuple[str, ...]
     sources: tuple[str, ...]
+    edges: tuple[Edge, ...]
     valid_from: str
     valid_to: str | None
     supersedes: str | None
@@ -147,18 +175,37 @@ class Release(Struct, frozen=True):
     reason: str = ""
 
 
+class Relate(Struct, frozen=True):
+    source: str
+    relation: str
+    target: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+
+class Unrelate(Struct, frozen=True):
+    source: str
+    relation: str
+    target: str
+    reason: str = ""
+    by: str | None = None
+
+
 Command = (
     Promote | Reject | Reinforce | Adjust | Revise | Retag | SetValidity | Supersede
-    | Invalidate | Retract | Restore | Quarantine | Release
+    | Invalidate | Retract | Restore | Quarantine | Release | Relate | Unrelate
 )  # fmt: skip
 
 # --- decide: every rule ----------------------------------------------------------------------------------------------
 
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "candidate": ("promote", "reject", "revise", "adjust", "retag", "set validity", "retract", "quarantine", "release"),
+    "candidate": (
+        *("promote", "reject", "revise", "adjust", "retag", "set validity"),
+        *("retract", "quarantine", "release", "relate", "unrelate"),
+    ),
     "active": (
         *("reinforce", "revise", "adjust", "retag", "set validity"),
-        *("supersede", "invalidate", "retract", "quarantine", "release"),
+        *("supersede", "invalidate", "retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "superseded": ("restore",),
     "invalid": ("restore",),
@@ -196,6 +243,10 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return [] if memory.quarantined else [MemoryQuarantined(reason)]
         case Release(reason), "candidate" | "active":
             return [MemoryReleased(reason)] if memory.quarantined else []
+        case Relate(), "candidate" | "active":
+            return relation_said(command, memory.edges)
+        case Unrelate(), "candidate" | "active":
+            return _unrelation(command, memory)
         case (Promote(), "active") | (Reject() | Invalidate(), "invalid") | (Retract(), "retracted"):
             return []
         case Restore(), "candidate" | "active":
@@ -246,12 +297,66 @@ def _validity(command: SetValidity, memory: Memory) -> list[Event]:
     return [] if unchanged else [ValidityChanged(start, end, command.reason)]
 
 
+def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
+    """What an edge adds to those that the memory has; it keeps the words in which the memory says it already."""
+    edge = checked(command)
+    known = next((each for each in edges if each.form == edge.form), None)
+    if known is not None and (known.valid_from, known.valid_to) == (edge.valid_from, edge.valid_to):
+        return []
+    if known is None and len(edges) >= EDGES:
+        raise Rejected(
+            f"a memory has at most {EDGES} edges; say the rest with another",
+            rule="size",
+            limit=EDGES,
+            current=len(edges),
+            requested=1,
+        )
+    said = known or edge
+    return [EdgeAsserted(said.source, said.relation, said.target, edge.valid_from, edge.valid_to)]
+
+
+def checked(given: Relate | Unrelate) -> Edge:
+    """What is meant: names without the white space around them, the relation in lower case."""
+    source, target = given.source.strip(), given.target.strip()
+    relation = relation_form(given.relation)
+    for what, said in (("source", source), ("relation", relation), ("target", target)):
+        if not name_form(said):
+            raise Rejected(
+                f"the {what} of an edge needs a letter or digit, and {said!r:.40} names nothing", rule="edge"
+            )
+        if len(said) > NAME_CHARS:
+            raise Rejected(
+                f"the {what} of an edge has {len(said):,} characters; at most {NAME_CHARS} are allowed",
+                rule="size",
+                limit=NAME_CHARS,
+                requested=len(said),
+            )
+    if name_form(source) == name_form(target):
+        raise Rejected(f"an edge joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
+    if relation == CO_OCCURS:
+        raise Rejected(f"{CO_OCCURS} follows from what a memory names; an edge says something else", rule="edge")
+    start, end = (given.valid_from, given.valid_to) if isinstance(given, Relate) else (None, None)
+    if start is not None and end is not None and end <= start:
+        raise Rejected(f"an edge's validity must end after it begins: {start} to {end} is empty", rule="validity")
+    return Edge(source, relation, target, start, end, 0)
+
+
+def relation_form(relation: str) -> str:
+    return normalise(relation)
+
+
+def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
+    form = checked(command).form
+    meant = (each for each in memory.edges if each.form == form)
+    return [EdgeRetired(each.source, each.relation, each.target, command.by, command.reason) for each in meant]
+
+
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
 
 MemoryEvent = (
     MemoryCaptured | DuplicateAbsorbed | MemoryPromoted | MemoryRejected | MemoryReinforced | ConfidenceAdjusted
     | MemoryRevised | MemoryRetagged | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
-    | MemoryRestored | MemoryQuarantined | MemoryReleased
+    | MemoryRestored | MemoryQuarantined | MemoryReleased | EdgeAsserted | EdgeRetired
 )  # fmt: skip
 
 
@@ -287,6 +392,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         entities=data.entities or (),
         tags=data.tags or (),
         sources=data.sources,
+        edges=(),
         valid_from=data.valid_from or envelope.recorded_at,
         valid_to=data.valid_to,
         supersedes=data.supersedes,
@@ -339,6 +445,10 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
             return {"tags": tuple(tag for tag in (*memory.tags, *(added or ())) if tag not in (removed or ()))}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from, "valid_to": valid_to}
+        case EdgeAsserted():
+            return {"edges": _with(memory.edges, event, data)}
+        case EdgeRetired():
+            return {"edges": tuple(each for each in memory.edges if not _is_meant(each, data))}
         case MemoryQuarantined():
             return {"quarantined": True}
         case MemoryReleased():
@@ -347,6 +457,25 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
             return {}
         case _:
             assert_never(data)
+
+
+def _with(edges: tuple[Edge, ...], event: AnyEvent, said: EdgeAsserted) -> tuple[Edge, ...]:
+    """One more edge, in the place of one of the same words; what lost a name joins nothing."""
+    if said.source is None or said.relation is None or said.target is None:
+        return edges
+    edge = Edge(said.source, said.relation, said.target, said.valid_from, said.valid_to, event.position)
+    return (*(each for each in edges if _words_of(each) != _words_of(edge)), edge)
+
+
+def _is_meant(edge: Edge, said: EdgeRetired) -> bool:
+    """By the very words, so that no later rule of what makes two names one changes a fold. Where an erasure took some, the
+    rest decides: what was retired must not come back with the loss of its name."""
+    pairs = zip(_words_of(edge), (said.source, said.relation, said.target), strict=True)
+    return all(given is None or BLACK in given or BLACK in name or given == name for name, given in pairs)
+
+
+def _words_of(edge: Edge) -> tuple[str, str, str]:
+    return edge.source, edge.relation, edge.target
 
 
 def _earlier(known: str | None, end: str) -> str:
@@ -373,6 +502,7 @@ _NEEDS: dict[type[Event], tuple[str, ...]] = {
     MemoryRetracted: ("candidate", "active"),
     MemoryRestored: HIDDEN,
     MemoryRevised: ("candidate", "active"),
+    EdgeAsserted: ("candidate", "active"),
 }
 
 

@@ -52,3 +52,13 @@ def day_words(time: str) -> str:
     except ValueError:
         return ""
     return f"{day.year} {MONTHS[day.month - 1]} {day.day} {WEEKDAYS[day.weekday()]}"
+
+
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+")
+PEOPLE, ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
+
+
+def speaker(text: str) -> tuple[str, str]:
+    """Who is said to speak, as in ``Ana: I moved to Porto.``, and what; without a name "" and the text as it is."""
+    told = _SPEAKER.match(text[:120])
+    return (told.group(1), text[told.end() :]) if told is not None else ("", text)

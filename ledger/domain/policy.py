@@ -11,7 +11,11 @@ from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 
 class Policy(Struct, frozen=True):
-    """Gains are millionths; ``matches_a_turn`` is how many memories one interaction reinforces at the most."""
+    """Gains are millionths; ``matches_a_turn`` is how many memories one interaction reinforces at the most.
+
+    ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and
+    of all other kinds; 0 is no bound (rubino has 1,375 and none).
+    """
 
     matcher: str = DEFAULT_MATCHER
     gain: int = rules.REINFORCEMENT_DELTA
@@ -19,6 +23,8 @@ class Policy(Struct, frozen=True):
     matches_a_turn: int = rules.MATCHES_A_TURN
     extract: bool = True
     expire: bool = True
+    user_chars: int = 0
+    memory_chars: int = 0
 
 
 def adopted(policy: Policy, changes: dict[str, object]) -> Policy:
@@ -39,6 +45,10 @@ def _checked(name: str, value: object) -> object:
     if name == "matches_a_turn":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
             raise Rejected(f"matches_a_turn must be a whole number from 0 to 1000, and {value!r:.40} is not")
+        return value
+    if name in ("user_chars", "memory_chars"):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+            raise Rejected(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
         return value
     if not isinstance(value, bool):
         raise Rejected(f"{name} must be true or false, not {value!r:.40}")

@@ -2,6 +2,9 @@
 
 The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
 searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
+
+An erasure that takes several appends is decided with the first: nothing stops it any more, and nothing of the same user
+comes in between. A hold that comes too late for it is refused, never placed.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from ledger.erasure.holding import Holding, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import Reading, find_row, read_event, read_stream
+from ledger.log_reading import Reading, began, find_row, read_event, read_stream
 from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
 from ledger.way_back.plans import act_named
 from ledger.work import Who, Work
-from projections import audit, control, erasures, refolding
+from projections import audit, control, documents, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES
 from projections.rebuild import is_alive
 
@@ -63,6 +66,7 @@ class Erasing(Distrusting, Holding):
 
     _store: EventStore
     _unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
+    _erased_vectors: dict[bytes, None]  # and what of vectors
 
     def erase(
         self,
@@ -71,6 +75,7 @@ class Erasing(Distrusting, Holding):
         *,
         session: str | None = None,
         project: str | None = None,
+        document: str | None = None,
         derived: str | None = None,
         sources: str | None = None,
         quotes: str | None = None,
@@ -80,7 +85,8 @@ class Erasing(Distrusting, Holding):
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.ErasureReport:
-        """Removes texts for good: of a memory, an interaction, a session or a project by its id (the last two by name too).
+        """Removes texts for good: of a memory, an interaction, a document, a session or a project by its id (the last
+        three by path or name too).
 
         ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name. A position
         erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start, end).
@@ -97,9 +103,10 @@ class Erasing(Distrusting, Holding):
         kept = _kept(keep)
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
-            asked = self._asked(connection, subject, session, project, *of_one, by)
+            asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
+                                *of_one, by)  # fmt: skip
             kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
         if dry_run:
             return self._dry(self._plan(asked, told.user, choices, kept), told.user)
@@ -145,7 +152,7 @@ class Erasing(Distrusting, Holding):
         return _report(plan, "dry run")
 
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
-        with self._read("audit", "projects", "sources", "erasures", "refusals") as connection:
+        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
             plan = Planner(connection, owner, choices, kept).plan(asked)
         _check_kept(plan, kept)
         return plan
@@ -156,28 +163,24 @@ class Erasing(Distrusting, Holding):
         self,
         connection: Any,
         subject: Any,
-        session: str | None,
-        project: str | None,
+        given: Mapping[str, str | None],
         fields: tuple[str, ...],
         spans: tuple[Span, ...],
         by: By,
     ) -> Asked:
         owner = who(self._default, by).user
-        count = (subject is not NOTHING) + (session is not None) + (project is not None)
+        called = [(kind, name) for kind, name in given.items() if name is not None]
+        count = (subject is not NOTHING) + len(called)
         if count > 1 or (not count and "user" not in by):
             raise Rejected(
-                "an erasure names one thing: an id, a position, session=, project=, or a whole user by user="
+                "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
             )
         if (fields or spans) and not isinstance(subject, int):
             raise Rejected("fields and spans are those of one event, which is named by its position")
         if not count:
             return Asked("user")
-        if session is not None or project is not None:
-            kind, given = ("session", session) if session is not None else ("project", project)
-            found = named(connection, owner, kind[0], given)
-            if found is None or found == NOWHERE:
-                raise NotFound(f"no {kind} of this user is called {given!r:.60}")
-            return Asked(kind, found)
+        if called:
+            return _by_name(connection, owner, *called[0])
         if isinstance(subject, int) and not isinstance(subject, bool):
             event = read_event(connection, subject) if 0 < subject < 2**63 else None
             if event is None or event.envelope.user != owner or event.position == 1:
@@ -205,7 +208,7 @@ class Erasing(Distrusting, Holding):
     # --- under the lock ------------------------------------------------------------------------------------------
 
     def _decide(self, plan: Plan, reason: str, work: Work) -> str:
-        work.need("audit", "projects", "sources", "erasures", "refusals")
+        work.need("audit", "projects", "documents", "sources", "erasures", "refusals")
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
         if any(plan.concerns(row, user, owner) for row, user in since):
@@ -221,16 +224,22 @@ class Erasing(Distrusting, Holding):
         return LEDGER_STREAM
 
     def _emit(
-        self, work: Work, asked: Asked, targets: Sequence[Target], kept: tuple[int, ...] = (), reason: str | None = ""
+        self,
+        work: Work,
+        asked: Asked,
+        targets: Sequence[Target],
+        kept: tuple[int, ...] = (),
+        reason: str | None = "",
+        lease: bool = True,
     ) -> None:
         blobs = tuple(dict.fromkeys(blob for target in targets for blob in target.blobs))
         parts = zip_longest(_chunks([each.redaction for each in targets]), _lists(blobs), _lists(kept), fillvalue=())
         for redactions, ids, positions in parts:
             data = ContentErased(asked.kind, asked.subject, tuple(redactions), tuple(ids), tuple(positions), reason)
             work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: self._redact(work.transaction, events))
+        work.afterwards.append(lambda events: self._redact(work.transaction, events, lease=lease))
 
-    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
+    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent], *, lease: bool = True) -> None:
         """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
         erased = [event for event in events if isinstance(event.data, ContentErased)]
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
@@ -244,43 +253,63 @@ class Erasing(Distrusting, Holding):
         after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
         refolding.replace(connection, writer.rows, before, after)
         writer.rows.flush()
+        gone = vectors.purge(connection, before.rows, after.rows, writer.projector.parked)
+        self._erased_vectors |= dict.fromkeys(gone)
         refolding.empty(connection, writer.secret, writer.projector.parked)
         writer.projector.forget()
         writer.forget_names()
         # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
         connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
-        lease = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
-        connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", lease)
+        if lease:
+            holder = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
+            connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", holder)
 
     # --- above 10,000 events -------------------------------------------------------------------------------------
 
-    def _continue_erasure(self, act: str, began: Sequence[AnyEvent]) -> None:
+    def _go_on(self, act: str) -> None:
+        """Finishes an act that is half done, for a command of the same user that is to come after it.
+
+        An erasure's files are left to whoever began it, or opens the ledger next: no lease says that we are at it.
+        """
+        with self._store.snapshot() as connection:
+            if _is_parked(connection):
+                raise Rejected(
+                    f"the act {act} of this user is under way, and what has to be known to finish it is parked: "
+                    "rebuild() folds it again"
+                )
+            announced = began(connection, act)
+        if announced[0].data.act == "erase":
+            self._continue_erasure(act, announced, lease=False)
+        else:
+            bulk.go_on(self._writer, act)
+
+    def _continue_erasure(self, act: str, announced: Sequence[AnyEvent], *, lease: bool = True) -> None:
         """Erases, part after part, what the first append announced and nobody has erased yet."""
-        first: BulkStarted = began[0].data
+        first: BulkStarted = announced[0].data
         asked = Asked(first.kind, first.target)
-        positions = [each for event in began for each in control.positions(event.data.ranges)]
+        positions = [each for event in announced for each in control.positions(event.data.ranges)]
         with self._read("audit") as connection:
             streams = {each: entry.subject for each in positions if (entry := audit.at(connection, each)) is not None}
         ordered = sorted(streams, key=lambda each: (streams[each], each))
-        told = _who_began(began[0], act)
+        told = _who_began(announced[0], act)
         for start in range(0, len(ordered), PART_EVENTS):
-            self._erase_part(told, began[0], asked, ordered[start : start + PART_EVENTS])
+            self._erase_part(told, announced[0], asked, ordered[start : start + PART_EVENTS], lease)
 
         def finish(work: Work) -> str:
-            work.user = began[0].envelope.user
+            work.user = announced[0].envelope.user
             if any(each == act for each, _ in control.bulks(work.connection())):
                 work.emit(LEDGER_STREAM, BulkFinished(act))
             return LEDGER_STREAM
 
         self._writer.run("erase", told, finish)
 
-    def _erase_part(self, told: Who, began: AnyEvent, asked: Asked, positions: Sequence[int]) -> None:
+    def _erase_part(self, told: Who, first: AnyEvent, asked: Asked, positions: Sequence[int], lease: bool) -> None:
         def body(work: Work) -> str:
             planner = Planner(work.connection(), "", {}, ())
-            work.user = began.envelope.user
+            work.user = first.envelope.user
             targets = planner.wholly(positions, people=asked.kind == "user")
             if targets:
-                self._emit(work, asked, targets, (), began.data.reason)
+                self._emit(work, asked, targets, (), first.data.reason, lease)
             return LEDGER_STREAM
 
         self._writer.run("erase", told, body)
@@ -310,10 +339,13 @@ class Erasing(Distrusting, Holding):
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
         texts = self._unsearched.get(act)
         try:
-            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts)
+            raw = list(self._erased_vectors)
+            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts, raw)
         except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
             purge = Purge(str(error))
         if not purge.why:
+            for each in raw:
+                self._erased_vectors.pop(each, None)
             self._complete(act, purge)
         with self._read("audit", "erasures") as connection:
             told = self._remembered(connection, act)
@@ -428,10 +460,10 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="receipt")
 
 
-def _who_began(began: AnyEvent, act: str) -> Who:
-    told = began.envelope
+def _who_began(first: AnyEvent, act: str) -> Who:
+    told = first.envelope
     words = {name: getattr(told, name) or "" for name in ("user", "actor", "client", "agent")}
-    return Who(**words, channel=told.channel, correlation_id=act)
+    return Who(**words, channel=told.channel, correlation_id=act, part_of=act)
 
 
 def _teller(told: Who, asked: Asked) -> Who:
@@ -442,6 +474,17 @@ def _teller(told: Who, asked: Asked) -> Who:
         raise Rejected("the erasure of a whole user takes no key, for a key is one of the user's")
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
     return replace(told, **hidden)
+
+
+def _by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
+    """A session or a project by its name, a document by its path; each by its id too."""
+    if kind == "document":
+        known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
+        return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
+    found = named(connection, owner, kind[0], name)
+    if found is None or found == NOWHERE:
+        raise NotFound(f"no {kind} of this user is called {name!r:.60}")
+    return Asked(kind, found)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -487,7 +530,7 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
 
 def _is_parked(connection: Any) -> bool:
     """Whether a projection is parked by which it is decided what is left to do."""
-    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects")
+    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects", "documents")
     found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 

@@ -19,6 +19,7 @@ from ledger.domain.events import (
     LEDGER_STREAM,
     TEXT_FIELDS,
     AnyEvent,
+    ChunkAdded,
     CommandAnswered,
     DuplicateAbsorbed,
     MemoryCaptured,
@@ -27,6 +28,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.quotes import Needles, merged
 from ledger.log_reading import find_row, first_position, read_event, read_stream
+from projections import documents
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -134,19 +136,24 @@ class Planner:
         targets = {each.position: each for each in wholly if each is not None}
         if not any(each.fields or each.spans for each in targets.values()):
             raise Rejected("nothing is left to erase of it: it was erased already, or never held a text")
+        cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
         needles = Needles(self._telling(own, targets, named=bool(asked.fields)))
         if asked.kind not in ("user", "event"):
             derived = self._streams(self._derived(streams), besides=streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
+            cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
                 needles = Needles(needles.forms | set(self._telling(_rows(derived))))
             if self.choices["sources"] == "erase":
                 needles = Needles(needles.forms | set(self._telling(_rows(sources))))
             lists |= {"derived": self._choose("derived", derived), "sources": self._choose("sources", sources)}
-        seen = streams | {each.row.stream for name in ("derived", "sources") for each in lists[name]}
+        listed = [each.row for name in ("derived", "sources") for each in lists[name]]
+        seen = streams | {row.stream for row in listed}
         if asked.kind != "user":
-            quotes, confirming = self._search(needles, seen - {LEDGER_STREAM}, {row.position for row in own})
+            whole = streams | {row.stream for row in listed if row.type != ChunkAdded.__name__ or row.stream in cited}
+            positions = {row.position for row in (*own, *listed)}
+            quotes, confirming = self._search(needles, whole - {LEDGER_STREAM}, positions)
             lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
             targets |= {each.position: each for each in confirming if each.stream == LEDGER_STREAM}
         chosen = {each.position: each for each in self._chosen(lists, needles, self._origins(streams))}
@@ -154,7 +161,8 @@ class Planner:
         kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
         everything = sorted((chosen | targets).values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
-        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(seen - {LEDGER_STREAM}))
+        concerned = (seen - {LEDGER_STREAM}).union(*(self._parts(stream) for stream in seen))
+        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(concerned))
 
     # --- the subject itself --------------------------------------------------------------------------------------
 
@@ -214,6 +222,7 @@ class Planner:
         found, waiting = dict[str, None](), list(streams)
         while waiting:
             source = waiting.pop()
+            waiting += self._parts(source)
             for table in ("dependents", "were_dependents"):
                 for (row,) in self.connection.execute(
                     f"SELECT memory FROM {table} WHERE source = ?", (source,)
@@ -224,6 +233,10 @@ class Planner:
                         waiting.append(stream)
         return list(found)
 
+    def _parts(self, stream: str) -> list[str]:
+        """The chunks of a document, by which it is cited too."""
+        return documents.chunk_ids(self.connection, stream) if stream.startswith("d_") else []
+
     def _captures(self, streams: Iterable[str]) -> Iterator[AnyEvent]:
         for stream in streams:
             if stream[0] == "m":
@@ -231,9 +244,9 @@ class Planner:
                 yield from (event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed))
 
     def _cited(self, streams: Iterable[str]) -> list[str]:
-        """The turns and memories that these memories came from."""
+        """The turns, memories, documents and chunks that these memories came from."""
         cited = dict.fromkeys(source for event in self._captures(sorted(streams)) for source in event.data.sources)
-        return [each for each in cited if each[0] in FAMILIES and each[0] not in _SHARED]
+        return [each for each in cited if (each[0] in FAMILIES and each[0] not in _SHARED) or each[0] == "c"]
 
     def _origins(self, streams: Iterable[str]) -> dict[str, list[tuple[str, int, int]]]:
         """Source -> the spans of its fields in which these memories were found."""
@@ -245,8 +258,16 @@ class Planner:
         return found
 
     def _streams(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[Row]]:
-        found = {each: self.stream(each) for each in streams if each not in besides}
-        return {each: rows for each, rows in found.items() if rows}
+        found = {each: self._rows_of(each) for each in streams if each not in besides}
+        told = {*besides, *(each for each in found if not each.startswith("c_"))}
+        return {each: rows for each, rows in found.items() if rows and (each in told or rows[0].stream not in told)}
+
+    def _rows_of(self, subject: str) -> list[Row]:
+        """The events of a subject, or the one that has the words of a chunk."""
+        if not subject.startswith("c_"):
+            return self.stream(subject)
+        place = documents.place_of(self.connection, subject)
+        return [self.row(place[0])] if place is not None else []
 
     def _choose(self, name: str, streams: Mapping[str, list[Row]]) -> tuple[Listed, ...]:
         rows = [row for row in _rows(streams) if row.parts]
@@ -456,13 +477,17 @@ def _excerpt(parts: Iterable[erasure.Part]) -> str:
 # --- who is meant ----------------------------------------------------------------------------------------------------
 
 
-def asked_for(connection: Any, given: str, owner: str) -> Asked:
-    """The subject with this id, or an unambiguous beginning of it; ``NotFound`` when it is none of this user's."""
+def asked_for(connection: Any, given: str, owner: str, *, only: str = "") -> Asked:
+    """The subject with this id, or an unambiguous beginning of it; ``NotFound`` when it is none of this user's.
+
+    ``only`` is the letter of the kind that it has to be of.
+    """
     kind = ids.KINDS.get(given[:1], "") if given[1:2] == "_" else ""
-    if kind and given[0] in FAMILIES:
+    if kind and given[0] in (only or FAMILIES):
         row = find_row(connection, given, given[0], owner)
         first = row if row is not None else first_position(connection, given)
         event = read_event(connection, first) if first is not None else None
         if event is not None and event.envelope.user == owner and event.stream.startswith(given):
             return Asked(kind, event.stream)
-    raise NotFound(f"no {kind or 'subject'} of this user has the id {given!r:.40}")
+    hint = "; a chunk goes by the position of its event" if kind == "chunk" else ""
+    raise NotFound(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")

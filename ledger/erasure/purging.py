@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +26,7 @@ from ledger.event_store import EventStore
 from ledger.log_reading import Reading
 from ledger.sqlite_files import typed
 from ledger.writing import Writer
+from projections import vectors
 from projections.projector import text_indexes
 from projections.rebuild import Rebuild, RebuildUnderWay
 
@@ -56,8 +57,11 @@ class Purging:
     def __init__(self, store: EventStore, writer: Writer, ledger_id: str) -> None:
         self._store, self._writer, self._ledger_id = store, writer, ledger_id
 
-    def run(self, texts: Iterable[str] | None, *, indexed: bool = True) -> Purge:
-        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead."""
+    def run(self, texts: Iterable[str] | None, raw: Sequence[bytes] = (), *, indexed: bool = True) -> Purge:
+        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead.
+
+        ``raw`` are bytes that tell of the texts: the vectors that were made of them.
+        """
         self._drop_remains()
         if indexed:
             for owner, index in text_indexes():
@@ -68,14 +72,15 @@ class Purging:
             return Purge("somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet")
         if texts is None:
             return Purge("")
-        found = self._search(list(texts))
+        given = list(texts)
+        found = self._search(given, raw)
         if found.why:
             self._write_anew()
             if not self._truncate():
                 return Purge(
                     "somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet"
                 )
-            found = self._search(list(texts))
+            found = self._search(given, raw)
         return found
 
     def _drop_remains(self) -> None:
@@ -119,11 +124,11 @@ class Purging:
 
     # --- the search ----------------------------------------------------------------------------------------------
 
-    def _search(self, texts: list[str]) -> Purge:
+    def _search(self, texts: list[str], raw: Sequence[bytes]) -> Purge:
         paths = [self._store.path + end for end in BESIDE if os.path.lexists(self._store.path + end)]
         names = tuple(map(os.path.basename, paths))
-        read, hits = _ask(paths, texts)
-        scan = Scan(texts)
+        read, hits = _ask(paths, texts, raw)
+        scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
         rightly = self._still_said(scan, pieces) if pieces else set()
         remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
@@ -133,7 +138,10 @@ class Purging:
         return Purge(why, FORMS, read, names, count)
 
     def _still_said(self, scan: Scan, pieces: set[int]) -> set[int]:
-        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's."""
+        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's.
+
+        And what a vector holds that is there rightly: two texts may have one vector.
+        """
         found: set[int] = set()
         with self._store.snapshot() as connection:
             for chunk in _chunks(connection):
@@ -144,10 +152,13 @@ class Purging:
 
 
 def _chunks(connection: Any) -> Iterator[bytes]:
-    """All texts of the log, some megabytes at a time."""
+    """All texts of the log, and what was made of them, some megabytes at a time."""
     kept: list[bytes] = []
     size = 0
-    for sql in ("SELECT CAST(state AS BLOB) FROM events", "SELECT data FROM blobs WHERE data IS NOT NULL"):
+    asked = ["SELECT CAST(state AS BLOB) FROM events", "SELECT data FROM blobs WHERE data IS NOT NULL"]
+    if vectors.is_there(connection):
+        asked.append(f"SELECT vector FROM {vectors.NAME}")
+    for sql in asked:
         for (data,) in connection.execute(sql):
             kept.append(data)
             size += len(data)
@@ -157,9 +168,9 @@ def _chunks(connection: Any) -> Iterator[bytes]:
     yield b"\n".join(kept)
 
 
-def _ask(paths: list[str], texts: list[str]) -> tuple[int, list[tuple[int, str, int]]]:
+def _ask(paths: list[str], texts: list[str], raw: Sequence[bytes]) -> tuple[int, list[tuple[int, str, int]]]:
     """What the process beside finds; the texts go through a pipe and are written nowhere."""
-    asked = json.dumps({"paths": paths, "texts": texts}).encode()
+    asked = json.dumps({"paths": paths, "texts": texts, "raw": [each.hex() for each in raw]}).encode()
     command = [sys.executable, "-I", "-S", scanning.__file__]
     try:
         done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)

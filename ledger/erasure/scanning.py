@@ -2,8 +2,8 @@
 
 A process that has a ledger open must not open its file with anything but SQLite, for closing the file would drop SQLite's
 locks; hence the process of its own. Nothing is written but places and numbers. The file is run as it lies, and imports
-nothing of the product. Asked ``{"paths": […], "texts": […]}``, it answers ``{"bytes": …, "hits": [[pattern, path, count], …]}``;
-``patterns`` numbers the patterns alike on both sides.
+nothing of the product. Asked ``{"paths": […], "texts": […], "raw": […]}``, the last in hexadecimal digits, it answers
+``{"bytes": …, "hits": [[pattern, path, count], …]}``; ``patterns`` numbers the patterns alike on both sides.
 """
 
 from __future__ import annotations
@@ -18,31 +18,45 @@ LEAST_BYTES = 7  # a shorter text stands by chance in any file that is large eno
 LEAST_LETTERS = 3  # different ones; a run of dashes is nobody's text
 PIECE_CHARS = 24  # a text longer than a page lies in pieces, so pieces are looked for
 PIECES = 200  # of one text, spread over it
+ALL_PIECES = 20_000  # about so many of all texts together, but three of each: a large document is thousands of texts
+RAW_BYTES, RAW_PIECES, RAW_DIFFERENT = 24, 8, 12  # of bytes that are no text: length, how many, different ones in each
 CHUNK_BYTES = 8 * 1024 * 1024
 _WIDTHS = (8, 4)  # of the windows by which patterns are found
 _FEW = 16  # so many patterns are looked for one after the other
 
 
-def patterns(texts: Iterable[str]) -> list[tuple[int, str, bytes]]:
-    """(number of the piece of text, form, bytes) of everything to look for, each once."""
+def patterns(texts: Iterable[str], raw: Iterable[bytes] = ()) -> list[tuple[int, str, bytes]]:
+    """(number of the piece of text, form, bytes) of everything to look for, each once; ``raw`` is looked for as it is."""
     found: dict[bytes, tuple[int, str]] = {}
-    for number, piece in enumerate(dict.fromkeys(piece for text in texts for piece in _pieces(text))):
+    given = list(texts)
+    most = max(3, min(PIECES, ALL_PIECES // max(1, len(given))))
+    pieces = dict.fromkeys(piece for text in given for piece in _pieces(text, most))
+    for number, piece in enumerate(pieces):
         for form, data in _forms(piece):
             found.setdefault(data, (number, form))
+    for number, data in enumerate(dict.fromkeys(piece for each in raw for piece in _raw_pieces(each)), len(pieces)):
+        found.setdefault(data, (number, "raw"))
     return [(number, form, data) for data, (number, form) in found.items()]
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _pieces(text: str, most: int) -> Iterator[str]:
     if len(text) < 2 * PIECE_CHARS:
         if len(text.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(text)) >= LEAST_LETTERS:
             yield text
         return
     starts = range(0, len(text) - PIECE_CHARS + 1, PIECE_CHARS)
-    step = max(1, len(starts) // PIECES)
+    step = max(1, len(starts) // most)
     for start in (*starts[::step], len(text) - PIECE_CHARS):
         piece = text[start : start + PIECE_CHARS]
         if len(set(piece)) >= LEAST_LETTERS:
             yield piece
+
+
+def _raw_pieces(data: bytes) -> Iterator[bytes]:
+    """A page may hold a part of it, and runs of zeros stand everywhere."""
+    whole = (data[start : start + RAW_BYTES] for start in range(0, len(data) - RAW_BYTES + 1, RAW_BYTES))
+    telling = [piece for piece in whole if len(set(piece)) >= RAW_DIFFERENT]
+    yield from telling[:: max(1, len(telling) // RAW_PIECES)][:RAW_PIECES]
 
 
 def _forms(text: str) -> Iterator[tuple[str, bytes]]:
@@ -103,8 +117,8 @@ def _most_telling(data: bytes, size: int) -> int:
 class Scan:
     """Everything to look for, found in one walk over a file however much it is."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.patterns = patterns(texts)
+    def __init__(self, texts: Iterable[str], raw: Iterable[bytes] = ()) -> None:
+        self.patterns = patterns(texts, raw)
         self._longest = max((len(data) for _, _, data in self.patterns), default=0)
         left = [(number, data) for number, (_, _, data) in enumerate(self.patterns)]
         self._windows: list[Windows] = []
@@ -144,7 +158,7 @@ class Scan:
 
 def main() -> None:
     asked = json.loads(sys.stdin.buffer.read())
-    scan, read, hits = Scan(asked["texts"]), 0, []
+    scan, read, hits = Scan(asked["texts"], map(bytes.fromhex, asked["raw"])), 0, []
     for path in asked["paths"]:
         size, counts = scan.file(path)
         read += size

@@ -7,6 +7,7 @@ from ledger.domain.errors import Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
+from ledger.policies import budgets
 from ledger.work import Work
 from projections import duplicates
 
@@ -30,13 +31,18 @@ def _same(
     return None
 
 
-def capture(work: Work, attempt: MemoryCaptured) -> str:
-    """Emits a new memory, or absorbs the attempt into the one that is there; its id either way."""
+def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = None) -> str:
+    """Emits a new memory, or absorbs the attempt into the one that is there; its id either way.
+
+    ``replaces`` is an active memory that ends in the same append, and so makes room for this one.
+    """
     known = twin(work, attempt, attempt.status)
     if known is not None:
         absorb(work, known, attempt)
         work.absorbed = True
         return known.id
+    if attempt.status == "active":
+        budgets.check(work, attempt.kind, attempt.content, frees=replaces)
     stream = work.new_id("m")
     work.emit(stream, attempt)
     return stream

@@ -1,7 +1,8 @@
-"""Acts above 10,000 events: several appends under one name, between BulkStarted and BulkFinished, finished by whoever opens.
+"""Acts above 10,000 events: several appends under one name, between BulkStarted and BulkFinished.
 
 The first append names the whole act. Every part looks at what is left of it under the lock, so that it does not matter who
-goes on after a crash, nor whether two do.
+goes on after a crash, nor whether two do: whoever opens the ledger does, and whoever has a command for the same user, before
+that decides anything (``Writer.run``). So nothing of that user comes between two parts.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from ledger.domain.events import (
     SourceDistrusted,
     SourceTrusted,
 )
-from ledger.log_reading import read_event
+from ledger.log_reading import began
 from ledger.memory_writes import LIST_ITEMS
 from ledger.way_back.plans import ranges
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
-from projections import audit, control
+from projections import control
 
 ACTS = ("undo", "redo", "distrust", "trust")
 BULK_EVENTS = 10_000  # the most that one append takes out of force, or puts back
@@ -52,29 +53,27 @@ def finish_all(writer: Writer, others: dict[str, Callable[[str, list[AnyEvent]],
     """Finishes every act that was cut; ``others`` are those that take more than events out of force and back."""
     with writer.store.snapshot() as connection:
         waiting = control.bulks(connection)
-        began = {act: _events_of(connection, act) for act, _ in waiting}
+        announced = {act: began(connection, act) for act, _ in waiting}
     for act, _ in waiting:
-        kind = began[act][0].data.act
+        kind = announced[act][0].data.act
         if kind in others:
-            others[kind](act, began[act])
+            others[kind](act, announced[act])
         elif kind in ACTS:  # another one is for the newer version that began it
             go_on(writer, act)
     return len(waiting)
 
 
-def go_on(writer: Writer, act: str) -> Outcome | None:
-    """One part after the other, each an append of its own, until the act is finished; the last outcome."""
-    outcome: Outcome | None = None
-    while (following := _step(writer, act)) is not None:
-        outcome = following
-    return outcome
+def go_on(writer: Writer, act: str) -> None:
+    """One part after the other, each an append of its own, until the act is finished, by us or by others."""
+    while _step(writer, act) is not None:
+        pass
 
 
 def _step(writer: Writer, act: str) -> Outcome | None:
     with writer.store.snapshot() as connection:
         if all(each != act for each, _ in control.bulks(connection)):
             return None
-        first = _events_of(connection, act)[0]
+        first = began(connection, act)[0]
     envelope = first.envelope
     who = Who(
         user=envelope.user or "",
@@ -83,15 +82,16 @@ def _step(writer: Writer, act: str) -> Outcome | None:
         channel=envelope.channel,
         agent=envelope.agent or "",
         correlation_id=act,
+        part_of=act,
     )
 
     def body(work: Work) -> str:
         connection, work.user = work.connection(), envelope.user  # one that was erased is nobody, and not ""
         if any(each == act for each, _ in control.bulks(connection)):
-            began = [event.data for event in _events_of(connection, act)]
-            left = _left(connection, act, began)
+            told = [event.data for event in began(connection, act)]
+            left = _left(connection, act, told)
             for spans in parts(left[:BULK_EVENTS]):
-                work.emit(LEDGER_STREAM, _part(began[0])(spans))
+                work.emit(LEDGER_STREAM, _part(told[0])(spans))
             if not left:
                 work.emit(LEDGER_STREAM, BulkFinished(act))
         return LEDGER_STREAM
@@ -99,19 +99,13 @@ def _step(writer: Writer, act: str) -> Outcome | None:
     return writer.run(first.envelope.command, who, body)
 
 
-def _events_of(connection: Any, act: str) -> list[AnyEvent]:
-    entries = audit.of_command(connection, act)
-    found = (read_event(connection, entry.position) for entry in entries if entry.type == BulkStarted.__name__)
-    return [event for event in found if event is not None]
-
-
-def _left(connection: Any, act: str, began: list[BulkStarted]) -> list[int]:
+def _left(connection: Any, act: str, told: list[BulkStarted]) -> list[int]:
     """The positions of the act that it has not reached yet."""
-    wanted = sorted({position for each in began for position in control.positions(each.ranges)})
-    if began[0].act in ("undo", "distrust"):
+    wanted = sorted({position for each in told for position in control.positions(each.ranges)})
+    if told[0].act in ("undo", "distrust"):
         done = set(control.taken_out_by(connection, act))
         return [position for position in wanted if position not in done]
-    out = set(control.taken_out_by(connection, began[0].target or ""))
+    out = set(control.taken_out_by(connection, told[0].target or ""))
     return [position for position in wanted if position in out]
 
 

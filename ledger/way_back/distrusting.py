@@ -32,7 +32,7 @@ from ledger.way_back.plans import Reader, SourcePlan, UndoPlan
 from ledger.way_back.undetermined import receipts, undetermined
 from ledger.way_back.undoing import Done, Plan, Undoing, target_of
 from ledger.work import Work
-from projections import audit, control
+from projections import audit, control, documents
 from projections.projector import FAMILIES
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
@@ -74,7 +74,7 @@ class Distrusting(Undoing):
     ) -> answers.DistrustReport:
         """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
 
-        ``source`` is the id of an interaction or a session, or with ``kind`` the name of an actor, a client, an agent
+        ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
         or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
         stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
         not made again. ``trust`` puts all of it back.
@@ -203,21 +203,25 @@ class Distrusting(Undoing):
     def _identified(self, connection: Any, user: str, source: str, kind: str) -> str:
         letter = next(each for each, word in IDENTIFIED.items() if word == kind)
         found = named(connection, user, "s", source) if letter == "s" else None
-        if letter == "i":
-            row = find_row(connection, source, "i", user) or first_position(connection, source)
+        if letter in "id":
+            row = find_row(connection, source, letter, user) or first_position(connection, source)
             event = read_event(connection, row) if row is not None else None  # out of force it has no row any more
-            found = event.stream if event is not None and event.envelope.user == user else None
+            is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
+            found = event.stream if event is not None and is_one else None
         if found is None or found == NOWHERE:
             raise NotFound(f"no {kind} of this user is called {source!r:.60}")
         return found
 
     def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
         memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
+        chunks = [
+            each for stream in plan.streams if stream[0] == "d" for each in documents.chunk_ids(connection, stream)
+        ]
         told = Told(
             found,
             memories,
             tuple(sorted(each for each in plan.gone if each in plan.streams)),
-            receipts(connection, user, memories),
+            receipts(connection, user, (*plan.streams, *chunks)),
             undetermined(plan, self._writer.secret, user),
         )
         acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
@@ -236,8 +240,8 @@ class Distrusting(Undoing):
         """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
 
         ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
-        an interaction or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes ``gain``,
-        ``echo_gain`` and ``matches_a_turn`` for what a matcher found; what was never matched cannot be tried now.
+        an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
+        ``gain``, ``echo_gain`` and ``matches_a_turn`` for what a matcher found; what was never matched cannot be tried now.
         """
         owner = self._user(user)
         if without is None and policy is None:
@@ -246,7 +250,7 @@ class Distrusting(Undoing):
             )
         other = _other_policy(policy)
         with self._read(
-            "audit", "force", "sources", "memories", "interactions", "projects", "confidence"
+            "audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence"
         ) as connection:
             reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
             out, again, concerned, told = self._left_out(reader, owner, without, since)
@@ -354,7 +358,7 @@ class _Other:
 
 def _source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
-    if source.kind == "interaction":
+    if source.kind in ("interaction", "document"):
         base = [event.position for event, _ in reader.stream(source.name) if event.position >= source.since]
         return SourcePlan(reader, base)
     sql = f"SELECT position FROM audit WHERE position >= ? AND user = ? AND {source.kind} = ? ORDER BY position"

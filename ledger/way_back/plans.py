@@ -14,18 +14,22 @@ from ledger.domain.errors import UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
+    ChunkAdded,
     CommandRedone,
     CommandUndone,
     DuplicateAbsorbed,
+    EdgeAsserted,
+    EdgeRetired,
     MemoryCaptured,
+    MemoryPromoted,
     MemoryReinforced,
     MemorySuperseded,
     SourceDistrusted,
     SourceTrusted,
     Unknown,
 )
-from ledger.log_reading import read_event, read_stream
-from projections import audit, control
+from ledger.log_reading import finished_at, read_event, read_stream
+from projections import audit, control, documents
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
@@ -35,6 +39,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+_TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
 _WITHOUT_EFFECT = ("WriteRefused", "CommandAnswered", "RecallServed", "BulkStarted")
 
 Spans = tuple[tuple[int, int], ...]
@@ -92,12 +97,27 @@ class Reader:
         return state
 
     def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
-        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there."""
+        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there.
+
+        A chunk that a newer text no longer has was read all the same; it goes with the event that added it.
+        """
+        if subject.startswith("c_") and (place := documents.place_of(self.connection, subject)) is not None:
+            added = self.event(place[0])
+            events = self.stream(added.stream)
+            needed = (events[0], events[added.version - 1])  # its document began, and it was added
+            return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
         return is_subject(subject) and self.state(subject, but, also) is None
 
-    def citing(self, stream: str) -> list[str]:
-        """The memories that cite a subject as a source."""
-        return [self.event(row).stream for row in control.dependents(self.connection, stream)]
+    def citing(self, subject: str) -> list[str]:
+        """The memories that cite a subject, or a chunk of it, as a source."""
+        return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
+
+    def is_part(self, source: str, subject: str) -> bool:
+        """Whether a source is the subject itself, or a chunk of it."""
+        if source == subject or not source.startswith("c_"):
+            return source == subject
+        place = documents.place_of(self.connection, source)
+        return place is not None and self.event(place[1]).stream == subject
 
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
         """What reacted to an event, within the memory of the same user."""
@@ -134,6 +154,7 @@ class UndoPlan:
             self.streams |= concerned
             waiting = self._caused(fresh) | {each for stream in concerned for each in self._built_on(stream)}
             waiting |= {each for stream in sorted(concerned - self._gone) for each in self._gone_with(stream)}
+            waiting |= {each for position in fresh for each in self._read_in(self.reader.event(position))}
             waiting -= self.commands
 
     @property
@@ -187,8 +208,16 @@ class UndoPlan:
         for memory in self.reader.citing(gone):
             for event in self.reader.counting(memory, self.positions):
                 sources = getattr(event.data, "sources", ())
-                if gone in sources and all(self.reader.is_gone(source, self.positions) for source in sources):
+                if any(self.reader.is_part(source, gone) for source in sources) and all(
+                    self.reader.is_gone(source, self.positions) for source in sources
+                ):
                     yield event
+
+    def _read_in(self, added: AnyEvent) -> set[str]:
+        """Where a chunk goes of a document that stays: the memories with no other source."""
+        if not isinstance(added.data, ChunkAdded):
+            return set()
+        return {event.envelope.command_id for event in self._unsupported(added.data.chunk)}
 
 
 class SourcePlan:
@@ -230,6 +259,8 @@ class SourcePlan:
             self.out.add(event.position)
             if is_subject(event.stream):
                 self._wake([event.stream])
+            if isinstance(event.data, ChunkAdded):
+                self._wake(self.reader.citing(event.data.chunk))
             waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod
@@ -282,7 +313,7 @@ class SourcePlan:
         data = event.data
         if isinstance(data, MemoryCaptured | DuplicateAbsorbed):
             return bool(data.sources) and all(map(self._is_gone, data.sources))
-        if isinstance(data, MemorySuperseded):
+        if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
@@ -290,12 +321,14 @@ class SourcePlan:
         return subject in self.gone or self.reader.is_gone(subject, self.out, self.again)
 
     def _predecessors(self, gone: str) -> list[str]:
-        """The memories that the events of a subject superseded in the same command."""
+        """The memories that the events of a subject superseded in the same command, or whose edges they retired."""
         commands = {
-            event.envelope.command_id for event, _ in self.reader.stream(gone) if hasattr(event.data, "supersedes")
+            event.envelope.command_id
+            for event, _ in self.reader.stream(gone)
+            if hasattr(event.data, "supersedes") or isinstance(event.data, EdgeAsserted | MemoryPromoted)
         }
         entries = [entry for each in commands for entry in audit.of_command(self.reader.connection, each)]
-        return [entry.subject for entry in entries if entry.type == MemorySuperseded.__name__]
+        return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
 
     def _reinforcements_by(self, interactions: Collection[str]) -> list[int]:
         """Reinforcements that people gave with one of these interactions as evidence; a policy's are caused by it."""
@@ -312,4 +345,7 @@ def act_named(connection: Any, event: AnyEvent) -> str:
     is_part = first is not None and any(
         entry.type == "BulkStarted" for entry in audit.of_command(connection, first.command_id)
     )
-    return began if is_part and began else event.envelope.command_id
+    if not is_part or not began:
+        return event.envelope.command_id
+    end = finished_at(connection, began)  # after that anybody may name it as the correlation of something else
+    return began if end is None or event.position < end else event.envelope.command_id

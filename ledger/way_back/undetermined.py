@@ -16,7 +16,10 @@ from ledger.domain import confidence as rules
 from ledger.domain.events import (
     AnyEvent,
     CandidatesExtracted,
+    ChunkAdded,
     CommandAnswered,
+    CommandUndone,
+    DocumentReplaced,
     DuplicateAbsorbed,
     MemoryCaptured,
     MemoryPromoted,
@@ -32,10 +35,11 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back.plans import NAMES, SourcePlan
-from projections import audit, memories
+from projections import audit, control, memories, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
+_ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
 POOL = ("identity", "preference")  # the kinds that every project's interactions can reinforce
 
@@ -65,8 +69,9 @@ class _Search:
 
     def everything(self) -> Iterator[answers.Undetermined]:
         for event in self._plan.senseless:
-            if self._did_more(event):
+            if not isinstance(event.data, DocumentReplaced | ChunkAdded) and self._did_more(event):
                 yield _told(event, "what it acted on would not have been so")
+        yield from self._documents()
         policies = [at for at in self._plan.out if self._plan.reader.event(at).type == PolicyAdopted.__name__]
         for position in self._asked():
             event = self._plan.reader.event(position)
@@ -75,6 +80,30 @@ class _Search:
         for stream in self._memories:
             yield from self._of_memory(stream)
         yield from self._twins()
+        yield from self._undone()
+
+    def _undone(self) -> Iterator[answers.Undetermined]:
+        """Undos of others that the source's own attempts let through: without them something would have been built on it."""
+        for stream in self._plan.gone.intersection(self._memories):
+            events = self._plan.reader.stream(stream)
+            built = [e.position for e, counts in events if counts and not isinstance(e.data, _ATTEMPTS)]
+            for event, counts in events if built else ():
+                if not counts and event.position not in self._plan.out and isinstance(event.data, _ATTEMPTS):
+                    for at in control.taken_out_at(self._connection, event.position):
+                        undo = self._plan.reader.event(at)
+                        if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
+                            yield _told(undo, "something would have been built on what it took back")
+
+    def _documents(self) -> Iterator[answers.Undetermined]:
+        """Texts that others took in where one of the source was: each would have been a document of its own."""
+        for stream in sorted(self._plan.streams | self._plan.gone):
+            for event, counts in self._plan.reader.stream(stream) if stream[0] == "d" else ():
+                if isinstance(event.data, DocumentReplaced) and counts and self._is_anothers(event):
+                    yield _told(event, "it would have been taken in as a document of its own")
+
+    def _is_anothers(self, event: AnyEvent) -> bool:
+        senseless = {each.position for each in self._plan.senseless}
+        return event.position in senseless or (event.stream in self._plan.gone and event.position not in self._plan.out)
 
     # --- how the memories concerned were, and would have been -------------------------------------------------------
 
@@ -263,10 +292,12 @@ def _told(event: AnyEvent, why: str) -> answers.Undetermined:
 
 
 def receipts(connection: Any, user: str, reached: Iterable[str]) -> tuple[str, ...]:
-    """The interactions that were shown one of these memories (``memories_used``)."""
+    """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it."""
     wanted = set(reached)
     sql = (
         "SELECT i.id, used.value FROM interactions i, json_each(i.memories_used) used"
         " WHERE i.user = ? AND i.memories_used IS NOT NULL ORDER BY i.row"
     )
-    return tuple(dict.fromkeys(id for id, memory in connection.execute(sql, (user,)) if memory in wanted))
+    shown = dict.fromkeys(id for id, memory in connection.execute(sql, (user,)) if memory in wanted)
+    given = [audit.at(connection, position) for position in served.of_subjects(connection, wanted, user)]
+    return (*shown, *(entry.event_id for entry in given if entry is not None))

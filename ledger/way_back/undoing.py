@@ -14,9 +14,11 @@ from ledger.domain import ids
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
+    AnyEvent,
     BulkStarted,
     CommandRedone,
     CommandUndone,
+    DocumentIngested,
     ProjectAliasAdded,
     ProjectRegistered,
     SourceDistrusted,
@@ -25,13 +27,13 @@ from ledger.domain.events import (
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
-from ledger.log_reading import read_event
+from ledger.log_reading import finished_at, read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
-from projections import audit, control, projects
+from projections import audit, control, documents, projects
 from projections.projector import FAMILIES
 
 T = TypeVar("T")
@@ -48,6 +50,13 @@ class Plan(Struct, frozen=True):
     streams: tuple[str, ...] = ()
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
     told: Any = None
+
+
+class Refused(Struct, frozen=True):
+    """Why there is no plan, as seen when the log ended at ``head``: half of another act may have been all there was."""
+
+    head: int
+    error: LedgerError
 
 
 class _Moved(Exception):
@@ -155,10 +164,10 @@ class Undoing(MemoryWrites, Reads):
         """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
         if dry_run:
             plan = self._planned(make)
-            if isinstance(plan, LedgerError):
-                raise plan
+            if isinstance(plan, Refused):
+                raise plan.error
             return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
-        planned: Plan | LedgerError | None = None
+        planned: Plan | Refused | None = None
         used: list[Plan] = []
         for attempt in range(PLANS + 1):
 
@@ -178,22 +187,22 @@ class Undoing(MemoryWrites, Reads):
         plan = used[-1] if used else self._done_before(outcome.position)
         return Done(plan, self._in_parts(outcome), False)
 
-    def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | LedgerError:
+    def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
         """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
         with self._read(
-            "audit", "force", "sources", "memories", "interactions", "projects", "confidence"
+            "audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence"
         ) as connection:
             (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
             try:
                 return make(connection, head)
             except LedgerError as error:
-                return error
+                return Refused(head, error)
 
     def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-        work.need("audit", "force", "sources")
-        if isinstance(planned, LedgerError):
-            raise planned
+        work.need("audit", "force", "sources", "documents")
         if planned is not None and planned.head == work.transaction.position:
+            if isinstance(planned, Refused):
+                raise planned.error
             plan: Plan = planned
             return plan
         if last:
@@ -212,8 +221,9 @@ class Undoing(MemoryWrites, Reads):
         """Carries out what the append only announced."""
         announced = {e.envelope.command_id for e in outcome.events if isinstance(e.data, BulkStarted)}
         for act in sorted(announced):
-            last = bulk.go_on(self._writer, act)
-            outcome = replace(outcome, position=last.position if last is not None else outcome.position)
+            bulk.go_on(self._writer, act)
+            with self._store.snapshot() as connection:
+                outcome = replace(outcome, position=finished_at(connection, act) or outcome.position)
         self._writer.forget_names()
         return outcome
 
@@ -276,7 +286,7 @@ class Undoing(MemoryWrites, Reads):
         _check_keys(reader, positions)
         _check_names(reader, positions)
         commands = {reader.event(each).envelope.command_id for each in positions}
-        types = {act: next(iter(control.acts(connection, kept[0]).values())) for act, kept in held if kept}
+        types = {act: control.acts(connection, kept[0])[act] for act, kept in held if kept}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held if kept)
         return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told)
 
@@ -342,11 +352,23 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.alias if isinstance(data, ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
         found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if isinstance(data, DocumentIngested):
+            _check_path(reader, event, data)
         if found is not None and found[0] != event.stream:
             raise Conflict(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
                 "it cannot be redone"
             )
+
+
+def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None:
+    owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
+    known = documents.known_as(reader.connection, owner, path, digest)
+    if known is not None and known.id != event.stream:
+        raise Conflict(
+            f"the document of position {event.position} was taken in again since, as {known.id}: it cannot be put back "
+            "beside it; undo that ingestion first"
+        )
 
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:

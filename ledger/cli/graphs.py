@@ -1,0 +1,115 @@
+"""The entity graph drawn: as a tree for the terminal, and as text for Mermaid and for Graphviz.
+
+A name can hold anything, so a label for Mermaid has a character code for all but letters, digits and what is plain between
+them, and one for Graphviz is a quoted string; in both what would reorder or hide text is shown as its escape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from ledger import answers
+from ledger.cli.terminal_text import shortened
+from ledger.domain.harmless import one_line
+from ledger.domain.memory import CO_OCCURS
+
+LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
+_NOT_PLAIN = re.compile(r"(?<=[^\W_])[-_.](?=[^\W_])|[^\W_]| |(.)", re.DOTALL)
+
+Line = tuple[str, str, str, int]  # source, relation, target, weight
+
+
+def tree(graph: answers.Graph | str) -> RenderableType:
+    """Each seed with its neighbours; a text that was asked for (Mermaid, Graphviz) stays one."""
+    if isinstance(graph, str):
+        return graph
+    if not graph.seeds:
+        return Text("no believed memory names any of this", style="dim")
+    parts: list[RenderableType] = [_branches(graph, seed) for seed in graph.seeds]
+    left = graph.total - len(graph.neighbours)
+    notes = (
+        f"{left:,} more: --limit" if left else "",
+        "" if graph.complete else "only the newest 2,000 memories of a name",
+    )
+    return Group(*parts, *(Text(each, style="dim") for each in notes if each))
+
+
+def _branches(graph: answers.Graph, seed: answers.Seed) -> Tree:
+    root = Tree(Text.assemble((shortened(seed.name, LABEL_CHARS), "bold"), (f"  {_memories(seed.memories)}", "dim")))
+    for each in graph.neighbours:
+        if each.seed == seed.name:
+            root.add(_branch(each))
+    return root
+
+
+def _branch(each: answers.Neighbour) -> Text:
+    relation = shortened(each.relation, LABEL_CHARS)
+    how = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[each.direction]
+    ids = " ".join(id[:ID_CHARS] for id in each.memories[:IDS])
+    more = f" +{each.weight - IDS}" if each.weight > IDS else ""
+    style = "" if each.relation == CO_OCCURS else "cyan"
+    until = f"  until {each.valid_to[:10]}" if each.valid_to is not None else ""
+    told = f"  {_memories(each.weight)}: {ids}{more}{until}"
+    return Text.assemble((how, style), shortened(each.name, LABEL_CHARS), (told, "dim"))
+
+
+def _memories(count: int) -> str:
+    return f"{count:,} memory" if count == 1 else f"{count:,} memories"
+
+
+# --- for other programs ----------------------------------------------------------------------------------------------
+
+
+def mermaid(graph: answers.Graph) -> str:
+    """A flowchart for Mermaid: what is said with arrows, what only stands together with lines."""
+    numbers = _numbers(graph)
+    lines = [f'  n{number}["{_coded(name)}"]' for name, number in numbers.items()]
+    for source, relation, target, weight in _lines(graph):
+        label = _coded(f"{relation} ({weight})" if weight > 1 else relation)
+        arrow = "-.-" if relation == CO_OCCURS else "-->"
+        lines.append(f'  n{numbers[source]} {arrow}|"{label}"| n{numbers[target]}')
+    return "\n".join(["flowchart LR", *lines]) + "\n"
+
+
+def dot(graph: answers.Graph) -> str:
+    """A digraph for Graphviz."""
+    numbers = _numbers(graph)
+    lines = [f"  n{number} [label={_quoted(name)}];" for name, number in numbers.items()]
+    for source, relation, target, weight in _lines(graph):
+        label = _quoted(f"{relation} ({weight})" if weight > 1 else relation)
+        style = ", dir=none, style=dashed" if relation == CO_OCCURS else ""
+        lines.append(f"  n{numbers[source]} -> n{numbers[target]} [label={label}{style}];")
+    return "\n".join(["digraph memory {", "  rankdir=LR;", *lines, "}"]) + "\n"
+
+
+def _numbers(graph: answers.Graph) -> dict[str, int]:
+    """Every name with the number of its node, the seeds first."""
+    names = dict.fromkeys([*(each.name for each in graph.seeds), *(each.name for each in graph.neighbours)])
+    return {name: number for number, name in enumerate(names)}
+
+
+def _lines(graph: answers.Graph) -> Iterator[Line]:
+    """Each edge once, though both its ends were asked about."""
+    seen = set[tuple[str, ...]]()
+    for each in graph.neighbours:
+        ends = (each.seed, each.name) if each.direction != "in" else (each.name, each.seed)
+        key = (each.relation, *(sorted(ends) if each.direction == "both" else ends))
+        if key not in seen:
+            seen.add(key)
+            yield ends[0], each.relation, ends[1], each.weight
+
+
+def _coded(text: str) -> str:
+    """A label for Mermaid, in which all that could be syntax is a character code."""
+    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[1])};" if found[1] else found[0], one_line(text))
+
+
+def _quoted(text: str) -> str:
+    """A label for Graphviz, which also reads HTML's entities in it."""
+    told = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{told}"'

@@ -1,0 +1,94 @@
+"""What comes back of documents and their chunks: frozen objects with the same names in Python and in ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.domain.document import Document as DocumentState
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``text`` only if asked.
+
+    ``status`` is "active"; "gone", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
+    with its document, or out of force with what made it; or "erased".
+    """
+
+    id: str
+    document: str
+    index: int
+    heading_path: tuple[str, ...] | None
+    text: str | None
+    size: int | None
+    line: int | None
+    metadata: Any
+    status: str
+    title: str | None
+    path: str | None
+    user: str | None
+    recorded_at: str
+    position: int
+    to_position: int | None = None
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A document as it stands. ``size`` is in characters; ``chunks`` are told of one document, and not in a list.
+
+    ``status`` is active, removed or erased; ``updated_at`` when its text was last taken in. ``added`` and ``dropped`` say
+    how many chunks came and went by the command that this answers.
+    """
+
+    id: str
+    title: str | None
+    path: str | None
+    tags: tuple[str, ...]
+    doc_type: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    status: str
+    size: int
+    chunk_count: int
+    recorded_at: str
+    updated_at: str
+    position: int
+    chunks: tuple[Chunk, ...] = ()
+    added: int = 0
+    dropped: int = 0
+    replayed: bool = False
+    absorbed: bool = False
+
+
+def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk, ...] = ()) -> Document:
+    return Document(
+        id=state.id,
+        title=state.title,
+        path=state.path or None,
+        tags=state.tags,
+        doc_type=state.doc_type,
+        user=state.user,
+        agent=state.agent,
+        project=names.get(state.project, state.project) if state.project else None,
+        status=state.status,
+        size=state.size,
+        chunk_count=state.chunks,
+        recorded_at=state.recorded_at,
+        updated_at=state.updated_at,
+        position=state.position,
+        chunks=chunks,
+    )
+
+
+class IngestReport(Struct, frozen=True, kw_only=True):
+    """What taking in several files came to; ``errors`` are (path, reason), ``correlation_id`` names all of it for undo."""
+
+    documents: tuple[Document, ...]
+    errors: tuple[tuple[str, str], ...]
+    correlation_id: str | None
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors

@@ -1,0 +1,264 @@
+"""Cutting a document into chunks: along its Markdown headings, long sections at paragraphs, sentences, lines and words.
+
+Nothing is lost, added or changed: the contents of the chunks, one after the other, are the text. What counts as a heading
+follows CommonMark, with a few differences that each have a reason:
+
+- ATX headings (``# Title``, at most three blanks before it) and setext headings of one line (``Title`` over ``===`` or
+  ``---``). A rule under several lines of text is a rule; in a list, a quote or a table it is none of a heading either.
+- Nothing inside a fence (``` or ~~~) is a heading, whatever its indent: fences stand in list items too. One that is never
+  closed runs to the end; one inside a list item (four blanks or more) at the latest to a heading further left.
+- Front matter (``---`` first, up to the next ``---`` within 64 Ki characters) is text like any other, and no heading.
+- A heading with nothing under it but a deeper one lies in one chunk with that, as front matter does with the first.
+- After 250,000 lines that could be a heading or a fence no more headings are looked for.
+
+A chunk says by its ``heading_path`` what it is about: the headings above it, outermost first, an empty one left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+TARGET_CHARS = 1_200
+"""A chunk has at most this many characters, in a text that fits into ``MAX_CHUNKS`` of them. Ours: some 250 words, of which
+a dozen fit beside a question; ATOCore's number is not known."""
+
+MAX_CHUNKS = 9_000
+"""A text has at most this many chunks, so that taking it in is one append (DESIGN 1, invariant 2). In one that would have
+more, small neighbours are joined under the headings that they share, as few as will do, and the target grows with the text."""
+
+HEADING_CHARS = 200  # of a heading in a path; the chunk has all of it
+LINES_LOOKED_AT = 250_000
+FRONT_MATTER_CHARS = 64 * 1024
+KINDS = ("markdown", "text")  # the second has no headings
+
+
+class Piece(Struct, frozen=True):
+    """A chunk before it has an id: its words, the headings above it, and how many lines end in it."""
+
+    content: str
+    heading_path: tuple[str, ...] = ()
+    lines: int = 0
+
+
+class _Section(Struct, frozen=True):
+    """The text from ``start`` up to the next section, under these headings; ``body`` is where its own heading ends."""
+
+    start: int
+    path: tuple[str, ...] = ()
+    body: int = 0
+
+
+def chunks(text: str, kind: str = "markdown") -> list[Piece]:
+    """The chunks of a text, in time that grows with its length only; an empty text has none."""
+    plain = _with_plain_lines(text)
+    sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
+    too_many = len(sections) > MAX_CHUNKS or len(text) > TARGET_CHARS * MAX_CHUNKS
+    spans = _cut(plain, sections, TARGET_CHARS) if not too_many else []
+    if not spans or len(spans) > MAX_CHUNKS:
+        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbours that are not joined
+        spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
+    return [Piece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
+
+
+def _with_plain_lines(text: str) -> str:
+    """The text with every line ending as one newline, and every character where it was."""
+    return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
+
+
+# --- headings --------------------------------------------------------------------------------------------------------
+
+_LINE = re.compile(
+    r"^(?=[ \t>#=\-`~*+0-9])(?:(?P<atx> {0,3}#{1,6})(?=[ \t\n]|\Z)"
+    r"|(?P<setext> {0,3}(?:=++|-++))[ \t]*+(?=\n|\Z)"
+    r"|(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++){0,4})(?P<fence>`{3,}+|~{3,}+))",
+    re.MULTILINE,
+)
+_FRONT_MATTER = re.compile(r"---[ \t]*+\n(?:(?!(?:---|\.\.\.)[ \t]*+(?:\n|\Z)).*+\n)*+(?:---|\.\.\.)[ \t]*+(?:\n|\Z)")
+_NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|`{3}|~{3}|=+[ \t]*$)| {4}|\t")
+_TAB = 4
+
+
+def _sections(text: str) -> Iterator[_Section]:
+    """Every stretch of the text under one heading, from the first character on."""
+    after = _front_matter(text)
+    begun, stack = _Section(0, (), after), list[tuple[int, str]]()
+    for start, level, title, body in _headings(text, after):
+        depth = len(stack)
+        while stack and stack[-1][0] >= level:
+            stack.pop()
+        is_under = len(stack) == depth  # the heading before this one
+        stack.append((level, title))
+        if not (is_under and _is_blank(text, begun.body, start)):
+            yield begun
+            begun = _Section(start)
+        begun = _Section(begun.start, tuple(name for _, name in stack if name), body)
+    if text:
+        yield begun
+
+
+def _is_blank(text: str, first: int, last: int) -> bool:
+    """Whether a section says nothing but its heading, so that it goes with what is under it."""
+    return last - first < TARGET_CHARS and not text[first:last].strip()
+
+
+def _front_matter(text: str) -> int:
+    found = _FRONT_MATTER.match(text, 0, FRONT_MATTER_CHARS) if text.startswith("---") else None
+    return found.end() if found is not None else 0
+
+
+def _headings(text: str, after: int) -> Iterator[tuple[int, int, str, int]]:
+    """(where it begins, level, title, where the text under it begins) of every heading, in order."""
+    fence: tuple[str, int] | None = None  # what closes it, and how far right it stands
+    behind = after  # where the last structure ended: a paragraph before it is none of what follows
+    for number, found in enumerate(_LINE.finditer(text, after)):
+        if number >= LINES_LOOKED_AT:
+            return
+        marks = found["fence"]
+        if fence is not None and not (found["atx"] and fence[1] >= _TAB and _indent(found["atx"]) < fence[1]):
+            if marks and _closes(text, found, fence[0]):
+                fence, behind = None, _line_end(text, found.end())
+        elif marks:
+            if marks[0] == "~" or "`" not in text[found.end() : _line_end(text, found.end())]:
+                fence = (marks, _indent(found["before"]))
+        elif found["atx"]:
+            fence, behind = None, _line_end(text, found.end())
+            yield found.start(), found["atx"].count("#"), _title(text[found.end() : behind]), behind
+        else:
+            start = _paragraph_line(text, behind, found.start())
+            behind = _line_end(text, found.end())
+            if start is not None:
+                level = 1 if "=" in found["setext"] else 2
+                yield start, level, _title(text[start : found.start()], closed=False), behind
+
+
+def _line_end(text: str, start: int) -> int:
+    """Behind the newline of the line in which ``start`` is."""
+    return text.find("\n", start) + 1 or len(text)
+
+
+def _indent(before: str) -> int:
+    return len(before.expandtabs(_TAB)) - len(before.expandtabs(_TAB).lstrip(" "))
+
+
+def _closes(text: str, found: re.Match[str], opened: str) -> bool:
+    """Whether a fence ends the one that was opened: as long, of the same kind, and alone on its line."""
+    marks, before = found["fence"], found["before"]
+    alone = not before.strip(" \t>") and not text[found.end() : _line_end(text, found.end())].strip()
+    return alone and marks[0] == opened[0] and len(marks) >= len(opened)
+
+
+def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
+    """Where the one line of a paragraph before a rule begins; None where there is none, or more than one."""
+    start = text.rfind("\n", behind, max(behind, rule - 1)) + 1 or behind
+    if rule <= behind or not text[start:rule].strip() or _NO_PARAGRAPH.match(text, start):
+        return None
+    before = text.rfind("\n", behind, max(behind, start - 1)) + 1 or behind
+    return start if start <= behind or not text[before:start].strip() else None
+
+
+def _title(line: str, *, closed: bool = True) -> str:
+    """A heading's words on one line, without the ``#`` that may close it."""
+    told = line[: 4 * HEADING_CHARS].strip()
+    if closed and told.endswith("#") and len(line) < 4 * HEADING_CHARS:
+        bare = told.rstrip("#")
+        told = bare.rstrip() if not bare or bare[-1] in " \t" else told
+    return " ".join(told.split())[:HEADING_CHARS]
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+_Span = tuple[int, int, tuple[str, ...]]
+
+_BREAKS = tuple(  # where a long section is cut, the best first; behind what is found
+    re.compile(pattern)
+    for pattern in (
+        r"\n(?:[ \t]*+\n)++",  # after a paragraph
+        r"[.!?…][\"'”’)\]]*+\s++|[。！？]+",  # after a sentence
+        r"\n",
+        r"\s",
+    )
+)
+_MARKS_BACK = 16  # so many marks that belong to the letter before them are not cut off
+
+
+def _cut(text: str, sections: Iterable[_Section], target: int) -> list[_Span]:
+    """Each section as spans of at most ``target`` characters."""
+    found: list[_Span] = []
+    before: _Section | None = None
+    for section in (*sections, _Section(len(text))):
+        if before is not None:
+            found += ((first, last, before.path) for first, last in _split(text, before.start, section.start, target))
+        before = section
+    return found
+
+
+def _split(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int]]:
+    while end - start > target:
+        cut = _break(text, start + target // 2, start + target)
+        yield start, cut
+        start = cut
+    if end > start:
+        yield start, end
+
+
+def _break(text: str, least: int, most: int) -> int:
+    """The last good place to cut behind ``least`` and not behind ``most``."""
+    window = text[least:most]
+    for pattern in _BREAKS:
+        places = [found.end() for found in pattern.finditer(window)]
+        if places:
+            return least + places[-1]
+    return _whole_letter(text, most)
+
+
+def _whole_letter(text: str, place: int) -> int:
+    for back in range(_MARKS_BACK):
+        mark = text[place - back]
+        if not unicodedata.combining(mark) and mark not in "\u200d\ufe0f" and text[place - back - 1] != "\u200d":
+            return place - back
+    return place
+
+
+def _joined(spans: Iterable[_Span], target: int) -> list[_Span]:
+    """Neighbours that fit together as one, under the headings that they share."""
+    found: list[_Span] = []
+    for first, last, path in spans:
+        if found and last - found[-1][0] <= target:
+            begun, _, known = found[-1]
+            found[-1] = (begun, last, known if known == path else _common(known, path))
+        else:
+            found.append((first, last, path))
+    return found
+
+
+def _common(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
+    count = 0
+    while count < min(len(one), len(two)) and one[count] == two[count]:
+        count += 1
+    return one[:count]
+
+
+# --- what a document is called ---------------------------------------------------------------------------------------
+
+_TITLED = re.compile(r"^title[ \t]*:[ \t]*(?P<title>[^\n]{1,400})", re.MULTILINE | re.IGNORECASE)
+
+
+def title(text: str, kind: str = "markdown") -> str:
+    """What a text calls itself: the title of its front matter, its first heading of the first level, or ""."""
+    plain = _with_plain_lines(text[: 4 * FRONT_MATTER_CHARS])
+    if kind != "markdown":
+        return ""
+    after = _front_matter(plain)
+    if named := _TITLED.search(plain, 0, after):
+        return _title(named["title"].strip().strip("\"'"), closed=False)
+    return next((name for _, level, name, _ in _headings(plain, after) if level == 1 and name), "")
+
+
+def first_words(text: str, chars: int = 80) -> str:
+    """The beginning of a text as one line."""
+    told = " ".join(text[: 64 * chars].split()) or " ".join(text.split())
+    return told if len(told) <= chars else told[: chars - 1].rstrip() + "…"

@@ -1,0 +1,314 @@
+"""A document: taken in, replaced by a newer text, removed and restored. Its chunks' texts stay in the log.
+
+none ──ingest──► active ──remove──► removed       restore, or ingesting it again: active
+                 │    ▲
+                 └────┘ ingest of another text: replaced
+
+An erasure ends both: what lost its title is erased, and nothing is decided about it any more. The state holds no list of
+chunks, for it is written anew with each of them; which chunks there are is told by ``projections.documents``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, assert_never
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from ledger.domain.chunking import Piece
+from ledger.domain.errors import Rejected
+from ledger.domain.events import (
+    AnyEvent,
+    ChunkAdded,
+    DocumentIngested,
+    DocumentRemoved,
+    DocumentReplaced,
+    DocumentRestored,
+    Event,
+    Moved,
+    Ranges,
+)
+
+TEXT_BYTES = 50 * 1024 * 1024
+TITLE_BYTES = 1024
+PATH_BYTES = 4096
+TAGS = 10
+KEPT_RANGES = 1_999  # in one event (DESIGN 3: lists of at most 2,000); chunks beyond them are new ones
+ERASED = "erased"
+STATUSES = ("active", "removed", ERASED)
+
+
+class Document(Struct, frozen=True):
+    """Everything that folds out of one document's events but its texts; the columns of its row, in order."""
+
+    row: int
+    id: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    path: str | None
+    title: str | None
+    tags: tuple[str, ...]
+    doc_type: str
+    digest: str | None
+    size: int
+    chunks: int
+    status: str
+    beneath: str | None  # the status that it would have, had it not been erased
+    text_at: int  # the position of the event that began its present text
+    awaited: int  # chunks of it that are still to be added
+    recorded_at: str
+    updated_at: str  # when it was last taken in
+    version: int
+    position: int
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+class Ingest(Struct, frozen=True):
+    """A whole text, cut; ``fresh`` has an id for every piece that is new, ``prints`` what each piece says, as a number.
+
+    ``known`` are those numbers of the chunks that the document has, in order; None for one that was erased. A title, tags
+    or a project of None are not given.
+    """
+
+    digest: str
+    size: int
+    pieces: Sequence[Piece]
+    fresh: Sequence[str]
+    prints: Sequence[int]
+    known: Sequence[int | None] = ()
+    path: str = ""
+    called: str = ""  # the title of a new document for which none was given
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    project: str | None = None
+    doc_type: str = "markdown"
+
+
+class Remove(Struct, frozen=True):
+    reason: str = ""
+
+
+class Restore(Struct, frozen=True):
+    reason: str = ""
+
+
+Command = Ingest | Remove | Restore
+
+
+def decide(command: Command, document: Document | None) -> list[Event]:
+    """The events that a command leads to; an empty list when what it asks for is already so."""
+    match command, document.status if document is not None else "none":
+        case Ingest(), "none":
+            return _ingested(command)
+        case Ingest(), "active" if document is not None:
+            return _replaced(command, document)
+        case Ingest(), "removed" if document is not None:
+            return [DocumentRestored(), *_replaced(command, document)]
+        case Remove(reason), "active":
+            return [DocumentRemoved(reason)]
+        case Restore(reason), "removed":
+            return [DocumentRestored(reason)]
+        case (Remove(), "removed") | (Restore(), "active"):
+            return []
+        case _:
+            subject = document.id if document is not None else None
+            raise Rejected(
+                f"cannot {type(command).__name__.lower()} {subject}: it was erased, which allows nothing any more",
+                rule="transition",
+                subject=subject,
+            )
+
+
+def _ingested(command: Ingest) -> list[Event]:
+    header = DocumentIngested(
+        path=command.path,
+        title=command.title or command.called,
+        digest=command.digest,
+        size=command.size,
+        chunks=len(command.pieces),
+        tags=command.tags or (),
+        doc_type=command.doc_type,
+    )
+    return [header, *_added(command, range(len(command.pieces)))]
+
+
+def _added(command: Ingest, indexes: Iterable[int]) -> list[Event]:
+    return [
+        ChunkAdded(command.fresh[index], index, piece.content, piece.heading_path, _metadata(piece))
+        for index in indexes
+        for piece in (command.pieces[index],)
+    ]
+
+
+def _metadata(piece: Piece) -> Raw:
+    return Raw(json.encode({"lines": piece.lines}))
+
+
+def is_known(command: Ingest, document: Document) -> bool:
+    """Whether the document says all this already."""
+    told = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
+    return command.digest == document.digest and all(given is None or given == known for given, known in told)
+
+
+def _replaced(command: Ingest, document: Document) -> list[Event]:
+    if is_known(command, document):
+        return []
+    if command.digest == document.digest:  # only what it is called, or where it belongs
+        kept, new = [(0, document.chunks - 1, 0)] if document.chunks else [], list[int]()
+    else:
+        kept, new = matched(command.known, command.prints)
+    header = DocumentReplaced(
+        previous=document.text_at,
+        digest=command.digest,
+        size=command.size,
+        chunks=sum(last - first + 1 for first, last, _ in kept) + len(new),
+        kept=tuple(kept),
+        removed=_removed(kept, document.chunks),
+        title=command.title if command.title != document.title else None,
+        tags=command.tags if command.tags != document.tags else None,
+    )
+    return [header, *_added(command, new)]
+
+
+def matched(known: Sequence[int | None], wanted: Sequence[int]) -> tuple[list[Moved], list[int]]:
+    """Which chunks go on, as (first, last, to), and the indexes of those that are new, in time linear in both.
+
+    In the order of the new text: the chunk that follows the last one matched, if it says the same, or else the first that
+    does and was not taken yet; so that what moved as a whole stays together.
+    """
+    places: dict[int, deque[int]] = {}
+    for index, number in enumerate(known):
+        if number is not None:
+            places.setdefault(number, deque()).append(index)
+    taken, kept, following = set[int](), list[Moved](), 0
+    for to, number in enumerate(wanted):
+        at = following if following < len(known) and known[following] == number and following not in taken else None
+        waiting = places.get(number)
+        while at is None and waiting:
+            first = waiting.popleft()
+            at = first if first not in taken else None
+        if at is None:
+            continue
+        taken.add(at)
+        following = at + 1
+        if kept and kept[-1][1] == at - 1 and to - kept[-1][2] == at - kept[-1][0]:
+            kept[-1] = (kept[-1][0], at, kept[-1][2])
+        else:
+            kept.append((at, at, to))
+    if len(kept) > KEPT_RANGES:
+        longest = sorted(kept, key=lambda each: each[0] - each[1])[:KEPT_RANGES]
+        kept = sorted(longest, key=lambda each: each[2])
+    goes_on = {to + step for first, last, to in kept for step in range(last - first + 1)}
+    return kept, [index for index in range(len(wanted)) if index not in goes_on]
+
+
+def _removed(kept: Iterable[Moved], count: int) -> Ranges:
+    """The indexes before that no longer are, as inclusive ranges."""
+    found, at = list[tuple[int, int]](), 0
+    for first, last, _ in sorted(kept):
+        if first > at:
+            found.append((at, first - 1))
+        at = last + 1
+    return (*found, (at, count - 1)) if at < count else tuple(found)
+
+
+def moved(kept: Iterable[Moved]) -> dict[int, int]:
+    """Index before -> index after, of every chunk that goes on."""
+    return {first + step: to + step for first, last, to in kept for step in range(last - first + 1)}
+
+
+# --- evolve: only assignments ----------------------------------------------------------------------------------------
+
+DocumentEvent = DocumentIngested | ChunkAdded | DocumentReplaced | DocumentRemoved | DocumentRestored
+
+
+def evolve(document: Document | None, event: AnyEvent) -> Document | None:
+    """The document after an event in force. Without its ingestion there is nothing that an event could change."""
+    data: DocumentEvent = event.data
+    if document is None:
+        return _gone(_begun(event, data)) if isinstance(data, DocumentIngested) else None
+    if document.status == ERASED:  # folds on beneath, for a later title may not have been erased
+        document = replace(document, status=document.beneath or "active", beneath=None)
+    return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
+
+
+def _gone(document: Document) -> Document:
+    return document if document.title is not None else replace(document, status=ERASED, beneath=document.status)
+
+
+def _begun(event: AnyEvent, data: DocumentIngested) -> Document:
+    envelope = event.envelope
+    return Document(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        agent=envelope.agent,
+        project=envelope.project,
+        path=data.path,
+        title=data.title,
+        tags=data.tags or (),
+        doc_type=data.doc_type,
+        digest=data.digest,
+        size=data.size,
+        chunks=data.chunks,
+        status="active",
+        beneath=None,
+        text_at=event.position,
+        awaited=data.chunks,
+        recorded_at=envelope.recorded_at,
+        updated_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[str, Any]:
+    match data:
+        case ChunkAdded():
+            return {"awaited": max(0, document.awaited - 1)}
+        case DocumentReplaced():
+            return _newer(document, event, data)
+        case DocumentRemoved():
+            return {"status": "removed"}
+        case DocumentRestored():
+            return {"status": "active"}
+        case DocumentIngested():
+            return {}
+        case _:
+            assert_never(data)
+
+
+def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[str, Any]:
+    return {
+        "project": event.envelope.project,
+        "digest": data.digest,
+        "size": data.size,
+        "chunks": data.chunks,
+        "title": document.title if data.title is None else data.title,
+        "tags": document.tags if data.tags is None else data.tags,
+        "text_at": event.position,
+        "awaited": data.chunks - sum(last - first + 1 for first, last, _ in data.kept),
+        "updated_at": event.envelope.recorded_at,
+    }
+
+
+def admits(document: Document | None, data: Event) -> bool:
+    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    if document is None:
+        return isinstance(data, DocumentIngested)
+    match data:
+        case DocumentReplaced(previous):
+            return previous == document.text_at
+        case ChunkAdded():
+            return document.awaited > 0
+        case DocumentRemoved():
+            return (document.beneath or document.status) == "active"
+        case DocumentRestored():
+            return (document.beneath or document.status) == "removed"
+        case _:
+            return True

@@ -1,0 +1,87 @@
+"""The rule of relations: two names stand in one relation at a time, and the newest active memory that says so has the word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ledger.domain import memory as memory_domain
+from ledger.domain.errors import Rejected
+from ledger.domain.events import EdgeRetired, MemoryCaptured
+from ledger.domain.memory import Edge, Memory, Relate
+from ledger.work import Work
+from projections import graph
+
+RETIRED = 1_000  # edges that one command takes out: it holds the writer's lock meanwhile
+
+
+def relate(work: Work, memory: Memory, command: Relate) -> None:
+    """One more edge of a memory, and others' edges retired that it contradicts."""
+    events = memory_domain.decide(command, memory)
+    if events and memory.status == "active":
+        asserted = memory_domain.checked(command)
+        retire_others(work, memory.id, [asserted], memory.valid_from, memory.valid_to, besides=(memory.row,))
+    for event in events:
+        work.emit(memory.id, event, first=memory.row)
+
+
+def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *, besides: int = 0) -> None:
+    """The edges that come with an attempt: of the memory that it began in this append, or of the one that says it already.
+
+    ``besides`` is the row of a memory that ends with it, and keeps its edges for the day it comes back.
+    """
+    if not edges:
+        return
+    known = None if any(id == stream and first == 0 for stream, first, *_ in work.emitted) else work.load(id, "m")
+    row, said = (0, ()) if known is None else (known.row, known.edges)
+    start, end = (attempt.valid_from, attempt.valid_to) if known is None else (known.valid_from, known.valid_to)
+    for command in edges:
+        events = memory_domain.relation_said(command, said)
+        asserted = memory_domain.checked(command)
+        if events and attempt.status == "active":
+            retire_others(work, id, [asserted], start or work.recorded_at, end, besides=(row, besides))
+        for event in events:
+            work.emit(id, event, first=row)
+        said = (*(each for each in said if each.form != asserted.form), asserted)
+
+
+def retire_others(
+    work: Work, by: str, edges: Sequence[Edge], start: str, end: str | None, *, besides: Sequence[int] = ()
+) -> None:
+    """Retires what other active memories of this user say of the same two names in another relation, over a time in common.
+
+    ``start`` and ``end`` are when the memory ``by`` holds. ``Rejected`` where that would be more than a thousand edges.
+    """
+    if not edges:
+        return
+    work.need("graph")
+    work.rows.flush()
+    for edge in edges:
+        since, until = _during(edge.valid_from, edge.valid_to, start, end)
+        source, relation, target = edge.form
+        pair = graph.Pair(work.who.user, source, target, relation)
+        found = graph.other_relations(work.connection(), pair, since, until, limit=RETIRED + 1)
+        if len(found) > RETIRED:
+            raise Rejected(
+                f"more than {RETIRED:,} memories say otherwise of these two names; supersede or retract them first",
+                rule="size",
+                limit=RETIRED,
+            )
+        for row, (source, relation, target) in found:
+            other: Memory | None = work.at_row(row, "m") if row not in besides else None
+            if other is not None and other.id != by:
+                retired = EdgeRetired(source, relation, target, by)
+                _emit_once(work, other, retired)
+
+
+def _emit_once(work: Work, other: Memory, retired: EdgeRetired) -> None:
+    """Several new edges may contradict one; it is an event of the other memory's project."""
+    if not any(stream == other.id and data == retired for stream, _, data, _ in work.emitted):
+        project, work.project = work.project, other.project
+        work.emit(other.id, retired, first=other.row)
+        work.project = project
+
+
+def _during(start: str | None, end: str | None, least: str, most: str | None) -> tuple[str, str | None]:
+    """The time in which both hold."""
+    ends = [each for each in (end, most) if each is not None]
+    return max(start or least, least), min(ends, default=None)

@@ -1,0 +1,89 @@
+"""Storage budgets: what the active memories of a group may take, and what is refused when one more would not fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger import Ledger, Rejected
+
+
+def test_without_a_bound_two_hundred_facts_are_stored(ledger: Ledger) -> None:
+    for number in range(200):
+        ledger.remember(f"fact {number} " + "x" * 100, kind="user_profile")
+    assert len(ledger.memories()) == 200
+
+
+def test_a_write_beyond_the_budget_is_refused_with_its_numbers_and_leaves_them(ledger: Ledger) -> None:
+    ledger.adopt_policy(user_chars=20)
+    ledger.remember("x" * 15, kind="user_profile")
+    with pytest.raises(Rejected, match="the group 'user' is 20 characters; its active memories take 15") as refused:
+        ledger.remember("y" * 6, kind="user_profile")
+    told = refused.value
+    assert (told.rule, told.limit, told.current, told.requested) == ("budget:user", 20, 15, 6)
+    (kept,) = ledger.refusals()
+    assert (kept.rule, kept.limit, kept.current, kept.requested) == ("budget:user", 20, 15, 6)
+    assert ledger.remember("y" * 5, kind="user_profile").status == "active"
+
+
+def test_the_two_groups_and_two_users_have_budgets_of_their_own(ledger: Ledger) -> None:
+    ledger.adopt_policy(user_chars=10, memory_chars=10)
+    ledger.remember("a" * 10, kind="user_profile")
+    ledger.remember("b" * 10, kind="knowledge")
+    with pytest.raises(Rejected, match="the group 'memory'"):
+        ledger.remember("c", kind="preference")
+    assert ledger.remember("d" * 100, kind="preference", user="ben").status == "active"
+
+
+def test_what_is_not_active_takes_nothing(ledger: Ledger) -> None:
+    ledger.adopt_policy(memory_chars=10)
+    first = ledger.remember("a" * 10)
+    idea = ledger.propose("b" * 10)
+    with pytest.raises(Rejected, match="budget"):
+        ledger.promote(idea.id)
+    ledger.retract(first.id)
+    assert ledger.promote(idea.id).status == "active"
+    with pytest.raises(Rejected, match="budget"):
+        ledger.restore(first.id)
+
+
+def test_a_successor_of_the_same_size_always_fits_and_a_refused_one_retires_nothing(ledger: Ledger) -> None:
+    ledger.adopt_policy(memory_chars=10)
+    fact = ledger.remember("a" * 10)
+    tea = ledger.supersede(fact.id, "b" * 10)
+    with pytest.raises(Rejected, match="budget"):
+        ledger.supersede(tea.id, "c" * 11)
+    assert [each.content for each in ledger.memories()] == ["b" * 10]
+    assert ledger.revise(tea.id, "d" * 10).content == "d" * 10
+    with pytest.raises(Rejected, match="budget"):
+        ledger.revise(tea.id, "e" * 11)
+
+
+def test_the_same_text_again_is_absorbed_not_counted(ledger: Ledger) -> None:
+    ledger.adopt_policy(memory_chars=10)
+    ledger.remember("a" * 10)
+    assert ledger.remember("a" * 10, actor="ann").absorbed
+
+
+def test_inside_a_batch_what_was_just_remembered_and_adopted_counts(ledger: Ledger) -> None:
+    with ledger.batch():
+        ledger.remember("before")
+        ledger.adopt_policy(memory_chars=10)
+        ledger.remember("b" * 4)
+        with pytest.raises(Rejected, match="take 10"):
+            ledger.remember("c")
+
+
+def test_another_process_s_policy_counts_at_once(ledger: Ledger) -> None:
+    ledger.remember("one")
+    with Ledger.open(ledger.path) as other:
+        other.adopt_policy(memory_chars=5)
+    with pytest.raises(Rejected, match="budget"):
+        ledger.remember("two words")
+    ledger.undo(ledger.audit(type="PolicyAdopted")[0].command_id)
+    assert ledger.remember("two words").status == "active"
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, True, 1.5, "many", None])
+def test_a_bound_is_a_number_of_characters(ledger: Ledger, value: object) -> None:
+    with pytest.raises(Rejected, match="number of characters"):
+        ledger.adopt_policy(user_chars=value)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import confidence as rules
+from ledger.domain.erasure import BLACK
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -73,7 +74,7 @@ class Reopening(Recalling):
             items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
             if shorten:
                 items = [_shortened(item) for item in items]
-            changed = [told for item in items if (told := self._otherwise(connection, item)) is not None]
+            changed = [told for item in items if (told := self._otherwise(connection, item, data.seen)) is not None]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
         pack = finished(
             items,
@@ -141,20 +142,34 @@ class Reopening(Recalling):
             heading_path=heading,
         )
 
-    def _otherwise(self, connection: Any, item: Item) -> str | None:
+    def _otherwise(self, connection: Any, item: Item, seen: int) -> str | None:
         """What became of an item since, in a few words."""
+        if item.text is None:
+            return f"{item.id}: erased"
         if item.memory is not None:
             row = first_position(connection, item.id)
             now = memories.get(connection, row) if row is not None else None
             if now is None:
                 return f"{item.id}: gone, what made it was undone"
             after = self._memories(connection, [now])[0]
-            return _turn(item.memory, after)
-        if item.text is None:
-            return f"{item.id}: erased"
+            return _turn(item.memory, after) or _partly_erased(connection, item, seen)
         if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
             return f"{item.id}: out of force, or removed"
-        return None
+        if item.state is not None and (told := self._state_otherwise(connection, item.id, item.state)) is not None:
+            return told
+        return _partly_erased(connection, item, seen)
+
+    def _state_otherwise(self, connection: Any, project: str, before: answers.StateEntry) -> str | None:
+        row = first_position(connection, project)
+        told = projects.state_history(connection, row, before.category, before.key) if row is not None else []
+        standing = [entry for entry in told if entry[-1] is None]
+        if not standing:
+            return f"{project}: {before.category}: {before.key} holds no more"
+        return (
+            f"{project}: {before.category}: {before.key} was set again"
+            if standing[0][-2] != before.from_position
+            else None
+        )
 
 
 def _served(item: Item) -> Served:
@@ -199,6 +214,12 @@ def _turn(before: answers.Memory, after: answers.Memory) -> str | None:
     if (before.valid_from, before.valid_to) != (after.valid_from, after.valid_to) and before.status == after.status:
         parts.append(f"valid {after.valid_from} to {after.valid_to or 'further notice'}")
     return f"{before.id}: {', '.join(parts)}" if parts else None
+
+
+def _partly_erased(connection: Any, item: Item, seen: int) -> str | None:
+    sql = "SELECT 1 FROM events WHERE stream = ? AND erased_by > ? LIMIT 1"
+    gone = BLACK in (item.content or "") and connection.execute(sql, (item.id, seen)).fetchone() is not None
+    return f"{item.id}: partly erased" if gone else None
 
 
 def _shortened(item: Item) -> Item:

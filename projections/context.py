@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-SHARES: dict[str, float] = {"state": 0.20, "identity": 0.10, "project": 0.25}
-"""ATOCore's shares of the budget (SEEDS 1d): trusted state, identity and preference, memories of the project. What they
-leave is for the rest: chunks, turns, and memories that are none of these."""
+SHARES = {"state": 20, "identity": 10, "project": 25}
+"""ATOCore's shares of the budget in percent (SEEDS 1d): trusted state, identity and preference, memories of the project.
+What they leave is for the rest: chunks, turns, and memories that are none of these."""
 
 ENTRY_CHARS = 250
 """By shares an entry shows at most so many characters (SEEDS 1d)."""
@@ -32,7 +32,7 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
     """
     reasons, left = [""] * len(bands), budget
     for band in (*SHARES, REST):
-        room = left if band == REST else min(left, int(budget * SHARES[band]))
+        room = left if band == REST else min(left, budget * SHARES[band] // 100)
         for at, size in enumerate(sizes):
             if bands[at] == band:
                 if size > room:

@@ -16,7 +16,7 @@ from ledger.domain.document import Document
 from ledger.domain.events import AnyEvent, Blob, ChunkAdded, InteractionCaptured, ResponseAttached
 from ledger.domain.interaction import Interaction
 from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
-from ledger.domain.question import Question, folded, spaced
+from ledger.domain.question import Question, folded, indexed
 from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
@@ -64,7 +64,7 @@ WAITING = Table(
     derived=True,
     then=CURRENT,
 )
-PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (spaced(kept[0]), kept[1]))
+PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (indexed(kept[0]), kept[1]))
 SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3)", "passages", PASSAGES.names)
 
 
@@ -176,10 +176,10 @@ def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
 
 def _pieces(first: int, what: Values, text: str, place: Values) -> Iterator[Values]:
     """The rows of one text, numbered from ``first``."""
-    for at, (start, until) in enumerate(split(text)):
+    places = [(start, until) for start, until in split(text) if text[start:until].strip()]
+    for at, (start, until) in enumerate(places):
         piece = text[start:until]
-        if piece.strip():
-            yield (first + at, *what, start, until, piece, len(text), _named(what[0], piece), *place)
+        yield (first + at, *what, start, until, piece, len(text), _named(what[0], piece), *place)
 
 
 def _named(corpus: str, text: str) -> str | None:
@@ -303,7 +303,7 @@ def first_of_turns(connection: sqlite3.Connection, turns: Iterable[int]) -> list
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     """How many texts (not passages) there are to search."""
     condition, values = wanted.condition()
-    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.start = 0"
+    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0"
     return int(connection.execute(sql, values).fetchone()[0])
 
 

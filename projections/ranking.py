@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ledger.domain.confidence import ONE
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import Question, folded, nearness, split
+from ledger.domain.question import Question, folded, nearness, spaced, split, unspaced
 
 K1, B = 1.2, 0.75
 COVERAGE = 0.5
@@ -85,7 +85,7 @@ class Terms(Struct, frozen=True):
     concepts: tuple[frozenset[str], ...]
     weights: tuple[float, ...]
     pairs: tuple[tuple[frozenset[str], frozenset[str], float], ...]
-    heads: frozenset[str]  # the first two characters of every stem, which no stemmer changes
+    heads: frozenset[str]  # how every stem begins, which no stemmer changes: two characters, or one of the shortest
     mean: float  # words of a text of the index
     runs: tuple[tuple[str, float], ...] = ()  # words of scripts without spaces, found as they are
     wanted: frozenset[str] = frozenset()  # every stem
@@ -95,7 +95,7 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
     found, weights, runs = [], [], []
     by_word: dict[str, tuple[frozenset[str], float]] = {}
     for forms in question.concepts:
-        if not forms[0].isascii() and len(forms[0]) > 1 and stem(forms[0]) == forms[0]:
+        if len(forms[0]) > 1 and unspaced(forms[0]):
             runs.append((forms[0], 1.0))
             continue
         stems = frozenset(map(stem, forms))
@@ -108,7 +108,7 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
         if pair[0] != pair[1] and by_word.keys() >= set(pair)
     ]
     wanted = frozenset[str]().union(*found)
-    heads = frozenset(each[:2] for each in wanted)
+    heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in wanted)
     return Terms(tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs), wanted)  # type: ignore[arg-type]
 
 
@@ -140,10 +140,11 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
 
 def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[str, list[int]], int]:
     """Where in a folded text the stems of the question stand, counted in words, and how many words there are."""
-    words = _WORD.findall(plain)
+    words = _WORD.findall(spaced(plain))
     found: dict[str, list[int]] = {}
     for at, word in enumerate(words):
-        if word[:2] in terms.heads and (stemmed := stem(word)) in terms.wanted:
+        head = word[:2] in terms.heads or word[:1] in terms.heads
+        if head and (stemmed := stem(word)) in terms.wanted:
             found.setdefault(stemmed, []).append(at)
     return found, len(words)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent
 from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
-from ledger.domain.question import spaced
+from ledger.domain.question import indexed
 from projections.memories import MEMORIES, from_row, pool_condition
 from projections.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.subjects import Change
@@ -29,7 +29,7 @@ WAITING = Table(
 
 def _with_stems(kept: Values) -> Values:
     content, words = kept
-    return (spaced(content), spaced(words), " ".join(prefix_stems(content)))
+    return (indexed(content), indexed(words), " ".join(prefix_stems(content)))
 
 
 SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING, _with_stems)

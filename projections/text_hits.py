@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -84,16 +85,21 @@ def aside(source: Source, rows: Sequence[Values], expression: str) -> dict[int, 
     """BM25 of texts that are not in the index, from a small one of their own: near what it will be. Rows as they wait."""
     if not rows:
         return {}
-    connection, index = sqlite3.connect(":memory:"), source.index
-    try:
+    name = source.index.name
+    with _small(source.index, rows) as connection:
+        sql = f"SELECT rowid, {source.rank} FROM {name} WHERE {name} MATCH ?"
+        return {row: -score for row, score in connection.execute(sql, (expression,))}
+
+
+@contextmanager
+def _small(index: TextIndex, rows: Sequence[Values]) -> Iterator[sqlite3.Connection]:
+    """An index in memory of some rows as they wait."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         create(connection, index)
         marks = ", ".join("?" * (len(index.columns) + 1))
         sql = f"INSERT INTO {index.name} (rowid, {', '.join(index.columns)}) VALUES ({marks})"
         connection.executemany(sql, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
-        sql = f"SELECT rowid, {source.rank} FROM {index.name} WHERE {index.name} MATCH ?"
-        return {row: -score for row, score in connection.execute(sql, (expression,))}
-    finally:
-        connection.close()
+        yield connection
 
 
 def waiting(connection: sqlite3.Connection, source: Source, expression: str, schema: str) -> dict[int, float]:
@@ -102,13 +108,13 @@ def waiting(connection: sqlite3.Connection, source: Source, expression: str, sch
     return aside(source, rows, expression)
 
 
-def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, float]:
-    """How many texts an index has, and the words of one on average: FTS5 keeps them as the first of its averages."""
+def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int]:
+    """How many texts an index has, and the words of its first column: FTS5 keeps them as the first of its averages."""
     row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
     numbers = _varints(row[0], 1 + len(index.columns)) if row is not None and row[0] else []
     if len(numbers) < 2 or not numbers[0]:
-        return 0, 1.0
-    return numbers[0], numbers[1] / numbers[0]
+        return 0, 0
+    return numbers[0], numbers[1]
 
 
 def _varints(block: bytes, count: int) -> list[int]:
@@ -125,18 +131,21 @@ def _varints(block: bytes, count: int) -> list[int]:
     return found
 
 
-COMMON = 100  # texts
+COMMON = 100  # texts; counting goes through all that have the stem
 MATCHED = 20_000  # texts that one search of an index scores at the most, but for those that have its rarest word
 
 
 class Rarity:
-    """How many texts of an index have a stem, as idf. A common one is counted again when the index has grown by a tenth, a
-    rare one whenever it has."""
+    """How many texts of an index have a stem, as idf: those that wait for the index too, so that a text scores before it is
+    taken in as it does after.
+
+    What was counted holds until the index is written again; of a stem that many texts have, until it has grown by a tenth.
+    """
 
     KEPT = 20_000
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[int, int]] = {}  # (index, stem) → texts that have it, of how many
+        self._known: dict[tuple[str, str, str], tuple[int, int, bytes]] = {}  # → texts that have it, of how many, when
 
     def of(
         self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
@@ -145,13 +154,18 @@ class Rarity:
 
         A stem that no text has says nothing; where there are texts ``unseen`` by the index, it is the rarest there can be.
         """
-        total, mean = size(connection, index, schema)
+        total, words = size(connection, index, schema)
+        texts, more, late = _vocabulary(connection, index, schema)
+        every = total + texts
+
+        def count(stem: str) -> int:
+            return self._count(connection, index.name, stem, total, schema) + late.get(stem, 0)
 
         def idf(stems: Iterable[str]) -> float:
-            count = max((self._count(connection, index.name, each, total, schema) for each in stems), default=0)
-            return math.log1p((max(total - count, 0) + 0.5) / (count + 0.5)) if count or unseen else 0.0
+            number = max(map(count, stems), default=0)
+            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number or unseen else 0.0
 
-        return idf, mean
+        return idf, (words + more) / every if every else 1.0
 
     def expressions(
         self, connection: sqlite3.Connection, index: TextIndex, schema: str, question: Question
@@ -185,13 +199,33 @@ class Rarity:
         return min(self._count(connection, index, stem(each), total, schema) for each in spaced(form).split())
 
     def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
-        known = self._known.get((index, stem))
-        if known is not None and (known[1] == total or (known[0] >= COMMON and known[1] <= total <= known[1] * 1.1)):
-            return known[0]
+        known, written = self._known.get((schema, index, stem)), _written(connection, index, schema)
+        if known is not None:
+            count, of, when = known
+            if when == written or (count >= COMMON and of <= total <= of * 1.1):
+                return count
         terms = f"temp.{index}_terms_of_{schema}"
         connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
         row = connection.execute(f"SELECT doc FROM {terms} WHERE term = ?", (stem,)).fetchone()
         if len(self._known) >= self.KEPT:
             self._known.clear()
-        self._known[index, stem] = (row[0] if row is not None else 0), total
-        return self._known[index, stem][0]
+        found = row[0] if row is not None else 0
+        self._known[schema, index, stem] = found, total, written
+        return int(found)
+
+
+def _written(connection: sqlite3.Connection, index: str, schema: str) -> bytes:
+    """What is another after every write to an index: FTS5's record of its segments."""
+    row = connection.execute(f"SELECT block FROM {schema}.{index}_data WHERE id = 10").fetchone()
+    return bytes(row[0]) if row is not None else b""
+
+
+def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:
+    """How many texts wait for an index, their words of its first column, and how many of them have each stem."""
+    rows = connection.execute(f"SELECT * FROM {schema}.{index.waiting.name}").fetchall()
+    if not rows:
+        return 0, 0, {}
+    with _small(index, rows) as small:
+        small.execute(f"CREATE VIRTUAL TABLE terms USING fts5vocab({index.name}, row)")
+        counts = dict(small.execute("SELECT term, doc FROM terms"))
+        return len(rows), size(small, index, "main")[1], counts

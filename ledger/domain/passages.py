@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date
 
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
@@ -12,6 +12,13 @@ MAX_PASSAGES = 1 << 15
 """Of one text; 10 MB in passages of at least 400 characters are fewer."""
 
 _BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s")))  # better places first
+
+
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
@@ -41,9 +48,10 @@ def _cut(text: str, least: int, most: int) -> int:
 def day_words(time: str) -> str:
     """What a date is called by who asks for it: ``2023 may 8 monday``; "" for what is no date."""
     try:
-        return datetime.fromisoformat(time[:10]).strftime("%Y %B %-d %A").lower()
+        day = date.fromisoformat(time[:10])
     except ValueError:
         return ""
+    return f"{day.year} {MONTHS[day.month - 1]} {day.day} {WEEKDAYS[day.weekday()]}"
 
 
 _SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+")

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import date, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 
 from msgspec import Struct
 
@@ -52,6 +52,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 """The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
 
 _WORD = re.compile(r"[^\W_]+")
+_BETWEEN = re.compile(r"[\W_]+")
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
 _WHEN = re.compile(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
 _UNSPACED = (  # scripts written without spaces, a character of which is a word for the index
@@ -59,6 +60,7 @@ _UNSPACED = (  # scripts written without spaces, a character of which is a word 
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED_CHARACTER = re.compile(f"([{_UNSPACED}])")
+_VOICED = "\u3099\u309a"  # a kana with one of these is another
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 
 Days = tuple[int | None, int, int | None]  # year, month, day
@@ -86,7 +88,9 @@ def any_of(concepts: Iterable[Iterable[str]]) -> str:
 def read(text: str) -> Question:
     head = text[:READ_CHARS]
     words = tuple(split(head))
-    telling = tuple(islice(dict.fromkeys(word for word in words if not _says_little(word)), MAX_CONCEPTS))
+    telling = tuple(
+        islice(dict.fromkeys(part for word in words if not _says_little(word) for part in _parts(word)), MAX_CONCEPTS)
+    )
     concepts = telling or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
     return Question(
         words,
@@ -97,16 +101,25 @@ def read(text: str) -> Question:
     )
 
 
+def _parts(word: str) -> list[str]:
+    """What is looked for of a word: of a run in a script without spaces each two characters, for it may be a sentence."""
+    return [word] if len(word) < 3 or not unspaced(word) else [a + b for a, b in pairwise(word)]
+
+
 def _says_little(word: str) -> bool:
     return word in STOP_WORDS or (len(word) == 1 and word.isascii())
 
 
 def folded(text: str) -> str:
-    """Lower case without accents, as the index has its words."""
+    """Lower case without accents and compatibility forms: what a question and the texts it is put to have in common."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD" if _UNSPACED_CHARACTER.search(text) is None else "NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(each for each in apart if not unicodedata.combining(each)))
+    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", "".join(each for each in apart if not _is_accent(each)))
+
+
+def _is_accent(character: str) -> bool:
+    return unicodedata.combining(character) != 0 and character not in _VOICED
 
 
 def split(text: str) -> list[str]:
@@ -116,8 +129,19 @@ def split(text: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """The text as the index takes it: each character of a script without spaces a word of its own."""
+    """A folded text with each character of a script without spaces as a word of its own."""
     return text if text.isascii() else _UNSPACED_CHARACTER.sub(r" \1 ", text)
+
+
+def indexed(text: str) -> str:
+    """A text as the index takes it: our words and no others. FTS5 leaves accents on all but Latin letters, and takes what
+    Unicode came to know after it, most emoji, for letters."""
+    return text if text.isascii() else spaced(_BETWEEN.sub(" ", folded(text)))
+
+
+def unspaced(word: str) -> bool:
+    """Whether a word of ``split`` is of a script without spaces."""
+    return _UNSPACED_CHARACTER.match(word) is not None
 
 
 def quoted(form: str) -> str:

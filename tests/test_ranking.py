@@ -1,0 +1,356 @@
+"""Ranking, pure: what each step adds, that every part of a score is shown, and that no input makes it anything but a number."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import date
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ledger.domain.confidence import ONE
+from ledger.domain.question import indexed, read
+from projections import ranking
+from projections.ranking import (
+    ASKED,
+    BARE_QUESTION,
+    COVERAGE,
+    FIRST_PERSON,
+    KIND_WEIGHTS,
+    NAMED,
+    NEAR_DAY,
+    NEIGHBOURS,
+    RUBINO_KINDS,
+    SESSION,
+    SHORT_CHARS,
+    TOLD_WHEN,
+    VECTOR,
+    Candidate,
+    boost,
+    by_rank,
+    by_score,
+    fuse,
+    terms,
+    with_context,
+    with_sessions,
+    word_score,
+)
+from projections.sqlite import TOKENIZER
+from projections.stems import stem
+
+FACTORS = ("named", "first person", "time", "question", "confidence", "kind", "date")
+LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)
+HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + TOLD_WHEN) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
+
+
+def one(stems: Iterable[str]) -> float:
+    """Every word is as rare as every other."""
+    return 1.0 if list(stems) else 0.0
+
+
+def scored(text: str, question: str, mean: float = 5.0) -> float:
+    return word_score(text, terms(read(question), stem, one, mean), stem)
+
+
+def turn(key: int, words: float = 0.0, text: str = "said", **more: object) -> Candidate:
+    fields: dict[str, object] = {"group": "s", "role": "response", "whole": len(text), "position": key, "row": key}
+    return Candidate(key=key, corpus="turn", text=text, words=words, score=words, **(fields | more))  # type: ignore[arg-type]
+
+
+def memory(key: int, words: float = 0.0, **more: object) -> Candidate:
+    fields: dict[str, object] = {"position": key, "row": key}
+    return Candidate(key=key, corpus="memory", text="said", words=words, score=words, **(fields | more))  # type: ignore[arg-type]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_without_a_word_of_the_question_has_no_score() -> None:
+    assert scored("The user drinks tea.", "coffee") == scored("", "coffee") == scored("coffee", "?!") == 0
+
+
+def test_any_form_of_a_word_is_that_word_and_counts_once() -> None:
+    assert scored("she went", "go") == scored("she goes", "go") == scored("she go", "go") > 0
+    assert scored("preferred tea", "prefers") == scored("prefer tea", "prefers") > 0
+
+
+def test_more_of_the_question_is_better_than_more_of_one_word() -> None:
+    assert scored("dark coffee x x", "dark roast coffee") > scored("coffee coffee coffee x", "dark roast coffee")
+
+
+def test_what_of_the_question_is_missing_costs_up_to_half() -> None:
+    whole = scored("red", "red", mean=1.0)
+    half = scored("red", "red green", mean=1.0)
+    assert half == pytest.approx(whole * (1 - COVERAGE + COVERAGE / 2))
+
+
+def test_words_that_stand_together_as_in_the_question_count_more() -> None:
+    assert (
+        scored("a green tea b", "green tea")
+        > scored("a tea green b", "green tea")
+        == scored("tea a green b", "green tea")
+    )
+    assert scored("drinking teas daily", "drinks tea") > scored("teas daily drinking", "drinks tea"), "in any form"
+
+
+def test_a_shorter_text_with_the_same_words_is_better() -> None:
+    assert scored("tea", "tea") > scored("tea " + "x " * 20, "tea")
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("我喜欢喝茶", "茶"), ("我喜欢喝茶", "喝茶"), ("私はcoffeeが好き", "coffee"), ("He eyed it", "eyed"), ("Чай", "чай"),
+        ("用户喜欢黑咖啡", "用户喜欢什么咖啡"), ("x", "X"), ("AI is", "ai"), ("Öl", "ol"), ("ﬁle", "file"), ("a_b case", "case"),
+    ],
+)  # fmt: skip
+def test_a_text_in_any_script_has_a_score_for_its_words(text: str, question: str) -> None:
+    assert scored(text, question) > 0
+
+
+def test_part_of_a_word_is_not_the_word() -> None:
+    assert scored("который", "кот") == scored("category", "cat") == 0
+
+
+MIXED = st.text(alphabet=st.sampled_from("aeyingsd eyk .'_éÉßﬁйЁςaが茶喝咖啡한글ก\u0301"), max_size=30)
+
+
+@given(MIXED, MIXED)
+def test_whatever_the_index_finds_has_a_score(text: str, question: str) -> None:
+    """Or it would be looked up and then dropped."""
+    expression = read(question).expression
+    assume(expression)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE f USING fts5(t, tokenize='{TOKENIZER}')")
+        connection.execute("INSERT INTO f VALUES (?)", (indexed(text),))
+        hit = connection.execute("SELECT 1 FROM f WHERE f MATCH ?", (expression,)).fetchone()
+    assert (scored(text, question) > 0) == (hit is not None)
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.floats(0.1, 1e6))
+def test_a_word_score_is_a_finite_number_from_zero(text: str, question: str, mean: float) -> None:
+    assert 0 <= scored(text, question, mean) < math.inf
+
+
+# --- the company a text keeps ----------------------------------------------------------------------------------------
+
+
+def test_a_short_turn_gains_from_the_turns_beside_it_less_the_further_they_are() -> None:
+    turns = [turn(key) for key in range(8)]
+    turns[3].words = 10.0
+    with_context(turns, {"s": list(range(8))})
+    assert [each.score for each in turns] == pytest.approx([1, 2, 3, 0, 3, 2, 1, 0])
+    assert [each.signals.get("context") for each in turns[2:4]] == [pytest.approx(3), None]
+    assert NEIGHBOURS == (0.3, 0.2, 0.1)
+
+
+def test_a_long_turn_gains_nothing_and_gives_all_the_same() -> None:
+    turns = [turn(0, 10.0), turn(1, 10.0, whole=SHORT_CHARS), turn(2, 0.0, whole=SHORT_CHARS - 1)]
+    with_context(turns, {"s": [0, 1, 2]})
+    assert [each.score for each in turns] == pytest.approx([10 + 3, 10, 3 + 2])
+
+
+def test_what_is_gained_is_not_passed_on() -> None:
+    turns = [turn(0, 10.0), turn(1), turn(2), turn(3), turn(4)]
+    with_context(turns, {"s": [0, 1, 2, 3, 4]})
+    assert turns[4].score == 0
+
+
+def test_a_turn_gains_half_as_much_again_from_a_question_before_it() -> None:
+    turns = [turn(0, 10.0, text="Which?"), turn(1), turn(2)]
+    with_context(turns, {"s": [0, 1, 2]})
+    assert [each.score for each in turns] == pytest.approx([10, 3 * (1 + ASKED), 2])
+    before = [turn(0), turn(1, 10.0, text="Which?")]
+    with_context(before, {"s": [0, 1]})
+    assert before[0].score == pytest.approx(3), "not from one behind it"
+
+
+def test_turns_of_other_sessions_and_of_none_lend_nothing() -> None:
+    turns = [turn(0, 10.0), turn(1, group="other"), turn(2, group=None), memory(3)]
+    with_context(turns, {"s": [0], "other": [1]})
+    assert [each.score for each in turns] == [10, 0, 0, 0]
+
+
+def test_a_session_gives_each_turn_half_the_mean_of_its_three_best() -> None:
+    turns = [turn(key, words) for key, words in enumerate((6.0, 3.0, 3.0, 1.0, 0.0))]
+    alone = [turn(9, 2.0, group=None), memory(10, 2.0)]
+    with_sessions([*turns, *alone])
+    assert [each.score - each.words for each in turns] == pytest.approx([SESSION * 4] * 5)
+    assert all(each.signals["session"] == pytest.approx(2) for each in turns)
+    assert [each.score for each in alone] == [2, 2] and not any(each.signals for each in alone)
+
+
+def test_a_turn_that_says_nothing_is_ranked_by_its_company_alone() -> None:
+    found = by_score([turn(0, 5.0, text="Coffee"), turn(1, 0.0, text="Yes.")], read("coffee"), {"s": [0, 1]})
+    assert [each.key for each in found] == [0, 1]
+    assert set(found[1].signals) == {"context", "session"}
+
+
+# --- boosts ----------------------------------------------------------------------------------------------------------
+
+
+def factors(each: Candidate, question: str) -> dict[str, float]:
+    each.score = 1.0
+    boost(each, read(question))
+    assert each.score == pytest.approx(math.prod(each.signals.values()))
+    return each.signals
+
+
+def test_who_is_named_counts_more_where_they_speak() -> None:
+    assert factors(turn(0, text="Ann: I run."), "What does Ann do?") == {"named": 1 + NAMED}
+    assert factors(turn(0, text="Ann Lee: I run."), "does lee run") == {"named": 1 + NAMED}
+    assert factors(turn(0, text="Bob: Ann runs."), "What does Ann do?") == {}
+    assert factors(turn(0, text="Assistant: yes"), "is the assistant here") == {}, "which is nobody's name"
+
+
+def test_i_and_my_are_the_user() -> None:
+    for each in (turn(0, text="User: I run."), turn(0, text="I run.", role="prompt")):
+        assert factors(each, "Do I run?") == {"first person": 1 + FIRST_PERSON}
+    for each in (
+        turn(0, text="Assistant: you run."),
+        turn(0, text="You run."),
+        turn(0, text="Ann: I run.", role="prompt"),
+    ):
+        assert "first person" not in factors(each, "Do I run?")
+    assert factors(turn(0, text="I run.", role="prompt"), "Does Ann run?") == {}
+
+
+def test_a_date_near_the_one_asked_for_counts_up_to_twice() -> None:
+    assert factors(turn(0, day=date(2023, 5, 8)), "on 8 May 2023") == {"date": 1 + NEAR_DAY}
+    assert factors(memory(0, day=date(2023, 5, 8)), "on 8 May 2023") == {"date": 1 + NEAR_DAY}
+    assert factors(turn(0, day=date(2023, 6, 8)), "on 8 May 2023") == {}
+    assert factors(turn(0), "on 8 May 2023") == {}
+
+
+def test_a_time_told_answers_when() -> None:
+    assert factors(turn(0, text="I ran yesterday."), "When did she run?") == {"time": 1 + TOLD_WHEN}
+    assert factors(turn(0, text="I ran yesterday."), "Did she run?") == {}
+    assert factors(turn(0, text="I ran."), "When did she run?") == {}
+
+
+def test_a_question_answers_less_unless_the_user_asked_it() -> None:
+    assert factors(turn(0, text="Do you run? "), "run") == {"question": 1 - BARE_QUESTION}
+    assert factors(turn(0, text="Do you run?", role="prompt"), "run") == {}
+
+
+def test_less_believed_memories_count_less_and_kinds_a_little_more() -> None:
+    assert factors(memory(0, confidence=ONE), "x") == {}
+    assert factors(memory(0, confidence=0), "x") == {"confidence": pytest.approx(0.8)}
+    assert factors(memory(0, kind="preference"), "x") == {"kind": KIND_WEIGHTS["preference"]}
+
+
+# --- the whole -------------------------------------------------------------------------------------------------------
+
+CANDIDATES = st.lists(
+    st.builds(
+        Candidate,
+        key=st.integers(0, 12),
+        corpus=st.sampled_from(("memory", "turn", "chunk")),
+        text=st.sampled_from(("", "Ann: yes?", "User: I ran yesterday", "x" * 30, "\ud800", "?")) | st.text(max_size=9),
+        position=st.integers(1, 20),
+        row=st.integers(1, 99),
+        bm25=st.floats(0, 1e6),
+        cosine=st.none() | st.floats(-1, 1),
+        group=st.sampled_from((None, "s", "t")),
+        role=st.sampled_from(("", "prompt", "response")),
+        whole=st.integers(0, 900),
+        day=st.none() | st.dates(),
+        kind=st.sampled_from(("", "preference", "user_profile", "env", "odd")),
+        confidence=st.integers(0, ONE),
+        words=st.sampled_from((0.0, 0.0, 1.0)) | st.floats(1e-6, 1e6),
+    ),
+    max_size=14,
+)
+QUESTIONS = st.sampled_from(("Ann?", "When did I run on 8 May?", "", "in June 2023", "?")) | st.text(max_size=20)
+
+
+@given(CANDIDATES, QUESTIONS, st.lists(st.integers(0, 12), unique=True))
+def test_every_score_is_finite_shown_in_its_signals_and_bounded(
+    candidates: list[Candidate], question: str, keys: list[int]
+) -> None:
+    found = by_score(candidates, read(question), {"s": sorted(keys), "t": keys})
+    assert all(each.words == 0 for each in candidates if each not in found and each.cosine is None)
+    for each in found:
+        assert 0 < each.score < math.inf and all(map(math.isfinite, each.signals.values()))
+        parts = sum(value for name, value in each.signals.items() if name not in FACTORS)
+        product = math.prod(value for name, value in each.signals.items() if name in FACTORS)
+        assert each.score == pytest.approx(parts * product)
+        assert parts <= 1 + 1e-9 and LOW - 1e-9 <= product <= HIGH + 1e-9
+
+
+@given(CANDIDATES, QUESTIONS, st.randoms())
+def test_the_order_is_that_of_the_scores_then_of_the_log_whatever_came_first(
+    candidates: list[Candidate], question: str, random: object
+) -> None:
+    for rank in (
+        lambda some: by_score(some, read(question), {}),
+        lambda some: by_rank(some, {"text": 1, "vector": 1}, {}),
+    ):
+        found = rank(candidates)
+        told = [(-each.score, each.position, each.key) for each in found]
+        assert told == sorted(told)
+        shuffled = list(candidates)
+        random.shuffle(shuffled)  # type: ignore[attr-defined]
+        again = [(each.position, each.key) for each in rank(shuffled)]
+        if len({(each.position, each.key, each.bm25, each.cosine, each.words) for each in candidates}) == len(
+            {(each.position, each.key) for each in candidates}
+        ) == len(candidates) and not any(each.group for each in candidates):
+            assert again == [(position, key) for _, position, key in told]
+
+
+def test_equal_scores_end_at_the_position() -> None:
+    found = by_score([memory(3, 1.0), memory(1, 1.0), memory(2, 1.0)], read("x"), {})
+    assert [each.position for each in found] == [1, 2, 3]
+
+
+def test_words_alone_are_the_whole_score_and_the_best_has_one() -> None:
+    some = [memory(0, 4.0), memory(1, 1.0)]
+    found = by_score(some, read("x"), {})
+    assert [each.score for each in found] == [1.0, 0.25]
+    assert [each.signals for each in found] == [{"text": 1.0}, {"text": 0.25}]
+
+
+def test_vectors_add_their_share_between_the_farthest_and_the_nearest() -> None:
+    some = [memory(0, 4.0, cosine=0.5), memory(1, 2.0, cosine=0.1), memory(2, 0.0, cosine=0.9), memory(3, 1.0)]
+    for each in some:
+        each.signals = {"text": each.words}
+    fuse(some)
+    assert [each.score for each in some] == pytest.approx([0.6 + 0.2, 0.3, 0.4, 0.15])
+    assert some[2].signals["vector"] == pytest.approx(VECTOR) and "vector" not in some[3].signals
+
+
+def test_one_vector_or_equal_ones_are_the_nearest() -> None:
+    some = [memory(0, 0.0, cosine=-0.3)]
+    fuse(some)
+    assert some[0].score == pytest.approx(VECTOR)
+
+
+# --- ranks -----------------------------------------------------------------------------------------------------------
+
+
+def test_rubino_adds_three_of_sixty_and_the_rank_of_every_list_times_the_weight_of_the_kind() -> None:
+    kinds = ("fact", "env", "preference", "user_profile", "odd")
+    some = [memory(n, bm25=9.0 - n, cosine=n / 10, kind=kind) for n, kind in enumerate(kinds)]
+    by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)
+    weights = (1.0, 1.1, 1.2, 1.3, 1.0)
+    for rank, each in enumerate(some, 1):
+        assert each.score == (3.0 / (60 + rank) + 3.0 / (60 + 6 - rank)) * weights[rank - 1]
+        assert each.signals["text"] == 3.0 / (60 + rank)
+        assert each.signals.get("kind", 1.0) == weights[rank - 1]
+
+
+def test_a_list_that_has_not_got_it_adds_nothing() -> None:
+    some = [memory(0, bm25=1.0), memory(1, cosine=0.5), memory(2)]
+    found = by_rank(some, {"text": 1.0, "vector": 1.0}, {})
+    assert [(each.key, each.score) for each in found] == [(0, 1 / 61), (1, 1 / 61)]
+
+
+def test_of_equal_ranks_in_kind_the_older_is_first() -> None:
+    some = [memory(2, bm25=1.0), memory(1, bm25=1.0)]
+    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [1, 2]
+    some = [memory(1, bm25=1.0), memory(2, bm25=1.0, kind="preference")]
+    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [2, 1]

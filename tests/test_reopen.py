@@ -1,0 +1,296 @@
+"""Receipts: a recall that was recorded comes back as it was given, however the ledger went on, and says what changed."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock, folded_from_zero
+from msgspec.structs import replace
+
+from ledger import Ledger, NotFound, Rejected
+from ledger.packs import Item, Pack
+from ledger.recalling import AMONG, PACKINGS
+from projections.ranking import RANKINGS
+
+RARE = "zanzibarquux"
+
+
+@pytest.fixture
+def stocked(ledger: Ledger) -> Ledger:
+    ledger.remember("The user drinks coffee.", kind="preference", tags=["drinks"], entities=["coffee"])
+    ledger.remember("Coffee is sold in Porto.", project="Home", confidence=0.5)
+    ledger.remember("The user is a coffee nerd. " * 20, kind="identity")
+    ledger.remember("The garden is big.", project="Home")
+    ledger.set_state("Home", "status", "phase", "coffee is next", source="the board")
+    ledger.capture("Which coffee?", "Dark coffee, friend. " * 100, project="Home", session_id="s", reinforce=False)
+    ledger.capture("And where\0?", "Чай and 咖啡: coffee. " * 10_000, project="Home", session_id="s", reinforce=False)
+    return ledger
+
+
+def served(ledger: Ledger, query: str = "which coffee does the user drink?", **asked: Any) -> Pack:
+    return ledger.recall(query, receipt=True, **asked)
+
+
+def reopened(ledger: Ledger, pack: Pack, **asked: Any) -> Pack:
+    assert pack.receipt is not None
+    again = ledger.reopen(pack.receipt, **asked)
+    assert again is not None
+    return again
+
+
+def as_given(ledger: Ledger, pack: Pack) -> bool:
+    return replace(reopened(ledger, pack), changed=()) == pack
+
+
+# --- as it was -------------------------------------------------------------------------------------------------------
+
+EVERY = [
+    {"packing": packing, "ranking": ranking, "among": among, "explain": explain, "unit": unit, "project": project}
+    for (packing, ranking, among), (explain, unit, project) in product(
+        product(PACKINGS, RANKINGS, (*AMONG, "all")), ((False, "chars", None), (True, "tokens", "Home"))
+    )
+]
+
+
+def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> None:
+    packs = [served(stocked, k=4, budget=600, **asked) for asked in EVERY]
+    packs += [served(stocked, k=k) for k in (0, 1, 500)]
+    packs += [served(stocked, "zebra", among="all"), served(stocked, ""), served(stocked, "x" * 300_000)]
+    packs += [served(stocked, budget=budget) for budget in (0, 10**30)]
+    packs += [served(stocked, status="all", kinds=["preference", "identity"], project="Nowhere")]
+    assert len({pack.receipt for pack in packs}) == len(packs)
+    assert sum(bool(pack.items) for pack in packs) > 40 and any(pack.cut for pack in packs)
+    for pack in packs:
+        again = reopened(stocked, pack)
+        assert again == pack and again.changed == ()
+        assert again.as_text() == pack.as_text()
+
+
+def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> None:
+    packs = [served(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS]
+    drinks, sold = (stocked.memories(kind=kind)[-1] for kind in ("preference", "knowledge"))
+    clock.advance(days=100)
+    for act in (
+        lambda: stocked.revise(sold.id, "Coffee is sold in Lisbon."),
+        lambda: stocked.supersede(drinks.id, "The user drinks tea."),
+        lambda: stocked.retract(sold.id),
+        lambda: stocked.set_state("Home", "status", "phase", "done"),
+        lambda: stocked.undo(packs[0].seen or 0, cascade=True),
+        lambda: stocked.adjust(stocked.memories(kind="identity")[0].id, 0.1),
+        lambda: stocked.add_alias("Home", "casa"),
+        lambda: stocked.rebuild(),
+    ):
+        act()
+        assert all(as_given(stocked, pack) for pack in packs)
+    assert all(reopened(stocked, pack).changed for pack in packs)
+
+
+def test_another_process_reopens_it(stocked: Ledger) -> None:
+    pack = served(stocked, among="all", explain=True)
+    with Ledger.open(stocked.path, readonly=True) as reader:
+        assert reader.reopen(pack.receipt or "") == pack
+
+
+def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
+    packs = [
+        served(stocked, among="all", project="Home"),
+        served(stocked, packing="shares", budget=500, project="Home"),
+    ]
+    stocked.export_file(tmp_path / "log.jsonl")
+    Ledger.import_log(tmp_path / "log.jsonl", tmp_path / "copy.db")
+    with Ledger.open(tmp_path / "copy.db") as copy:
+        assert [copy.reopen(pack.receipt or "") for pack in packs] == packs
+        assert copy.digest() == folded_from_zero(copy)
+
+
+def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked: Ledger) -> None:
+    stocked.remember("Coffee again.")
+    assert as_given(stocked, served(stocked))
+
+
+# --- what changed ----------------------------------------------------------------------------------------------------
+
+
+def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
+    some = [ledger.remember(f"tea of sort {name}") for name in "abcdefgh"]
+    pack = served(ledger, "tea", k=8)
+    successor = ledger.supersede(some[0].id, "coffee")
+    ledger.retract(some[1].id)
+    ledger.revise(some[2].id, "tea of another sort")
+    ledger.adjust(some[3].id, 0.25)
+    ledger.quarantine(some[4].id)
+    ledger.undo(some[5].position)
+    ledger.erase(some[6].id)
+    told = reopened(ledger, pack).changed
+    assert {text.partition(": ")[0]: text.partition(": ")[2] for text in told} == {
+        some[0].id: f"active → superseded by {successor.id}",
+        some[1].id: "active → retracted",
+        some[2].id: "says something else",
+        some[3].id: "confidence 1 → 0.25",
+        some[4].id: "quarantined",
+        some[5].id: "gone, what made it was undone",
+        some[6].id: "erased",
+    }
+    ledger.restore(some[1].id)
+    ledger.release(some[4].id)
+    ledger.redo(some[5].position)
+    assert not {some[1].id, some[4].id, some[5].id} & {
+        text.partition(": ")[0] for text in reopened(ledger, pack).changed
+    }
+
+
+def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
+    some = [ledger.capture(f"Is tea {name} here at Harbour Row?", session_id="s", reinforce=False) for name in "abcd"]
+    pack = served(ledger, "tea", among="turns")
+    assert len(pack.items) == 4
+    ledger.undo(some[0].position)
+    ledger.erase(some[1].id)
+    ledger.erase(some[2].position, spans=[("data.prompt", 17, 28)], quotes="keep")
+    assert set(reopened(ledger, pack).changed) == {
+        f"{some[0].id}: out of force, or removed",
+        f"{some[1].id}: erased",
+        f"{some[2].id}: partly erased",
+    }
+
+
+def test_changed_says_that_trusted_state_was_set_again(ledger: Ledger) -> None:
+    for key in ("a", "b", "c"):
+        ledger.set_state("Home", "status", key, "old")
+    pack = served(ledger, "x", packing="shares", budget=900, project="Home")
+    assert [item.source for item in pack.items] == ["state"] * 3
+    ledger.set_state("Home", "status", "a", "new")
+    ledger.invalidate_state("Home", "status", "b")
+    home = pack.items[0].id
+    assert set(reopened(ledger, pack).changed) == {
+        f"{home}: status: a was set again",
+        f"{home}: status: b holds no more",
+    }
+
+
+def test_changed_speaks_of_what_was_cut_too(ledger: Ledger) -> None:
+    fact = ledger.remember("tea")
+    pack = served(ledger, "tea", budget=0)
+    assert pack.items == () and len(pack.cut) == 1
+    ledger.retract(fact.id)
+    assert reopened(ledger, pack).changed == (f"{fact.id}: active → retracted",)
+
+
+# --- erasure ---------------------------------------------------------------------------------------------------------
+
+
+def texts_of(pack: Pack) -> dict[str, list[str | None]]:
+    found: dict[str, list[str | None]] = {}
+    for item in (*pack.items, *pack.cut):
+        found.setdefault(item.source, []).append(item.text)
+    return found
+
+
+def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Ledger) -> None:
+    fact = ledger.remember(f"{RARE} drinks tea.")
+    turn = ledger.capture(f"Does {RARE} like tea?", reinforce=False)
+    kept = ledger.remember("Tea is green.")
+    pack = served(ledger, "tea", among="all")
+    ledger.erase(fact.id)
+    ledger.erase(turn.id)
+    again = reopened(ledger, pack)
+    assert RARE not in repr(again)
+
+    def shape(item: Item) -> tuple[object, ...]:
+        return item.rank, item.id, item.score, item.signals, item.cut
+
+    assert list(map(shape, again.items)) == list(map(shape, pack.items))
+    assert {item.id: item.text for item in again.items} == {fact.id: None, turn.id: None, kept.id: "Tea is green."}
+    assert (again.used, again.searched, again.seen) == (pack.used, pack.searched, pack.seen)
+    assert again.as_text().count("\n- ") == 3
+
+
+def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.remember("Ann drinks tea.", user="ann")
+        pack = served(ledger, f"tea with {RARE}?", user="ann")
+        long = served(ledger, f"tea with {RARE}? " * 30_000, user="ann")
+        assert any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
+        assert ledger.erase(user="ann").state == "completed"
+        assert ledger.reopen(pack.receipt or "", user="ann") is ledger.reopen(long.receipt or "", user="ann") is None
+        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+    assert not any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) -> None:
+    fact = ledger.remember(f"The secret word of the house is {RARE}.")
+    served(ledger, f"Is it true? The secret word of the house is {RARE}.")
+    plan = ledger.erase(fact.id, dry_run=True)
+    assert plan.quotes
+    with pytest.raises(Rejected, match="quotes"):
+        ledger.erase(fact.id)
+    ledger.erase(fact.id, quotes="cut")
+    assert not any(RARE in row.state for row in ledger._store.rows(limit=100))
+
+
+# --- whose, and when -------------------------------------------------------------------------------------------------
+
+
+def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
+    stocked.remember("Ann drinks coffee.", user="ann")
+    mine, hers = served(stocked), served(stocked, user="ann")
+    assert stocked.reopen(hers.receipt or "") is None and stocked.reopen(mine.receipt or "", user="ann") is None
+    assert reopened(stocked, hers, user="ann") == hers
+
+
+def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stocked: Ledger) -> None:
+    nothing: Any
+    for nothing in ("", "nope", "\0", "m_0123456789abcdef", "%", "0", None, 7, b"x"):
+        assert stocked.reopen(nothing) is None
+    for entry in stocked.audit(limit=50):
+        assert stocked.reopen(entry.event_id) is None
+
+
+def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
+    position = stocked.position
+    for asked in EVERY:
+        stocked.recall("coffee", budget=500, **asked)
+    assert stocked.position == position
+    pack = served(stocked)
+    assert stocked.position == position + 1 and pack.seen == position
+    assert [entry.type for entry in stocked.audit(limit=1)] == ["RecallServed"]
+    reopened(stocked, pack)
+    assert stocked.position == position + 1
+
+
+def test_the_same_question_again_is_another_receipt(stocked: Ledger) -> None:
+    first, second = served(stocked), served(stocked)
+    assert first.receipt != second.receipt and reopened(stocked, first) == first
+    assert replace(second, receipt=first.receipt, seen=first.seen) == first
+
+
+def test_a_moment_gives_no_receipt_and_reopens_none(stocked: Ledger) -> None:
+    pack = served(stocked)
+    moment = stocked.at(stocked.position)
+    with pytest.raises(Rejected, match="past"):
+        moment.recall("coffee", receipt=True)
+    with pytest.raises(Rejected, match="past"):
+        moment.reopen(pack.receipt)
+
+
+def test_a_reader_of_the_file_gives_no_receipt(stocked: Ledger) -> None:
+    with Ledger.open(stocked.path, readonly=True) as reader, pytest.raises(Rejected, match="readonly"):
+        reader.recall("coffee", receipt=True)
+
+
+def test_an_undone_receipt_still_reopens_because_it_was_given(stocked: Ledger) -> None:
+    pack = served(stocked)
+    stocked.undo(stocked.position)
+    assert reopened(stocked, pack) == pack
+
+
+def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None:
+    with stocked.batch():
+        stocked.remember("Coffee of the batch.")
+        pack = served(stocked, "batch")
+    assert [item.text for item in pack.items] == ["Coffee of the batch."]
+    assert reopened(stocked, pack) == pack
+    with pytest.raises(NotFound):
+        stocked.promote("m_0123456789abcdef")

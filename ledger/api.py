@@ -26,7 +26,7 @@ from ledger.models import Model, as_embedder
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
-from ledger.reopening import Reopening
+from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit

@@ -17,7 +17,7 @@ from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.reads import NOWHERE, Reads, named
-from ledger.recalling import Recalling
+from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting

@@ -290,16 +290,6 @@ def turns_around(connection: sqlite3.Connection, session: str, turns: Sequence[i
 _NEXT = "min(row) FROM passages WHERE session = ? AND row >= ?"
 
 
-def first_of_turns(connection: sqlite3.Connection, turns: Iterable[int]) -> list[Passage]:
-    """The first passage of each of these turns."""
-    wanted, found = list(turns), list[Passage]()
-    for start in range(0, len(wanted), 500):
-        some = [turn << NUMBER_BITS for turn in wanted[start : start + 500]]
-        sql = f"SELECT * FROM passages WHERE row IN ({', '.join('?' * len(some))})"
-        found += [Passage(*row) for row in connection.execute(sql, some)]
-    return found
-
-
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     """How many texts (not passages) there are to search."""
     condition, values = wanted.condition()

@@ -18,8 +18,8 @@ from test_properties import QUICK
 from ledger import Ledger, LedgerError, Rejected
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
-from ledger.packs import Item, Pack
-from ledger.recalling import AMONG, PACKINGS
+from ledger.recall.asked import AMONG, PACKINGS
+from ledger.recall.packs import Item, Pack
 from projections.ranking import RANKINGS
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -108,7 +108,6 @@ def test_turns_are_bounded_by_the_project_too(ledger: Ledger) -> None:
     assert texts(ledger.recall("tea", among="turns", project="Home")) == ["tea at home"]
 
 
-@pytest.mark.xfail(strict=True, reason="recalling._beside adds neighbours without asking whether they are wanted")
 def test_the_turns_beside_one_are_bounded_by_the_project_too(ledger: Ledger) -> None:
     ledger.capture("The tea is ready?", project="Home", session_id="s")
     ledger.capture("The secret of work.", "Hush.", project="Work", session_id="s")
@@ -139,13 +138,11 @@ def test_what_is_searched_is_what_is_named(ledger: Ledger) -> None:
         ledger.recall("tea", among="turn")
 
 
-@pytest.mark.xfail(strict=True, reason="recalling._asked knows all only where it stands alone")
 def test_all_beside_others_is_all(ledger: Ledger) -> None:
     ledger.remember("tea remembered")
     assert len(ledger.recall("tea", among=["turns", "all"]).items) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="recalling scores a memory by its content alone, and drops what scores 0")
 @pytest.mark.parametrize("word", ["zanzibar", "urgent"])
 def test_a_memory_is_found_by_its_entities_and_tags(ledger: Ledger, word: str) -> None:
     ledger.remember("He moved there.", entities=["Zanzibar"], tags=["urgent"])
@@ -249,7 +246,6 @@ def test_shares_hold_what_is_always_worth_knowing(ledger: Ledger) -> None:
     assert all(item.signals == {"unasked": 1.0} and item.score == 0 for item in pack.items)
 
 
-@pytest.mark.xfail(strict=True, reason="recalling._shared adds what is unasked whatever kinds were asked for")
 def test_shares_of_some_kinds_hold_these_only(ledger: Ledger) -> None:
     ledger.remember("The user is Ann.", kind="identity")
     ledger.remember("The user likes tea.", kind="preference")
@@ -257,7 +253,6 @@ def test_shares_of_some_kinds_hold_these_only(ledger: Ledger) -> None:
     assert texts(pack) == ["The user likes tea."]
 
 
-@pytest.mark.xfail(strict=True, reason="recalling._pack packs by shares without the candidates beyond k")
 def test_explain_by_shares_lists_the_rest_too(stocked: Ledger) -> None:
     pack = stocked.recall("tea", packing="shares", budget=4_000, k=2, explain=True, among="memories")
     assert len({item.id for item in (*pack.items, *pack.cut)}) == 9

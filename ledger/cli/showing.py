@@ -22,7 +22,7 @@ from ledger.cli.charts import StepChart
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
-from ledger.packs import Item, Pack
+from ledger.recall.packs import Item, Pack
 
 LISTED_CHARS = 150  # of a text in a list
 QUOTED_CHARS = 110

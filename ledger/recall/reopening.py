@@ -22,8 +22,10 @@ from ledger.domain.events import (
 from ledger.domain.ids import KINDS
 from ledger.domain.times import moment
 from ledger.log_reading import first_position, read_event
-from ledger.packs import Item, Pack, Passage
-from ledger.recalling import Asked, Recalling, finished, of_state
+from ledger.recall.asked import Asked
+from ledger.recall.packing import finished, of_state
+from ledger.recall.packs import Item, Pack, Passage
+from ledger.recall.recalling import Recalling
 from ledger.work import Work
 from projections import audit, context, memories, passages, projects
 

@@ -1,0 +1,1 @@
+"""Recall: what answers a question, found, ranked, packed within a budget, and recorded where that is asked for."""

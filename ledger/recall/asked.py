@@ -1,0 +1,138 @@
+"""A recall as it was asked for, checked: what is searched, how it is ranked, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+
+from msgspec import Struct
+
+from ledger.domain import memory as memory_domain
+from ledger.domain import tokens
+from ledger.domain.errors import Rejected
+from ledger.domain.text import check_text
+from ledger.reads import LIST_CAP
+from projections.ranking import RANKINGS
+
+QUERY_BYTES = 1024 * 1024
+AMONG = ("memories", "chunks", "turns")
+CORPORA = {"chunks": "chunk", "turns": "turn"}
+UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
+PACKINGS = ("prefix", "shares")
+NEVER = "candidate"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    query: str
+    user: str
+    project: str | None
+    kinds: tuple[str, ...]
+    among: tuple[str, ...]
+    statuses: tuple[str, ...]
+    k: int
+    budget: int | None
+    unit: str
+    packing: str
+    ranking: str
+    explain: bool
+    now: str  # confidences and validity are of this time
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """The corpora of passages that are searched."""
+        return tuple(CORPORA[each] for each in self.among if each in CORPORA)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The corpora of vectors that are searched."""
+        return (*(("m",) if "memories" in self.among else ()), *(("p",) if self.corpora else ()))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The projections that are read."""
+        graph = ("graph",) if self.ranking == "rubino/1" else ()
+        searched = ("search",) if "memories" in self.among else ()
+        return ("memories", "projects", *graph, *searched, *(("passages", "documents") if self.corpora else ()))
+
+
+def checked(
+    *,
+    query: object,
+    user: str,
+    project: str | None,
+    kinds: str | Iterable[str],
+    among: str | Iterable[str],
+    status: str | Iterable[str],
+    k: int,
+    budget: int | None,
+    unit: str,
+    packing: str,
+    ranking: str,
+    explain: bool,
+    now: str,
+) -> Asked:
+    text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
+    places, only, bound = names("among", among), names("kinds", kinds), size("budget", budget)
+    for each in places:
+        one_of("among", each, (*AMONG, "all"))
+    name = "" if project is None else check_text("project", project, max_bytes=1024, blank_allowed=True)
+    one_of("unit", unit, tuple(UNITS))
+    one_of("packing", packing, PACKINGS)
+    one_of("ranking", ranking, RANKINGS)
+    if packing == "shares" and bound is None:
+        raise Rejected("packing by shares shares a budget out, so it needs one")
+    if isinstance(k, bool) or not isinstance(k, int):
+        raise Rejected(f"k is a whole number, and {k!r:.40} is not")
+    return Asked(
+        query=text,
+        user=user,
+        project=name if name.strip() else None,
+        kinds=only,
+        among=("memories",) if only else AMONG if "all" in places else places,
+        statuses=_statuses(status),
+        k=max(0, min(k, LIST_CAP)),
+        budget=bound,
+        unit=unit,
+        packing=packing,
+        ranking=ranking,
+        explain=explain,
+        now=now,
+    )
+
+
+def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
+    wanted = names("status", status)
+    if wanted == ("all",):
+        return tuple(each for each in memory_domain.STATUSES if each not in (NEVER, memory_domain.ERASED))
+    for each in wanted:
+        if each == NEVER:
+            raise Rejected("a candidate is never recalled before it is promoted: see review()", rule="trust")
+        one_of("status", each, (*memory_domain.STATUSES, "all"))
+    if not wanted:
+        raise Rejected('status names at least one: "active", others, or "all"')
+    return wanted
+
+
+def names(what: str, given: object) -> tuple[str, ...]:
+    if not isinstance(given, Iterable):
+        raise Rejected(f"{what} is a name or a list of names, not {type(given).__name__}")
+    found = (given,) if isinstance(given, str) else tuple(given)
+    return tuple(check_text(what, each, max_bytes=1024) for each in found)
+
+
+def one_of(what: str, given: object, allowed: Sequence[str]) -> None:
+    if given not in allowed:
+        raise Rejected(f"no {what} is called {given!r:.40}; there are: {', '.join(allowed)}")
+
+
+def size(what: str, given: object) -> int | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
+        raise Rejected(f"a {what} is a whole number from 0, and {given!r:.40} is not")
+    return given
+
+
+def day_of(time: str) -> date | None:
+    try:
+        return date.fromisoformat(time[:10])
+    except ValueError:
+        return None

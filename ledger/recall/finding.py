@@ -1,0 +1,278 @@
+"""The candidates of one recall on one snapshot: found by words and by vectors, with their neighbours, in ranked order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ledger.domain import confidence as rules
+from ledger.domain.memory import Memory
+from ledger.domain.question import READ_CHARS, Question
+from ledger.embedding import Asked as Sought
+from ledger.embedding import VectorSearch
+from ledger.recall.asked import Asked, day_of
+from projections import graph, memories, passages, ranking, search
+from projections.passages import NUMBER_BITS, Passage
+from projections.ranking import Candidate
+from projections.rows import TextIndex
+from projections.stems import stem
+from projections.text_hits import Rarity, of_rows
+
+POOL = 200  # candidates of each corpus that are ranked
+ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
+
+Scope = Sequence[str | None] | None  # the ids of the projects that are searched, None for none of them
+
+
+class Found(Struct):
+    """One candidate with what it stands for."""
+
+    candidate: Candidate
+    memory: Memory | None = None
+    passage: Passage | None = None
+
+
+class Door(Protocol):
+    """What a search asks of the door: it is another one at a moment of the past."""
+
+    _rarity: Rarity
+    _vectors: VectorSearch | None
+    _valid: str | None
+
+    def _schema(self) -> str: ...
+
+    def _unseen(self, connection: Any, index: TextIndex) -> bool: ...
+
+    def _believed(self, statuses: tuple[str, ...]) -> tuple[str, ...]: ...
+
+    def _memory_hits(
+        self, connection: Any, expression: str, wanted: search.Wanted, limit: int
+    ) -> list[tuple[Memory, float]]: ...
+
+    def _passage_hits(
+        self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
+    ) -> list[tuple[Passage, float]]: ...
+
+
+class Finder:
+    """One search. ``sought`` is the question as a vector, where the ledger has a model."""
+
+    def __init__(
+        self, door: Door, connection: Any, asked: Asked, scope: Scope, question: Question, sought: Sought | None
+    ) -> None:
+        self._door, self._connection, self._asked, self._scope = door, connection, asked, scope
+        self._question, self._sought = question, sought
+        at = door._valid or (asked.now if asked.statuses == ("active",) else None)
+        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, door._believed(asked.statuses))
+        self.passages = passages.Wanted(asked.user, asked.corpora, scope)
+        self.warnings: tuple[str, ...] = ()
+
+    def ranked(self) -> list[Found]:
+        """The candidates, best first; what was in the way of finding them is in ``warnings``."""
+        asked = self._asked
+        if not asked.k:
+            return []
+        found = self._by_words()
+        self._add_nearest(found)
+        if asked.ranking == "score/1":
+            beside = self._beside(found)
+            self._add_cosines(found)
+            order = ranking.by_score([each.candidate for each in found], self._question, beside)
+        else:
+            rubino = asked.ranking == "rubino/1"
+            weights = dict.fromkeys(("text", "vector"), ranking.RUBINO_WEIGHT if rubino else 1.0)
+            kinds = ranking.RUBINO_KINDS if rubino else {}
+            order = ranking.by_rank([each.candidate for each in found], weights, kinds)
+        by_id = {id(each.candidate): each for each in found}
+        ranked = [by_id[id(each)] for each in order]
+        if asked.ranking == "rubino/1" and "memories" in asked.among and len(ranked) < asked.k:
+            ranked += self._tail(ranked)
+        return ranked
+
+    # --- by words ------------------------------------------------------------------------------------------------
+
+    def _by_words(self) -> list[Found]:
+        pool, found = max(POOL, self._asked.k), list[Found]()
+        if not self._question.concepts:
+            return found
+        if "memories" in self._asked.among:
+            hits = list[tuple[Memory, float]]()
+            for expression in self._expressions(search.SEARCH):
+                hits = self._door._memory_hits(self._connection, expression, self.memories, pool)
+                if len(hits) >= ENOUGH:
+                    break
+            found += [of_memory(state, self._asked.now, score) for state, score in hits]
+            self._score(found, search.SEARCH)
+        if self._asked.corpora:
+            pieces = list[tuple[Passage, float]]()
+            for expression in self._expressions(passages.PASSAGE_SEARCH):
+                pieces = self._door._passage_hits(self._connection, expression, self.passages, pool)
+                if len(pieces) >= ENOUGH:
+                    break
+            rows = [of_passage(row, score) for row, score in pieces]
+            self._score(rows, passages.PASSAGE_SEARCH)
+            found += _best_of_each_text(rows)
+        return found
+
+    def _expressions(self, index: TextIndex) -> list[str]:
+        return self._door._rarity.expressions(self._connection, index, self._door._schema(), self._question)
+
+    def _score(self, found: Iterable[Found], index: TextIndex) -> None:
+        """Of each candidate what its words say of the question."""
+        door, connection = self._door, self._connection
+        idf, mean = door._rarity.of(connection, index, door._schema(), unseen=door._unseen(connection, index))
+        terms = ranking.terms(self._question, stem, idf, mean)
+        for each in found:
+            each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
+
+    def _beside(self, found: list[Found]) -> dict[str, list[int]]:
+        """The turns of each session among the candidates in their order; those next to a candidate become one."""
+        sessions: dict[str, list[Candidate]] = {}
+        for each in found:
+            if each.candidate.group is not None:
+                sessions.setdefault(each.candidate.group, []).append(each.candidate)
+        beside, known = {}, {each.candidate.key for each in found if each.passage is not None}
+        fresh: set[int] = set()
+        for session, turns in sessions.items():
+            best = [each.key for each in sorted(turns, key=lambda each: -each.words)]
+            keys = beside[session] = passages.turns_around(self._connection, session, best)
+            hit = set(best)
+            for left, right in pairwise(keys):
+                if left in hit or right in hit:
+                    fresh.update({left, right} - known)
+        rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
+        found += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
+        return beside
+
+    # --- by vectors ----------------------------------------------------------------------------------------------
+
+    def _rows_of(self, letter: str, rows: Collection[int]) -> list[Any]:
+        """Those of these rows of memories ("m") or passages ("p") that are searched."""
+        source, wanted = (
+            (search.SOURCE, self.memories.condition())
+            if letter == "m"
+            else (passages.SOURCE, self.passages.condition())
+        )
+        return of_rows(self._connection, source, rows, *wanted)
+
+    def _add_nearest(self, found: list[Found]) -> None:
+        """Adds what only its vector found; of a turn the nearest passage counts."""
+        if self._sought is None or self._door._vectors is None:
+            return
+
+        def keep(letter: str, rows: Collection[int]) -> Collection[int]:
+            return [row[0] for row in self._rows_of(letter, rows)]
+
+        nearest = self._door._vectors.hits(
+            self._connection, self._sought, self._asked.user, self._asked.letters, POOL, keep
+        )
+        self.warnings = nearest.warnings
+        known = {(_letter(each.candidate), each.candidate.key): each for each in found}
+        for letter, index in (("m", search.SEARCH), ("p", passages.PASSAGE_SEARCH)):
+            cosines = {row: cosine for corpus, row, cosine in nearest.hits if corpus == letter}
+            fresh: dict[int, Found] = {}
+            for row in sorted(self._rows_of(letter, cosines), key=lambda row: cosines[row[0]]):
+                each = (
+                    of_memory(memories.from_row(row), self._asked.now) if letter == "m" else of_passage(Passage(*row))
+                )
+                other = known.get((letter, each.candidate.key), each)
+                other.candidate.cosine = max(other.candidate.cosine or -1.0, cosines[row[0]])
+                if other is each:
+                    each.candidate.cosine = cosines[row[0]]
+                    fresh[each.candidate.key] = each
+            self._score(fresh.values(), index)
+            found += fresh.values()
+
+    def _add_cosines(self, found: Sequence[Found]) -> None:
+        if self._sought is None or self._door._vectors is None:
+            return
+        lacking = [each.candidate for each in found if each.candidate.cosine is None]
+        for letter in self._asked.letters:
+            some = [each for each in lacking if _letter(each) == letter]
+            rows = [each.row for each in some]
+            cosines = self._door._vectors.cosines(self._connection, self._sought, self._asked.user, letter, rows)
+            for each in some:
+                each.cosine = cosines.get(each.row)
+
+    # --- rubino's tail -------------------------------------------------------------------------------------------
+
+    def _tail(self, ranked: Sequence[Found]) -> list[Found]:
+        """What rubino fills up with, never above a direct hit: memories near in the graph, then the newest."""
+        asked, wanted = self._asked, self.memories
+        missing, known = asked.k - len(ranked), {each.memory.row for each in ranked if each.memory is not None}
+        text, at = asked.query[:READ_CHARS], wanted.at or asked.now
+        near = graph.neighbourhood(self._connection, text, asked.user, at=at, limit=2 * asked.k, projects=self._scope)
+        states = {row[0]: memories.from_row(row) for row in self._rows_of("m", [row for row, _ in near])}
+        tail = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
+        known |= {state.row for state, _ in tail}
+        newest = memories.listing(
+            self._connection,
+            user=asked.user,
+            statuses=wanted.statuses,
+            kinds=asked.kinds,
+            projects=self._scope,
+            limit=len(known) + missing,
+            valid=wanted.at,
+        )
+        tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
+        found = []
+        for state, signals in tail[:missing]:
+            found.append(of_memory(state, asked.now))
+            found[-1].candidate.signals = dict(signals)
+        return found
+
+
+def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
+    """A memory is searched by what it says, and by its entities and tags."""
+    believed = rules.effective(
+        state.confidence,
+        active=state.status == "active",
+        reference_count=state.reference_count,
+        active_at=state.active_at,
+        as_of=now,
+    )
+    candidate = Candidate(
+        key=state.row,
+        corpus="memory",
+        text=" ".join((state.content or "", *state.entities, *state.tags)),
+        position=state.row,
+        row=state.row,
+        bm25=bm25,
+        day=day_of(state.valid_from),
+        kind=state.kind,
+        confidence=believed,
+    )
+    return Found(candidate, memory=state)
+
+
+def of_passage(row: Passage, bm25: float = 0.0) -> Found:
+    candidate = Candidate(
+        key=row.turn,
+        corpus=row.corpus,
+        text=row.text,
+        position=row.position,
+        row=row.row,
+        bm25=bm25,
+        group=row.session,
+        role=row.field,
+        whole=row.whole,
+        day=day_of(row.time),
+    )
+    return Found(candidate, passage=row)
+
+
+def _letter(candidate: Candidate) -> str:
+    return "m" if candidate.corpus == "memory" else "p"
+
+
+def _best_of_each_text(found: Iterable[Found]) -> list[Found]:
+    """The best passage of each text stands for it."""
+    best: dict[int, Found] = {}
+    for each in found:
+        known = best.get(each.candidate.key)
+        if known is None or each.candidate.words > known.candidate.words:
+            best[each.candidate.key] = each
+    return list(best.values())

@@ -1,0 +1,76 @@
+"""From ranked items to a pack: bands and shares, what is cut and why, and how much is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.recall.asked import UNITS, Asked
+from ledger.recall.packs import Item, Pack
+from projections import context
+
+IDENTITY = ("identity", "preference", "user_profile")
+
+
+def of_state(project: str, entry: answers.StateEntry) -> Item:
+    """Trusted state as an item: a person's word, which no ranking moves."""
+    text = f"{entry.category}: {entry.key} = {entry.value}"
+    return Item(rank=0, score=0.0, source="state", id=project, text=text, signals={"trusted": 1.0}, state=entry)
+
+
+def band(item: Item, *, in_project: bool) -> str:
+    """Which of ATOCore's shares an item belongs to."""
+    if item.source == "state":
+        return "state"
+    if item.memory is not None and item.memory.kind in IDENTITY:
+        return "identity"
+    return "project" if in_project and item.memory is not None and item.memory.project is not None else context.REST
+
+
+def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
+    """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
+    within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
+    sizes = [UNITS[asked.unit](item.text or "") for item in within]
+    reasons = [*context.prefix(sizes, asked.budget), *["rank"] * len(beyond)]
+    return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
+
+
+def shared(
+    asked: Asked, standing: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
+    warnings: tuple[str, ...],
+) -> Pack:  # fmt: skip
+    """The same by shares: trusted state, then what answers, then what is worth knowing whether or not it does."""
+    together = [*standing, *items[: asked.k], *unasked]
+    bands = [band(item, in_project=asked.project is not None) for item in together]
+    order = context.in_order(bands)
+    shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
+    shown = [replace(item, text=context.shortened(item.text or "")) for item in shown]
+    sizes = [UNITS[asked.unit](item.text or "") for item in shown]
+    reasons = context.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
+    beyond = [replace(item, rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
+    if asked.explain:
+        shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
+    return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
+
+
+def finished(
+    items: Sequence[Item],
+    reasons: Sequence[str],
+    searched: int,
+    budget: int | None,
+    unit: str,
+    warnings: tuple[str, ...] = (),
+) -> Pack:
+    told = [replace(item, cut=why) for item, why in zip(items, reasons, strict=True)]
+    kept = tuple(item for item in told if not item.cut)
+    return Pack(
+        items=kept,
+        cut=tuple(item for item in told if item.cut),
+        searched=searched,
+        budget=budget,
+        used=sum(UNITS[unit](item.text or "") for item in kept),
+        unit=unit,
+        warnings=warnings,
+    )

@@ -1,0 +1,277 @@
+"""Recall at the library door: the memories, chunks and turns that answer a question, packed within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import question
+from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.memory import Memory
+from ledger.domain.question import Question
+from ledger.domain.text import check_text
+from ledger.embedding import Asked as Sought
+from ledger.embedding import VectorSearch
+from ledger.reads import LIST_CAP, NOWHERE, Reads, named
+from ledger.recall import packing
+from ledger.recall.asked import Asked, checked, size
+from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
+from ledger.recall.packs import Item, Pack, Passage
+from ledger.recorders import read_tip
+from projections import context, documents, memories, passages, projects, search, sqlite
+from projections.passages import Passage as PassageRow
+from projections.projector import text_indexes
+from projections.rows import TextIndex
+from projections.text_hits import Rarity
+
+PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
+CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
+SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
+
+
+class Recalling(Reads):
+    """The part of the library door that searches."""
+
+    _rarity: Rarity
+    _vectors: VectorSearch | None
+    _counted: tuple[object, int] = (None, 0)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        kinds: str | Iterable[str] = (),
+        among: str | Iterable[str] = ("memories", "chunks"),
+        status: str | Iterable[str] = "active",
+        k: int = 20,
+        budget: int | None = None,
+        unit: str = "chars",
+        packing: str = "prefix",
+        ranking: str = "score/1",
+        explain: bool = False,
+        receipt: bool = False,
+    ) -> Pack:
+        """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
+        (chars or tokens).
+
+        Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured) is
+        named too, or "all"; with ``kinds`` memories of these only, and ``status`` finds hidden ones too, candidates never.
+        With a project: what is of it or of none; without, or with "": all of the user's. ``packing`` is "prefix" (up to the
+        first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
+        ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
+        "rubino/1". ``explain`` lists every candidate that was ranked, with its signals. Nothing is written but, where it is
+        asked for, a ``receipt``: what was given, for ``reopen()``.
+        """
+        asked = checked(
+            query=query,
+            user=self._user(user),
+            project=project,
+            kinds=kinds,
+            among=among,
+            status=status,
+            k=k,
+            budget=budget,
+            unit=unit,
+            packing=packing,
+            ranking=ranking,
+            explain=explain,
+            now=self._writer.now(),
+        )
+        pack, about = self._packed(asked)
+        return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
+
+    def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
+        """The pack, and the id of the project that it is about."""
+        self._take_in_texts()
+        told = question.read(asked.query)
+        sought = self._sought(asked, told)
+        with self._read(*asked.needs) as connection:
+            seen, _ = read_tip(connection.cursor())
+            about = named(connection, asked.user, "p", asked.project)
+            scope = None if asked.project is None else [None, about]
+            finder = Finder(self, connection, asked, scope, told, sought)
+            ranked = finder.ranked()
+            items = self._items(connection, ranked if asked.explain else ranked[: asked.k])
+            searched = self._searched(connection, finder, asked, seen)
+            warnings = (*self._recall_warnings(), *finder.warnings)
+            if asked.packing == "shares":
+                standing = self._standing(connection, asked.user, asked.project)
+                unasked = self._unasked(connection, asked, scope, items)
+                pack = packing.shared(asked, standing, items, unasked, searched, warnings)
+            else:
+                pack = packing.packed(asked, items, searched, warnings)
+        return replace(pack, seen=seen), about if about != NOWHERE else None
+
+    def _sought(self, asked: Asked, told: Question) -> Sought | None:
+        """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
+        if self._vectors is None or not asked.k:
+            return None
+        whole = asked.query[: question.READ_CHARS]
+        if "turns" not in asked.among:
+            return self._vectors.ask(whole, asked.user, asked.letters)
+        with self._read("passages") as connection:
+            names = passages.speakers(connection, told, asked.user)
+        text = " ".join(word for word in told.words if word not in names) if names else whole
+        return self._vectors.ask(text or whole, asked.user, asked.letters)
+
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
+        raise Rejected(
+            "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
+        )
+
+    # --- what the moment of an earlier time answers otherwise ------------------------------------------------------------
+
+    def _memory_hits(
+        self, connection: Any, expression: str, wanted: search.Wanted, limit: int
+    ) -> list[tuple[Memory, float]]:
+        least = min(limit, ENOUGH)
+        return search.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
+
+    def _passage_hits(
+        self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
+    ) -> list[tuple[PassageRow, float]]:
+        least = min(limit, ENOUGH)
+        return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
+
+    def _unseen(self, connection: Any, index: TextIndex) -> bool:
+        """Whether there may be texts that neither the index nor what waits for it has."""
+        return False
+
+    def _schema(self) -> str:
+        """Where the text indexes lie: in the file, or where this process folded its own."""
+        return "temp" if self._store.folded_privately else "main"
+
+    def _recall_warnings(self) -> tuple[str, ...]:
+        return ()
+
+    def _take_in_texts(self) -> None:
+        """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
+        with self._read() as connection:
+            late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
+        if late and not self._store.readonly:
+            with suppress(LedgerError):
+                self._writer.index_waiting()
+
+    # --- items ---------------------------------------------------------------------------------------------------
+
+    def _items(self, connection: Any, found: Sequence[Found]) -> list[Item]:
+        shown = self._memories(connection, [each.memory for each in found if each.memory is not None])
+        told = {each.id: each for each in shown}
+        rows = [each.passage for each in found if each.passage is not None]
+        names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
+        above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+        items = []
+        for rank, each in enumerate(found, 1):
+            memory = told[each.memory.id] if each.memory is not None else None
+            passage = _passage(each.passage, names, above) if each.passage is not None else None
+            items.append(
+                Item(
+                    rank=rank,
+                    score=round(each.candidate.score, 6),
+                    source=each.candidate.corpus,
+                    id=memory.id if memory is not None else passage.id if passage is not None else "",
+                    text=memory.content if memory is not None else passage.text if passage is not None else None,
+                    signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
+                    memory=memory,
+                    passage=passage,
+                )
+            )
+        return items
+
+    def _standing(self, connection: Any, owner: str, project: str | None) -> list[Item]:
+        """The trusted state of a project."""
+        state = self._project_state(connection, owner, project) if project is not None else None
+        if state is None:
+            return []
+        names = answers.StateEntry.__struct_fields__
+        rows = projects.state_history(connection, state.row, None, None)
+        entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
+        return [packing.of_state(state.id, entry) for entry in entries if entry.to_position is None]
+
+    def _unasked(self, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+        """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
+        if "memories" not in asked.among:
+            return []
+        known, found = {item.id for item in items}, list[Memory]()
+        wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": self._valid or asked.now}
+        if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
+            found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
+        if scope:
+            found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
+        states = sorted(
+            (each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief
+        )
+        unasked = [of_memory(state, asked.now) for state in states]
+        for each in unasked:
+            each.candidate.signals = {"unasked": 1.0}
+        return self._items(connection, unasked)
+
+    def _searched(self, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
+        """Among how many memories, turns and chunks; counted once while nothing is written."""
+        wanted = replace(finder.memories, at=self._valid)
+        what = (seen, repr((asked.letters, wanted, finder.passages)))
+        key, number = self._counted
+        if key != what:
+            number = search.count(connection, wanted) if "m" in asked.letters else 0
+            number += passages.count(connection, finder.passages) if "p" in asked.letters else 0
+            self._counted = (what, number)
+        return number
+
+    # --- what is always worth knowing ------------------------------------------------------------------------------------
+
+    def user_profile(self, *, user: str | None = None, budget: int = PROFILE_CHARS) -> Pack:
+        """What is known of the user: active user_profile, identity and preference memories, newest first, within 1,375
+        characters unless told otherwise."""
+        return self._newest(self._user(user), PROFILE_KINDS, None, LIST_CAP, size("budget", budget))
+
+    def project_context(self, project: str, *, user: str | None = None, budget: int | None = None) -> Pack:
+        """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
+        check_text("project", project, max_bytes=1024)
+        return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget))
+
+    def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
+        now = self._writer.now()
+        with self._read("memories", "projects") as connection:
+            scope = [named(connection, owner, "p", project)] if project is not None else None
+            standing = self._standing(connection, owner, project)
+            found = memories.listing(
+                connection,
+                user=owner,
+                statuses=self._believed(("active",)),
+                kinds=kinds,
+                projects=scope,
+                limit=limit,
+                valid=self._valid or now,
+            )
+            items = self._items(connection, [of_memory(each, now) for each in found])
+        together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
+        reasons = context.prefix([len(item.text or "") for item in together], budget)
+        return packing.finished(together, reasons, len(together), budget, "chars")
+
+
+def _belief(state: Memory) -> tuple[int, int]:
+    return (-state.confidence, -state.row)
+
+
+def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]]) -> Passage:
+    document, heading_path = above.get(row.position, (None, ()))
+    return Passage(
+        id=row.id,
+        field=row.field,
+        start=row.start,
+        end=row.until,
+        text=row.text,
+        user=row.user,
+        project=names.get(row.project, row.project) if row.project else None,
+        session_id=names.get(row.session, row.session) if row.session else None,
+        occurred_at=row.time,
+        position=row.position,
+        document=document,
+        heading_path=heading_path,
+    )

@@ -119,7 +119,7 @@ def compact(data: Any, chars: int = LISTED_CHARS) -> str:
 def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
     if isinstance(answer, Pack):
-        return [item.id for item in answer.items]
+        return [answer.receipt] if answer.receipt is not None else [item.id for item in answer.items]
     if isinstance(answer, answers.Graph):
         return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
     if isinstance(answer, list):
@@ -220,7 +220,7 @@ def _item_row(item: Item) -> list[RenderableType]:
         where = " › ".join(item.passage.heading_path) or item.passage.session_id
         about = (item.passage.field or item.source, where, moment(item.passage.occurred_at))
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
-    return [Text(str(item.rank)), Text(f"{item.score:.2f}"), Text(item.id),
+    return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
             _with(_text(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 

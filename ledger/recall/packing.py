@@ -42,17 +42,20 @@ def shared(
     warnings: tuple[str, ...],
 ) -> Pack:  # fmt: skip
     """The same by shares: trusted state, then what answers, then what is worth knowing whether or not it does."""
-    together = [*standing, *items[: asked.k], *unasked]
+    together = [_short(item) for item in (*standing, *items[: asked.k], *unasked)]
     bands = [band(item, in_project=asked.project is not None) for item in together]
     order = context.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
-    shown = [replace(item, text=context.shortened(item.text or "")) for item in shown]
     sizes = [UNITS[asked.unit](item.text or "") for item in shown]
     reasons = context.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
-    beyond = [replace(item, rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
     if asked.explain:
+        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
     return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
+
+
+def _short(item: Item) -> Item:
+    return replace(item, text=context.shortened(item.text or ""))
 
 
 def finished(

@@ -145,7 +145,9 @@ class Rarity:
     KEPT = 20_000
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], tuple[int, int, bytes]] = {}  # → texts that have it, of how many, when
+        self._known: dict[
+            tuple[str, str, str], tuple[int, int, tuple[object, ...]]
+        ] = {}  # → texts that have it, of how many, when
 
     def of(
         self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
@@ -184,15 +186,17 @@ class Rarity:
         ]
         chosen, matched = list[int](), 0
         for count, at in sorted(counts):
-            if count and (matched := matched + count) <= MATCHED:
+            if (matched := matched + count) <= MATCHED:
                 chosen.append(at)
-        some = [at for count, at in sorted(counts) if count]
-        if len(chosen) == len(some):
-            return [question.expression]
-        if chosen:
+        if len(chosen) == len(counts) or any(count and at in chosen for count, at in counts):
             return [any_of(question.concepts[at] for at in sorted(chosen))]
-        alone = any_of([question.concepts[some[0]]])
-        return [f"({alone}) AND ({any_of([question.concepts[some[1]]])})", alone] if len(some) > 1 else [alone]
+        rarest, *others = [question.concepts[at] for count, at in sorted(counts) if count]
+        late = [question.concepts[at] for at in chosen]  # words that only a text can have which waits for the index
+        alone = any_of([rarest, *late])
+        if not others:
+            return [alone]
+        both = f"(({any_of([rarest])}) AND ({any_of(others[:1])}))"
+        return [" OR ".join([both, *([any_of(late)] if late else [])]), alone]
 
     def _rarest(self, connection: sqlite3.Connection, index: str, form: str, total: int, schema: str) -> int:
         """How many texts have a word at the most: of a script without spaces, its rarest character."""
@@ -214,10 +218,14 @@ class Rarity:
         return int(found)
 
 
-def _written(connection: sqlite3.Connection, index: str, schema: str) -> bytes:
-    """What is another after every write to an index: FTS5's record of its segments."""
-    row = connection.execute(f"SELECT block FROM {schema}.{index}_data WHERE id = 10").fetchone()
-    return bytes(row[0]) if row is not None else b""
+def _written(connection: sqlite3.Connection, index: str, schema: str) -> tuple[object, ...]:
+    """What is another after every write to an index: the log's head and the generation of the tables, for both an undone
+    batch and a rebuild begin again, and FTS5's record of its segments."""
+    sql = (
+        "SELECT (SELECT head FROM main.events ORDER BY position DESC LIMIT 1),"
+        f" (SELECT generation FROM {schema}.checkpoint), (SELECT block FROM {schema}.{index}_data WHERE id = 10)"
+    )
+    return tuple(connection.execute(sql).fetchone())
 
 
 def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:

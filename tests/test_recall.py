@@ -20,6 +20,7 @@ from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
+from projections import text_hits
 from projections.ranking import RANKINGS
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -605,3 +606,44 @@ def test_the_context_of_a_project_is_its_state_and_its_ten_newest_memories(ledge
     assert texts(pack)[0] == "status: phase = two"
     assert texts(pack)[1:] == [f"The project has {number} rooms." for number in range(11, 1, -1)]
     assert ledger.project_context("Nowhere").items == ()
+
+
+# --- what is known of the index --------------------------------------------------------------------------------------
+
+
+def test_after_a_rebuild_nothing_is_believed_of_the_index_that_was(ledger: Ledger) -> None:
+    ledger.remember("Coffee is hot.")
+    assert ledger.recall("tea").items == ()
+    tea = ledger.remember("Green tea.")
+    ledger.rebuild()  # the new index may look as the old one did when there was no tea in it
+    assert [item.id for item in ledger.recall("tea").items] == [tea.id]
+
+
+@pytest.mark.parametrize(
+    "question", ["tea zanzibar", "tea common words", "common words", "words", "喝茶 words", "zanzibar"]
+)
+def test_of_many_texts_the_rarest_words_decide_and_the_best_is_found(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    with ledger.batch():
+        for number in range(60):
+            ledger.remember(f"common words of text {number}")
+        ledger.remember("tea with common words")
+        ledger.remember("我喜欢喝茶 words")
+    whole = [item.id for item in ledger.recall(question, k=3).items]
+    monkeypatch.setattr(text_hits, "MATCHED", 10)
+    assert [item.id for item in ledger.recall(question, k=3).items][:1] == whole[:1]
+
+
+def test_a_word_that_only_a_waiting_text_has_is_found_among_many(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ledger.batch():
+        for number in range(60):
+            ledger.remember(f"common words of text {number}")
+    ledger.recall("common")
+    new = ledger.remember("words of Zanzibar")
+    monkeypatch.setattr(text_hits, "MATCHED", 10)
+    with Ledger.open(ledger.path, readonly=True) as reader:
+        for question in ("Zanzibar", "common words Zanzibar"):
+            assert reader.recall(question, k=1).items[0].id == new.id

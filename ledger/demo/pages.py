@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TOP, TRAIL = 2, 6
 A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions
+A_QUESTION = "When does the half marathon take place?"
 DAYS_LATER = (0, 30, 60, 90)
 
 
@@ -28,6 +29,7 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
     return [
         *_went_in(ledger, play),
         *_current(ledger),
+        *_asked(ledger),
         *_changed(ledger),
         *_queue(ledger),
         *_picture(ledger, strongest),
@@ -57,6 +59,12 @@ def _current(ledger: Ledger) -> list[RenderableType]:
 
 def _strongest(found: list[answers.Memory]) -> list[answers.Memory]:
     return sorted(found, key=lambda each: (-each.confidence, -each.reference_count))[:TOP]
+
+
+def _asked(ledger: Ledger) -> list[RenderableType]:
+    """A question, and what answers it within a budget: of what is believed, and of what was said."""
+    title = f"Asked: {A_QUESTION}"
+    return [showing.heading(title), showing.pack(ledger.recall(A_QUESTION, among="all", k=3, budget=600))]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:

@@ -10,6 +10,8 @@ The default, ``score/1``, for a text x of a session S, in the order of the steps
     + session   1/2 the mean of the three best of S
     fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; with words alone the first
     x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, confidence, kind
+
+What context, session and factors add to turns is taken off all of them alike before they stand beside memories and chunks.
 """
 
 from __future__ import annotations
@@ -242,12 +244,34 @@ def by_score(candidates: list[Candidate], question: Question, beside: Mapping[st
     """``score/1``: best first; ``words`` of each candidate are set, and its score becomes the whole."""
     for each in candidates:
         each.score, each.signals = each.words, {"text": each.words} if each.words else {}
+    turns = [each for each in candidates if each.corpus == "turn"]
     with_context(candidates, beside)
     with_sessions(candidates)
+    for factor in _levelling(turns, max((each.words for each in turns), default=0.0)):
+        for each in turns:
+            each.signals = {name: value * factor for name, value in each.signals.items()}
     fuse(candidates)
+    plain = max((each.score for each in turns), default=0.0)
     for each in candidates:
         boost(each, question)
+    for factor in _levelling(turns, plain):
+        for each in turns:
+            each.signals["level"] = factor
     return sorted((each for each in candidates if each.score > 0), key=_order)
+
+
+def _levelling(turns: Sequence[Candidate], most: float) -> list[float]:
+    """Brings the best turn back to ``most``, and all others with it; the factor, if there is one.
+
+    What its company and the factors add ranks turns among each other. Beside memories and chunks, which have neither, a
+    turn counts by what it says itself: what is believed comes before what was once said.
+    """
+    top = max((each.score for each in turns), default=0.0)
+    if not 0 < most < top:
+        return []
+    for each in turns:
+        each.score *= most / top
+    return [most / top]
 
 
 def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Mapping[str, float]) -> list[Candidate]:

@@ -647,3 +647,13 @@ def test_a_word_that_only_a_waiting_text_has_is_found_among_many(
     with Ledger.open(ledger.path, readonly=True) as reader:
         for question in ("Zanzibar", "common words Zanzibar"):
             assert reader.recall(question, k=1).items[0].id == new.id
+
+
+def test_what_is_believed_comes_before_what_was_once_said_of_it(ledger: Ledger) -> None:
+    for number in range(6):
+        ledger.capture(
+            f"So, the half marathon, part {number}?", "It takes place on 18 April, when all run.", session_id="s"
+        )
+    fact = ledger.remember("The half marathon takes place on 9 May.")
+    pack = ledger.recall("When does the half marathon take place?", among="all")
+    assert pack.items[0].id == fact.id and len(pack.items) > 6

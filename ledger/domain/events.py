@@ -533,7 +533,10 @@ class EdgeAsserted(Event, frozen=True):
 
 
 class EdgeRetired(Event, frozen=True):
-    """It no longer does; ``by`` is the memory whose edge took its place."""
+    """It no longer does; ``by`` is the memory whose edge took its place.
+
+    ``asserted`` is the position of the EdgeAsserted that said it last: which edge was meant, once its words are erased.
+    """
 
     source: Text | None
     relation: Text | None
@@ -544,6 +547,7 @@ class EdgeRetired(Event, frozen=True):
 
 # --- the closed registry and the envelope ----------------------------------------------------------------------------
 
+    asserted: int = 0
 
 def _leaves(base: type[Event]) -> list[type[Event]]:
     return [each for kind in base.__subclasses__() for each in (kind, *_leaves(kind))]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 Text = Annotated[str, Meta(extra={"string": "text"})]
 Code = Annotated[str, Meta(extra={"string": "code"})]
@@ -316,7 +316,8 @@ class DocumentReplaced(Event, frozen=True):
 
     ``previous`` is the position of the DocumentIngested or DocumentReplaced whose chunks these are counted in: ``kept`` has
     (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
-    ranges of the indexes before. A title or tags that are not given stay as they are; the project is that of the envelope.
+    ranges of the indexes before. A title or tags that are not there stay as they are, and null is what was erased; the
+    project is that of the envelope.
     """
 
     previous: int
@@ -325,8 +326,8 @@ class DocumentReplaced(Event, frozen=True):
     chunks: int
     kept: tuple[Moved, ...] = ()
     removed: Ranges = ()
-    title: Text | None = None
-    tags: tuple[Text, ...] | None = None
+    title: Text | UnsetType | None = UNSET
+    tags: tuple[Text, ...] | UnsetType | None = UNSET
 
 
 class DocumentRemoved(Event, frozen=True):

@@ -210,9 +210,9 @@ class WriteRefused(Event, frozen=True):
 
 
 class Served(Struct, frozen=True, omit_defaults=True):
-    """One entry of a pack: a memory, chunk or interaction by its id, the position of the event that has its words, and in
-    an interaction the field; characters ``start`` to ``end`` of them. Scores are in millionths; ``cut`` says why it was
-    left out of the pack."""
+    """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
+    words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
+    Scores are in millionths; ``cut`` says why it was left out of the pack."""
 
     subject: Id
     position: int
@@ -225,7 +225,10 @@ class Served(Struct, frozen=True, omit_defaults=True):
 
 
 class RecallServed(Event, frozen=True):
-    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts."""
+    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts.
+
+    ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
+    """
 
     query: Body | None
     seen: int
@@ -233,7 +236,7 @@ class RecallServed(Event, frozen=True):
     items: tuple[Served, ...] = ()
     searched: int = 0
     used: int = 0
-    warnings: tuple[Code, ...] = ()
+    warnings: tuple[Text, ...] | None = ()
 
 
 class ProjectionParked(Event, frozen=True):
@@ -544,11 +547,11 @@ class EdgeRetired(Event, frozen=True):
     target: Text | None
     by: Id | None = None
     reason: Text | None = ""
+    asserted: int = 0
 
 
 # --- the closed registry and the envelope ----------------------------------------------------------------------------
 
-    asserted: int = 0
 
 def _leaves(base: type[Event]) -> list[type[Event]]:
     return [each for kind in base.__subclasses__() for each in (kind, *_leaves(kind))]

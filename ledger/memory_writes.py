@@ -262,7 +262,7 @@ class MemoryWrites:
             work.project = old.project
             attempt = MemoryCaptured(
                 content=content,
-                kind=_kind(old.kind if kind is None else kind),
+                kind=checked_kind(old.kind if kind is None else kind),
                 status="active",
                 confidence=rules.millionths("confidence", confidence),
                 entities=old.entities if about is None else about,
@@ -470,7 +470,7 @@ def _attempt(
     start, end = _validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     return MemoryCaptured(
         content=check_text("content", content, max_bytes=CONTENT_BYTES),
-        kind=_kind(kind),
+        kind=checked_kind(kind),
         status=status,
         confidence=rules.ONE
         if confidence == 1.0 and confidence is not True
@@ -483,7 +483,7 @@ def _attempt(
     )
 
 
-def _kind(kind: str) -> str:
+def checked_kind(kind: str) -> str:
     if kind in domain.KINDS:
         return kind
     if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:

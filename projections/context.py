@@ -42,9 +42,9 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
     return reasons
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, chars: int = ENTRY_CHARS) -> str:
     """An entry as it is shown by shares: where it is longer, … stands for the rest."""
-    return text if len(text) <= ENTRY_CHARS else text[: ENTRY_CHARS - 1].rstrip() + "…"
+    return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
 
 
 def in_order(bands: Sequence[str]) -> list[int]:

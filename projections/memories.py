@@ -220,11 +220,13 @@ def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[o
 
 def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:
     """Characters of the active memories of a user: of the kind user_profile, or of all others."""
-    sql = (
-        "SELECT coalesce(sum(length(content)), 0) FROM memories"
-        f" WHERE user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
-    )
-    return int(connection.execute(sql, (user,)).fetchone()[0])
+    group = f"user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
+    sql = f"SELECT total(length(content)), total(instr(content, char(0)) > 0) FROM memories WHERE {group}"
+    chars, cut = connection.execute(sql, (user,)).fetchone()
+    if cut:  # SQLite counts a text up to its first NUL
+        sql = f"SELECT content, length(content) FROM memories WHERE {group} AND instr(content, char(0))"
+        chars += sum(len(content) - counted for content, counted in connection.execute(sql, (user,)))
+    return int(chars)
 
 
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:

@@ -275,19 +275,20 @@ def turns_around(connection: sqlite3.Connection, session: str, turns: Sequence[i
         return sorted({row >> NUMBER_BITS for row in whole})
     found = set(turns)
     for turn in turns[:AROUND]:
-        for beyond, step in (("max(row) FROM passages WHERE session = ? AND row < ?", 0), (_NEXT, 1)):
+        for beyond, step in ((_BEFORE, 0), (_AFTER, 1)):
             at = turn
             for _ in range(WINDOW):
-                edge = (at + step) << NUMBER_BITS
-                row = connection.execute(f"SELECT {beyond}", (session, edge)).fetchone()[0]
+                row = connection.execute(beyond, (session, (at + step) << NUMBER_BITS)).fetchone()
                 if row is None:
                     break
-                at = row >> NUMBER_BITS
+                at = row[0] >> NUMBER_BITS
                 found.add(at)
     return sorted(found)
 
 
-_NEXT = "min(row) FROM passages WHERE session = ? AND row >= ?"
+# No min() or max(): where a view stands before the table, they go through the whole session.
+_BEFORE = "SELECT row FROM passages WHERE session = ? AND row < ? ORDER BY row DESC LIMIT 1"
+_AFTER = "SELECT row FROM passages WHERE session = ? AND row >= ? ORDER BY row LIMIT 1"
 
 
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:

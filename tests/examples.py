@@ -176,7 +176,7 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryRestored(status="active", reason="was right"),
         e.MemoryQuarantined(reason="odd"),
         e.EdgeAsserted(source="Ana", relation="works_at", target="Acme", valid_from=EARLIER, valid_to=LATER),
-        e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left"),
+        e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left", asserted=8),
         e.MemoryReleased(reason="fine"),
     )
 }

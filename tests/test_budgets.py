@@ -64,6 +64,13 @@ def test_the_same_text_again_is_absorbed_not_counted(ledger: Ledger) -> None:
     assert ledger.remember("a" * 10, actor="ann").absorbed
 
 
+def test_what_stands_behind_a_nul_counts_too(ledger: Ledger) -> None:
+    ledger.adopt_policy(memory_chars=50)
+    ledger.remember("a\0" + "é" * 40)
+    with pytest.raises(Rejected, match="take 42"):
+        ledger.remember("b\0" + "é" * 40)
+
+
 def test_inside_a_batch_what_was_just_remembered_and_adopted_counts(ledger: Ledger) -> None:
     with ledger.batch():
         ledger.remember("before")

@@ -103,7 +103,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ProjectStateSet": ("key", "value", "source"),
         "ProjectStateInvalidated": ("key", "reason"),
         "SessionOpened": ("name",),
-        "RecallServed": ("query",),
+        "RecallServed": ("query", "warnings"),
         "DocumentIngested": ("path", "title", "tags"),
         "ChunkAdded": ("content", "heading_path", "metadata"),
         "DocumentReplaced": ("title", "tags"),

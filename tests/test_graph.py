@@ -229,6 +229,19 @@ def test_another_relation_of_the_same_two_takes_the_place_of_the_first(ledger: L
     assert around(ledger, "Ana")[("works_at", "out", "Acme")] == 2
 
 
+def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Ledger) -> None:
+    fact = ledger.remember("Ana's life.", edges=[("Ana", "works_at", "Acme"), ("Ana", "lives_in", "Porto")])
+    left = ledger.unrelate(fact.id, "Ana", "works_at", "Acme", reason="she left")
+    ledger.remember("Ana moved.", edges=[("Ana", "left", "Porto")])
+    ledger.relate(fact.id, "Ana", "knows", "Bob")
+    for position in (left.position, ledger.audit(type="EdgeRetired")[0].position):
+        ledger.erase(position, quotes="keep")
+    edges = ledger.memory(fact.id).edges  # type: ignore[union-attr]
+    assert [each.relation for each in edges] == ["knows"]
+    ledger.erase(ledger.unrelate(fact.id, "Ana", "knows", "Bob").position, quotes="keep")
+    assert ledger.memory(fact.id).edges == ()  # type: ignore[union-attr]
+
+
 def test_relations_at_times_that_never_met_stand_beside_each_other(ledger: Ledger) -> None:
     old = ledger.remember("Then.", valid_from="2020-01-01")
     ledger.relate(old.id, "Ana", "works_at", "Acme", valid_to="2022-12-31")

@@ -368,6 +368,18 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         assert b"harbour row" not in path.read_bytes().lower()
 
 
+def test_an_erased_title_or_tag_of_a_newer_text_brings_none_before_it_back(ledger: Ledger) -> None:
+    first = ledger.ingest("# A\n\none", path="a.md", title="Old", tags=["old"])
+    newer = ledger.ingest("# A\n\ntwo", path="a.md", title="New", tags=["new"])
+    ledger.erase(newer.position - 1, fields=["data.tags"], quotes="keep")
+    found = ledger.document(first.id)
+    assert found is not None and (found.title, found.tags) == ("New", ())
+    ledger.erase(newer.position - 1, fields=["data.title"], quotes="keep")
+    found = ledger.document(first.id)
+    assert found is not None and (found.title, found.status) == (None, "erased")
+    agrees(ledger)
+
+
 def test_a_chunk_that_a_memory_came_from_is_cut_and_the_rest_stays(ledger: Ledger) -> None:
     paper = ledger.ingest(f"# Who\n\n{RARE} And more.\n\n# Else\n\nNothing. {RARE}\n")
     fact = ledger.remember(RARE, source=paper.chunks[0].id)

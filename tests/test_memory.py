@@ -53,7 +53,10 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
     "release": (Release("fine"), []),
     "relate": (Relate("Ana", "Likes", "tea"), [e.EdgeAsserted("Ana", "likes", "tea")]),
-    "unrelate": (Unrelate("ana", "works_at", "ACME", "left"), [e.EdgeRetired("Ana", "works_at", "Acme", None, "left")]),
+    "unrelate": (
+        Unrelate("ana", "works_at", "ACME", "left"),
+        [e.EdgeRetired("Ana", "works_at", "Acme", None, "left", 8)],
+    ),
 }
 # "do": the events above · "so": it is so already, nothing · "no": Rejected
 TABLE = {

@@ -17,6 +17,7 @@ from test_at import act, prefix
 
 from ledger import Ledger
 from ledger.domain.passages import MAX_PASSAGES, PASSAGE_CHARS, day_words, split
+from projections import passages
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 RARE = "Zanzibarquux lives at 12 Harbour Row."
@@ -306,3 +307,21 @@ def test_the_index_holds_what_the_passages_say(tmp_path: Path, clock: Clock) -> 
     connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, passage_search, row)")
     assert connection.execute("SELECT * FROM terms").fetchall() == []
     connection.close()
+
+
+def test_of_a_long_session_the_turns_around_are_found_by_an_index_now_and_then(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "WHOLE_SESSION", 5)
+    told = [ledger.capture(f"turn {number}. " * 100, session_id="s", reinforce=False) for number in range(12)]
+    then = ledger.at(ledger.position)
+    turns = [each.position << passages.FIELD_BITS for each in told]
+    ledger.undo(told[6].position)
+    for door, there in ((ledger, [*turns[:6], *turns[7:]]), (then, turns)):
+        with door._store.snapshot() as connection:
+            ((key,),) = connection.execute("SELECT DISTINCT session FROM passages")
+            assert passages.turns_around(connection, key, turns[5:6]) == there[2:9]
+            assert passages.turns_around(connection, key, turns[:1]) == there[:4]
+            for sql in (passages._BEFORE, passages._AFTER):
+                plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (key, 1))]
+                assert not any("CO-ROUTINE" in step or "TEMP B-TREE" in step for step in plan), plan

@@ -11,8 +11,10 @@ from conftest import Clock, folded_from_zero
 from msgspec.structs import replace
 
 from ledger import Ledger, NotFound, Rejected
+from ledger.domain.errors import ModelFailed
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
+from projections import context
 from projections.ranking import RANKINGS
 
 RARE = "zanzibarquux"
@@ -294,3 +296,63 @@ def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None
     assert reopened(stocked, pack) == pack
     with pytest.raises(NotFound):
         stocked.promote("m_0123456789abcdef")
+
+
+# --- what a receipt must not keep ------------------------------------------------------------------------------------
+
+
+def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
+    class Echo:
+        name = "echo"
+
+        def embed(self, texts: list[str]) -> Any:
+            raise ModelFailed(f"cannot embed {texts[0]!r}")
+
+    with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
+        ledger.remember("The user drinks coffee.", user="ada")
+        pack = served(ledger, f"does {RARE} drink coffee?", user="ada")
+        assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
+        ledger.erase(ledger.audit(type="RecallServed", user="ada")[0].position, user="ada")
+        assert reopened(ledger, pack, user="ada").warnings == ()
+    assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()
+
+
+def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> None:
+    for kinds in (RARE.upper(), [f"k{number}" for number in range(2_001)], "a kind of coffee"):
+        with pytest.raises(Rejected):
+            served(ledger, kinds=kinds)
+    pack = served(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
+    assert pack.receipt is not None
+    told = ledger.audit(type="RecallServed")[0].data["settings"]
+    assert told["kinds"] == ["fact"] and told["status"] == ["active"]
+
+
+def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
+    with ledger.batch():
+        for number in range(2_100):
+            ledger.set_state("Home", "status", f"key {number}", "coffee")
+    pack = served(ledger, project="Home", packing="shares", budget=1_000_000)
+    assert len(pack.items) == 500 and "2,100" in pack.warnings[-1]
+    assert reopened(ledger, pack).items == pack.items
+
+
+def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.remember("The user drinks coffee. " * 50)
+    pack = served(ledger, packing="shares", budget=10_000)
+    monkeypatch.setattr(context, "ENTRY_CHARS", 100)
+    assert [item.text for item in reopened(ledger, pack).items] == [item.text for item in pack.items]
+
+
+def test_the_questions_about_a_project_go_with_it(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.remember("The heating is old.", project="Home")
+        ledger.remember("The user drinks coffee.", project="Work")
+        pack = served(ledger, f"how does {RARE} heat?", project="Home")
+        other = served(ledger, "who drinks coffee?", project="Work")
+        ledger.erase(project="Home")
+        assert ledger.reopen(pack.receipt or "") is not None
+        assert reopened(ledger, other).items == other.items
+        told = {each.position: each.data["query"] for each in ledger.audit(type="RecallServed")}
+        assert [told[each] for each in sorted(told)] == [None, "who drinks coffee?"]
+        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+    assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()

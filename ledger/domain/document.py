@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger.domain.chunking import Piece
@@ -169,8 +169,8 @@ def _replaced(command: Ingest, document: Document) -> list[Event]:
         chunks=sum(last - first + 1 for first, last, _ in kept) + len(new),
         kept=tuple(kept),
         removed=_removed(kept, document.chunks),
-        title=command.title if command.title != document.title else None,
-        tags=command.tags if command.tags != document.tags else None,
+        title=UNSET if command.title in (None, document.title) else command.title,
+        tags=UNSET if command.tags in (None, document.tags) else command.tags,
     )
     return [header, *_added(command, new)]
 
@@ -289,8 +289,8 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
         "digest": data.digest,
         "size": data.size,
         "chunks": data.chunks,
-        "title": document.title if data.title is None else data.title,
-        "tags": document.tags if data.tags is None else data.tags,
+        "title": document.title if data.title is UNSET else data.title,
+        "tags": document.tags if data.tags is UNSET else data.tags or (),
         "text_at": event.position,
         "awaited": data.chunks - sum(last - first + 1 for first, last, _ in data.kept),
         "updated_at": event.envelope.recorded_at,

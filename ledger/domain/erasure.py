@@ -39,6 +39,7 @@ _LABELS = (
     "title",
     "heading_path",
     "metadata",
+    "warnings",
 )  # say little alone
 
 _members = msgspec.json.Decoder(dict[str, Raw])

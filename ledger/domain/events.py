@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 Text = Annotated[str, Meta(extra={"string": "text"})]
 Code = Annotated[str, Meta(extra={"string": "code"})]
@@ -210,9 +210,9 @@ class WriteRefused(Event, frozen=True):
 
 
 class Served(Struct, frozen=True, omit_defaults=True):
-    """One entry of a pack: a memory, chunk or interaction by its id, the position of the event that has its words, and in
-    an interaction the field; characters ``start`` to ``end`` of them. Scores are in millionths; ``cut`` says why it was
-    left out of the pack."""
+    """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
+    words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
+    Scores are in millionths; ``cut`` says why it was left out of the pack."""
 
     subject: Id
     position: int
@@ -225,7 +225,10 @@ class Served(Struct, frozen=True, omit_defaults=True):
 
 
 class RecallServed(Event, frozen=True):
-    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts."""
+    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts.
+
+    ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
+    """
 
     query: Body | None
     seen: int
@@ -233,7 +236,7 @@ class RecallServed(Event, frozen=True):
     items: tuple[Served, ...] = ()
     searched: int = 0
     used: int = 0
-    warnings: tuple[Code, ...] = ()
+    warnings: tuple[Text, ...] | None = ()
 
 
 class ProjectionParked(Event, frozen=True):
@@ -316,7 +319,8 @@ class DocumentReplaced(Event, frozen=True):
 
     ``previous`` is the position of the DocumentIngested or DocumentReplaced whose chunks these are counted in: ``kept`` has
     (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
-    ranges of the indexes before. A title or tags that are not given stay as they are; the project is that of the envelope.
+    ranges of the indexes before. A title or tags that are not there stay as they are, and null is what was erased; the
+    project is that of the envelope.
     """
 
     previous: int
@@ -325,8 +329,8 @@ class DocumentReplaced(Event, frozen=True):
     chunks: int
     kept: tuple[Moved, ...] = ()
     removed: Ranges = ()
-    title: Text | None = None
-    tags: tuple[Text, ...] | None = None
+    title: Text | UnsetType | None = UNSET
+    tags: tuple[Text, ...] | UnsetType | None = UNSET
 
 
 class DocumentRemoved(Event, frozen=True):
@@ -533,13 +537,17 @@ class EdgeAsserted(Event, frozen=True):
 
 
 class EdgeRetired(Event, frozen=True):
-    """It no longer does; ``by`` is the memory whose edge took its place."""
+    """It no longer does; ``by`` is the memory whose edge took its place.
+
+    ``asserted`` is the position of the EdgeAsserted that said it last: which edge was meant, once its words are erased.
+    """
 
     source: Text | None
     relation: Text | None
     target: Text | None
     by: Id | None = None
     reason: Text | None = ""
+    asserted: int = 0
 
 
 # --- the closed registry and the envelope ----------------------------------------------------------------------------

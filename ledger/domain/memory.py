@@ -9,6 +9,7 @@ An erasure ends all of them: what lost its content is erased, and nothing is dec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, assert_never
 
 from msgspec import Struct
@@ -348,7 +349,10 @@ def relation_form(relation: str) -> str:
 def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
     form = checked(command).form
     meant = (each for each in memory.edges if each.form == form)
-    return [EdgeRetired(each.source, each.relation, each.target, command.by, command.reason) for each in meant]
+    return [
+        EdgeRetired(each.source, each.relation, each.target, command.by, command.reason, each.position)
+        for each in meant
+    ]
 
 
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
@@ -469,9 +473,17 @@ def _with(edges: tuple[Edge, ...], event: AnyEvent, said: EdgeAsserted) -> tuple
 
 def _is_meant(edge: Edge, said: EdgeRetired) -> bool:
     """By the very words, so that no later rule of what makes two names one changes a fold. Where an erasure took some, the
-    rest decides: what was retired must not come back with the loss of its name."""
-    pairs = zip(_words_of(edge), (said.source, said.relation, said.target), strict=True)
+    rest decides: what was retired must not come back with the loss of its name. A retirement that lost its own words means
+    the edge that it names by position, and takes no other with it that is whole."""
+    words = (said.source, said.relation, said.target)
+    if said.asserted and _lost(words) and not _lost(_words_of(edge)):
+        return edge.position == said.asserted
+    pairs = zip(_words_of(edge), words, strict=True)
     return all(given is None or BLACK in given or BLACK in name or given == name for name, given in pairs)
+
+
+def _lost(words: Iterable[str | None]) -> bool:
+    return any(each is None or BLACK in each for each in words)
 
 
 def _words_of(edge: Edge) -> tuple[str, str, str]:

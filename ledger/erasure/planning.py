@@ -23,6 +23,7 @@ from ledger.domain.events import (
     CommandAnswered,
     DuplicateAbsorbed,
     MemoryCaptured,
+    RecallServed,
     Redaction,
     WriteRefused,
 )
@@ -178,9 +179,9 @@ class Planner:
         assert asked.subject is not None
         streams, single = {asked.subject}, list[int]()
         if asked.kind in ("session", "project"):
-            sql = f"SELECT position, subject FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
-            for position, stream in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
-                if stream[0] in _SHARED or stream == LEDGER_STREAM:
+            sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
+            for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
+                if stream[0] in _SHARED or (stream == LEDGER_STREAM and type_ != RecallServed.__name__):
                     continue
                 if first_position(self.connection, stream) == position:
                     streams.add(stream)

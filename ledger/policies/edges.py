@@ -69,7 +69,9 @@ def retire_others(
         for row, (source, relation, target) in found:
             other: Memory | None = work.at_row(row, "m") if row not in besides else None
             if other is not None and other.id != by:
-                retired = EdgeRetired(source, relation, target, by)
+                words = (source, relation, target)
+                asserted = (each.position for each in other.edges if (each.source, each.relation, each.target) == words)
+                retired = EdgeRetired(*words, by, asserted=next(asserted, 0))
                 _emit_once(work, other, retired)
 
 

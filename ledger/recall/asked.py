@@ -11,6 +11,7 @@ from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import Rejected
 from ledger.domain.text import check_text
+from ledger.memory_writes import checked_kind, text_list
 from ledger.reads import LIST_CAP
 from projections.ranking import RANKINGS
 
@@ -72,7 +73,8 @@ def checked(
     now: str,
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
-    places, only, bound = names("among", among), names("kinds", kinds), size("budget", budget)
+    places, bound = text_list("among", among), size("budget", budget)
+    only = tuple(map(checked_kind, text_list("kinds", kinds)))  # a receipt keeps them, and no erasure reaches them
     for each in places:
         one_of("among", each, (*AMONG, "all"))
     name = "" if project is None else check_text("project", project, max_bytes=1024, blank_allowed=True)
@@ -101,7 +103,7 @@ def checked(
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    wanted = names("status", status)
+    wanted = text_list("status", status)
     if wanted == ("all",):
         return tuple(each for each in memory_domain.STATUSES if each not in (NEVER, memory_domain.ERASED))
     for each in wanted:
@@ -111,13 +113,6 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
     if not wanted:
         raise Rejected('status names at least one: "active", others, or "all"')
     return wanted
-
-
-def names(what: str, given: object) -> tuple[str, ...]:
-    if not isinstance(given, Iterable):
-        raise Rejected(f"{what} is a name or a list of names, not {type(given).__name__}")
-    found = (given,) if isinstance(given, str) else tuple(given)
-    return tuple(check_text(what, each, max_bytes=1024) for each in found)
 
 
 def one_of(what: str, given: object, allowed: Sequence[str]) -> None:

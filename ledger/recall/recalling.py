@@ -31,6 +31,8 @@ from projections.text_hits import Rarity
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
 SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
+STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
+RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
 
 
 class Recalling(Reads):
@@ -65,8 +67,8 @@ class Recalling(Reads):
         With a project: what is of it or of none; without, or with "": all of the user's. ``packing`` is "prefix" (up to the
         first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
         ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
-        "rubino/1". ``explain`` lists every candidate that was ranked, with its signals. Nothing is written but, where it is
-        asked for, a ``receipt``: what was given, for ``reopen()``.
+        "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
+        but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
         """
         asked = checked(
             query=query,
@@ -97,11 +99,17 @@ class Recalling(Reads):
             scope = None if asked.project is None else [None, about]
             finder = Finder(self, connection, asked, scope, told, sought)
             ranked = finder.ranked()
-            items = self._items(connection, ranked if asked.explain else ranked[: asked.k])
+            items = self._items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
             searched = self._searched(connection, finder, asked, seen)
             warnings = (*self._recall_warnings(), *finder.warnings)
             if asked.packing == "shares":
                 standing = self._standing(connection, asked.user, asked.project)
+                if len(standing) > STATE_ITEMS:
+                    warnings = (
+                        *warnings,
+                        f"of {len(standing):,} entries of the project's state {STATE_ITEMS} are looked at",
+                    )
+                standing = standing[:STATE_ITEMS]
                 unasked = self._unasked(connection, asked, scope, items)
                 pack = packing.shared(asked, standing, items, unasked, searched, warnings)
             else:

@@ -48,6 +48,8 @@ class Reopening(Recalling):
             "among": asked.among,
             "status": asked.statuses,
         }
+        if asked.packing == "shares":
+            settings["entry_chars"] = context.ENTRY_CHARS
         items = tuple(map(_served, sorted((*pack.items, *pack.cut), key=lambda item: item.rank)))
 
         def body(work: Work) -> str:
@@ -72,10 +74,10 @@ class Reopening(Recalling):
             if event is None or not isinstance(event.data, RecallServed) or event.envelope.user != owner:
                 return None
             data = event.data
-            shorten = data.settings.get("packing") == "shares"
+            chars = data.settings.get("entry_chars")
             items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
-            if shorten:
-                items = [_shortened(item) for item in items]
+            if isinstance(chars, int):
+                items = [_shortened(item, chars) for item in items]
             changed = [told for item in items if (told := self._otherwise(connection, item, data.seen)) is not None]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
         pack = finished(
@@ -84,7 +86,7 @@ class Reopening(Recalling):
             searched=data.searched,
             budget=budget if isinstance(budget, int) else None,
             unit=str(unit or "chars"),
-            warnings=data.warnings,
+            warnings=data.warnings or (),
         )
         return replace(pack, used=data.used, receipt=event.envelope.event_id, seen=data.seen, changed=tuple(changed))
 
@@ -224,5 +226,5 @@ def _partly_erased(connection: Any, item: Item, seen: int) -> str | None:
     return f"{item.id}: partly erased" if gone else None
 
 
-def _shortened(item: Item) -> Item:
-    return replace(item, text=context.shortened(item.text)) if item.text is not None else item
+def _shortened(item: Item, chars: int) -> Item:
+    return replace(item, text=context.shortened(item.text, chars)) if item.text is not None else item

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from ledger import Ledger
@@ -91,6 +93,15 @@ def test_every_verb_of_the_library_is_a_command_with_help() -> None:
         assert result.exit_code == 0, verb
         assert "--json" in result.stdout
         assert verb[0] in listed
+
+
+def test_every_argument_and_option_has_help() -> None:
+    def of(command: Any, *names: str) -> list[tuple[str, ...]]:
+        below = getattr(command, "commands", {}).items()
+        own = [] if below else [(*names, each.name) for each in command.params if not each.help]
+        return own + [bare for name, each in below for bare in of(each, *names, name)]
+
+    assert of(typer.main.get_command(app)) == []
 
 
 def test_version_and_no_arguments() -> None:
@@ -392,6 +403,25 @@ def test_quiet_prints_ids_only(db: str) -> None:
     assert run("recall", "short", "-q", db=db).stdout == id
     empty = run("review", "-q", db=db)
     assert (empty.stdout, empty.stderr) == ("", "")
+
+
+def test_a_recall_says_when_nothing_fits_and_counts_what_nobody_searched_for(db: str) -> None:
+    answer("set-state", "shop", "decision", "db", "sqlite", db=db)
+    answer("remember", "Tea.", "--project", "shop", db=db)
+    both = run("recall", "tea", "-p", "shop", "--packing", "shares", "--budget", "200", db=db).stdout
+    assert "2 items, 1 searched, 25 of 200 characters, 0 cut" in both
+    none = run("recall", "tea", "--budget", "1", db=db).stdout
+    assert none.startswith("nothing fits, 1 found, 1 searched, 0 of 1 characters, 1 cut") and "cut: budget" in none
+    assert run("recall", "zebra", db=db).stdout == "nothing found, 1 searched\n"
+
+
+def test_relate_and_unrelate_show_what_the_memory_says_of_names(db: str) -> None:
+    fact = answer("remember", "Ana took a job.", db=db)
+    assert "Ana works_at Acme" in run("relate", fact["id"], "Ana", "works_at", "Acme", db=db).stdout
+    assert "Ana works_at Acme" in run("unrelate", fact["id"], "Ana", "left", "Acme", db=db).stdout, "it never said that"
+    assert EVIL not in run("relate", fact["id"], "Ana", EVIL, "Bo", db=db).stdout
+    run("unrelate", fact["id"], "Ana", EVIL, "Bo", db=db)
+    assert "nothing of two names" in run("unrelate", fact["id"], "Ana", "works_at", "Acme", db=db).stdout
 
 
 def test_messages_go_to_stderr(db: str) -> None:

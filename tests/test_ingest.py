@@ -490,3 +490,19 @@ def test_a_directory_is_walked_when_asked_and_not_left_by_a_link(tmp_path: Path,
     assert "leads out" in run("ingest", "-R", str(folder), db=db).stderr
     assert run("undo", report["correlation_id"], db=db).exit_code == 0
     assert run("documents", db=db).stdout == ""
+
+
+def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Path) -> None:
+    db = str(tmp_path / "memory.db")
+    done = run("ingest", "-", "--title", "Piped", "--path", "pipe.md", "--json", db=db, stdin="\ufeff" + NOTES)
+    with Ledger.open(db) as ledger:
+        (found,) = ledger.documents()
+        assert (found.title, found.path, text_of(ledger, found.id)) == ("Piped", "pipe.md", NOTES)
+    assert done.exit_code == 0 and json.loads(done.stdout)["documents"][0]["id"] == found.id
+    assert "known already" in run("ingest", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
+    assert "no UTF-8" in run("ingest", "-", db=db, stdin=b"\xff").stderr
+    for how in (["ingest", ""], ["ingest", "-R", ""]):
+        refused = run(*how, db=db)
+        assert refused.exit_code == 1 and "blank" in refused.stderr
+    missed = run("erase", "--document", "nope.md", db=db)
+    assert missed.exit_code == 3 and "absolute" in missed.stderr

@@ -176,6 +176,15 @@ def test_a_text_without_meaning_is_near_nothing(told: Ledger) -> None:
 
 
 @SEARCH
+def test_a_blank_question_is_near_nothing_and_asks_no_model(told: Ledger, words: Words) -> None:
+    remember(told, "green tea")
+    told.embed()
+    before = words.calls
+    for blank in ("", "  ", "\n\t", "\0"):
+        assert told.recall(blank, among="all").items == ()
+    assert words.calls == before
+
+
 def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
     for user in ("", "ada", "grace"):
         remember(told, f"The tea of {user or 'nobody'}.", user=user)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command, say
+from ledger.cli.frame import PAST, WRITES, command, say, stdin_text
 from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.ids import uuid7
 
@@ -39,7 +39,10 @@ def ingest(
     ledger: Ledger,
     by: By,
     progress: Progress | None,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of UTF-8 text; Markdown, or .txt.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help='Files of UTF-8 text; Markdown, or .txt; "-" for standard input.'),
+    ],
     recursive: Annotated[
         bool, typer.Option("--recursive", "-R", help="Of a directory: the .md, .markdown and .txt files in it.")
     ] = False,
@@ -79,7 +82,10 @@ def _ingest_one(ledger: Ledger, file: str, within: str | None, told: dict[str, A
     from pathlib import Path
 
     from ledger.document_files import read_document
+    from ledger.domain.document import TEXT_BYTES
 
+    if file == "-":
+        return ledger.ingest(stdin_text(TEXT_BYTES + 1).removeprefix("\ufeff"), **told, **by)
     if within is None:
         return ledger.ingest(Path(file), **told, **by)
     text, name = read_document(file, within=within)
@@ -92,7 +98,9 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
 
     found, errors = dict[str, str | None](), list[tuple[str, str]]()
     for path in dict.fromkeys(paths):
-        if not os.path.isdir(path):
+        if not path:  # what a shell makes of a variable that is not set, and not the directory that we are in
+            errors.append((path, "a path is blank"))
+        elif not os.path.isdir(path):
             found.setdefault(path, None)
         elif not recursive:
             errors.append(

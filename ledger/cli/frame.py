@@ -210,20 +210,20 @@ def _with_stdin(given: dict[str, Any]) -> dict[str, Any]:
     places = [name for name in _TEXTS if given.get(name) == "-"]
     if len(places) > 1:
         raise typer.BadParameter(f"only one text can come from standard input, and {' and '.join(places)} are both -")
-    return given | {name: _stdin() for name in places}
+    return given | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in places}
 
 
-def _stdin() -> str:
-    """The text of standard input without one final newline."""
-    data = sys.stdin.buffer.read(STDIN_BYTES)
+def stdin_text(most: int = STDIN_BYTES) -> str:
+    """The text of standard input, at most so many bytes of it."""
+    data = sys.stdin.buffer.read(most)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.start < len(data) - 3 or len(data) < STDIN_BYTES:
+        if error.start < len(data) - 3 or len(data) < most:
             at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
             raise Rejected(f"standard input is no UTF-8 text: {at}") from None
         text = data[: error.start].decode("utf-8")
-    return text.removesuffix("\n").removesuffix("\r")
+    return text
 
 
 # --- what comes out --------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 LOOK, EXPLAIN = "Look", "Explain"
 
 Id = Annotated[str, typer.Argument(help="An id, or an unambiguous beginning of it.")]
+ProjectName = Annotated[str, typer.Argument(help="A project's name, alias or id.")]
 Project = Annotated[str | None, typer.Option("--project", "-p", help="A project's name, alias or id.")]
 Session = Annotated[str | None, typer.Option("--session", "--session-id", help="Of one session.")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on, in ISO 8601.")]
@@ -81,7 +82,7 @@ def interaction(ledger: Ledger, id: Id) -> Any:
 
 def recall(
     ledger: Ledger,
-    query: str,
+    query: Annotated[str, typer.Argument(help='A question or words, or "-" for standard input.')],
     project: Project = None,
     kind: Annotated[list[str], typer.Option("--kind", help="Memories of this kind only; may be given again.")] = [],  # noqa: B006
     among: Annotated[
@@ -119,16 +120,16 @@ def user_profile(
     ledger: Ledger,
     budget: Annotated[int, typer.Option("--budget", help="Characters that the texts may take together.")] = 1375,
 ) -> Any:
-    """What is known of the user, newest first."""
+    """What is known of the user: user_profile, identity and preference memories, newest first."""
     return ledger.user_profile(budget=budget)
 
 
 def project_context(
     ledger: Ledger,
-    project: Annotated[str, typer.Argument(help="A project's name, alias or id.")],
+    project: ProjectName,
     budget: Annotated[int | None, typer.Option("--budget", help="Characters that the texts may take together.")] = None,
 ) -> Any:
-    """What is known of a project: its trusted state, then its newest memories."""
+    """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
     return ledger.project_context(project, budget=budget)
 
 
@@ -212,14 +213,14 @@ def projects(ledger: Ledger) -> Any:
     return ledger.projects()
 
 
-def project(ledger: Ledger, name: str) -> Any:
+def project(ledger: Ledger, name: ProjectName) -> Any:
     """One project with its trusted state."""
     return ledger.project(name)
 
 
 def state(
     ledger: Ledger,
-    project: str,
+    project: ProjectName,
     category: Annotated[str | None, typer.Option("--category", help="Of one category.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="Of one key.")] = None,
     history: Annotated[bool, typer.Option("--history", help="Every value it had, oldest first.")] = False,

@@ -152,6 +152,12 @@ def changed(memory: answers.Memory) -> RenderableType:
     return memories([memory])
 
 
+def related(memory: answers.Memory) -> RenderableType:
+    """A memory after a command on what it says of names: with all that it says of them now."""
+    said = [Text(one_line(f"{each.source} {each.relation} {each.target}")) for each in memory.edges]
+    return Group(memories([memory]), *_part("It says", Group(*said or [Text("nothing of two names")])))
+
+
 def memory(found: answers.Memory) -> RenderableType:
     return _card(_memory_fields(found))
 
@@ -202,14 +208,20 @@ def _says_more(quote: str, content: str) -> bool:
 def pack(found: Pack) -> RenderableType:
     unit = "characters" if found.unit == "chars" else found.unit
     budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
-    told = f"{len(found.items)} of {found.searched:,} searched, {budget}, {len(found.cut)} cut"
+    count = _count(len(found.items), "item") if found.items else found.nothing
+    searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
+    told = f"{count}{searched}, {budget}, {len(found.cut)} cut"
     receipt = (f"receipt {found.receipt}",) if found.receipt else ()
     notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed, *receipt)]
     if not found.items and not found.cut:
-        return Group(Text(f"nothing found, {found.searched:,} searched"), *notes)
-    table = _table("#", "score", "id", "text", rows=[_item_row(item) for item in found.items], right=["#", "score"])
-    cut = _part("Cut", _table("#", "score", "id", "text", rows=[_item_row(item) for item in found.cut]))
-    return Group(table, Text(told, style="dim"), *(cut if found.cut else ()), *notes)
+        return Group(Text(found.nothing), *notes)
+    parts: list[RenderableType] = [_items(found.items)] if found.items else []
+    cut = _part("Cut", _items(found.cut) if found.cut else None)
+    return Group(*parts, Text(told, style="dim"), *cut, *notes)
+
+
+def _items(found: Sequence[Item]) -> RenderableType:
+    return _table("#", "score", "id", "text", rows=[_item_row(item) for item in found], right=["#", "score"])
 
 
 def _item_row(item: Item) -> list[RenderableType]:
@@ -288,7 +300,8 @@ def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     for each in found:
         above = _headings(each) if each.status != "erased" else Text("(erased)", style="dim italic")
         words = above if each.text is None else Text.assemble(above, "\n", _whole(each.text.strip("\r\n")))
-        rows.append([Text(each.id), Text(str(each.line or "")), Text(f"{each.size or 0:,}"), words])
+        place = (f"{each.line or ''}", f"{each.size or 0:,}") if each.status != "erased" else ("", "")
+        rows.append([Text(each.id), *map(Text, place), words])
     return _table("id", "line", "chars", "under", rows=rows, right=["line", "chars"])
 
 
@@ -302,7 +315,7 @@ def chunk(found: document_answers.Chunk) -> RenderableType:
     return _card(
         {
             "id": found.id,
-            "text": _whole(found.text),
+            "text": _whole(found.text.strip("\r\n") if found.text is not None else None),
             "under": _headings(found),
             "status": found.status + gone.get(found.status, ""),
             "document": f"{found.document} {found.title or ''}",

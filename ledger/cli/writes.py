@@ -27,11 +27,14 @@ Confidence = Annotated[float, typer.Option("--confidence", "-c", help="From 0 to
 Tags = Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")]
 Entities = Annotated[list[str], typer.Option("--entity", help="What it is about; may be given again.")]
 Name = Annotated[str, typer.Argument(help="A name.")]
+Relation = Annotated[str, typer.Argument(help="How the one stands to the other, like works_at.")]
 Sources = Annotated[list[str], typer.Option("--source", help="The id it comes from; may be given again.")]
 ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
 ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="True until then; a date: through it.")]
 Used = Annotated[list[str], typer.Option("--memory-used", help="A memory the model was shown; may be given again.")]
 Chunks = Annotated[list[str], typer.Option("--chunk-used", help="A chunk the model was shown; may be given again.")]
+Known = Annotated[str, typer.Argument(help="A project's name, alias or id.")]
+StateKey = Annotated[str, typer.Argument(help="What the value is called within its category.")]
 Category = Annotated[str, typer.Argument(help="status, decision, requirement, contact, milestone, fact or config.")]
 
 
@@ -57,9 +60,11 @@ def _add_review(app: typer.Typer) -> None:
 
 def _add_changes(app: typer.Typer) -> None:
     hides: tuple[Command, ...] = (invalidate, retract, restore, quarantine, release)
-    changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust, relate, unrelate)
+    changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
     for function in changes:
         command(app, MEMORIES, view="changed", options=WRITES)(function)
+    for tie in (relate, unrelate):
+        command(app, MEMORIES, view="related", options=WRITES)(tie)
 
 
 def _add_projects(app: typer.Typer) -> None:
@@ -178,7 +183,7 @@ def relate(
     by: By,
     id: Id,
     source: Name,
-    relation: Annotated[str, typer.Argument(help="How the one stands to the other, like works_at.")],
+    relation: Relation,
     target: Name,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
@@ -187,7 +192,9 @@ def relate(
     return ledger.relate(id, source, relation, target, valid_from=valid_from, valid_to=valid_to, **by)
 
 
-def unrelate(ledger: Ledger, by: By, id: Id, source: Name, relation: str, target: Name, reason: Reason = "") -> Any:
+def unrelate(
+    ledger: Ledger, by: By, id: Id, source: Name, relation: Relation, target: Name, reason: Reason = ""
+) -> Any:
     """Let a memory no longer say so."""
     return ledger.unrelate(id, source, relation, target, reason, **by)
 
@@ -288,14 +295,16 @@ def adjust(
 def register_project(
     ledger: Ledger,
     by: By,
-    name: str,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
     description: Annotated[str, typer.Argument(help="What it is about.")] = "",
 ) -> Any:
     """Make a project known; commands that name a new one do so by themselves."""
     return ledger.register_project(name, description, **by)
 
 
-def add_alias(ledger: Ledger, by: By, project: str, alias: str) -> Any:
+def add_alias(
+    ledger: Ledger, by: By, project: Known, alias: Annotated[str, typer.Argument(help="The other name.")]
+) -> Any:
     """Give a project another name."""
     return ledger.add_alias(project, alias, **by)
 
@@ -303,9 +312,9 @@ def add_alias(ledger: Ledger, by: By, project: str, alias: str) -> Any:
 def set_state(
     ledger: Ledger,
     by: By,
-    project: str,
+    project: Annotated[str, typer.Argument(help="A name or alias; a new one is registered.")],
     category: Category,
-    key: str,
+    key: StateKey,
     value: Content,
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
@@ -313,7 +322,9 @@ def set_state(
     return ledger.set_state(project, category, key, value, source=source, **_command_key(by))
 
 
-def invalidate_state(ledger: Ledger, by: By, project: str, category: Category, key: str, reason: Reason = "") -> Any:
+def invalidate_state(
+    ledger: Ledger, by: By, project: Known, category: Category, key: StateKey, reason: Reason = ""
+) -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
     return ledger.invalidate_state(project, category, key, reason, **_command_key(by))
 

@@ -491,4 +491,6 @@ def asked_for(connection: Any, given: str, owner: str, *, only: str = "") -> Ask
         if event is not None and event.envelope.user == owner and event.stream.startswith(given):
             return Asked(kind, event.stream)
     hint = "; a chunk goes by the position of its event" if kind == "chunk" else ""
+    if only == "d" and not kind:
+        hint = ", or is known by this path; a file is known by its absolute one"
     raise NotFound(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")

@@ -74,11 +74,19 @@ class Pack(Struct, frozen=True, kw_only=True):
     seen: int | None = None
     changed: tuple[str, ...] = ()
 
+    @property
+    def nothing(self) -> str:
+        """What to say where there are no items: that nothing was found, or that nothing of it fits."""
+        unfit = sum(item.cut != "rank" for item in self.cut)
+        told = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
+        return f"{told}, {self.searched:,} searched"
+
     def as_text(self) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it.
 
         What is recalled is data: put it where a user's words go, never among instructions.
         """
         if not self.items:
-            return f"nothing found, {self.searched:,} searched"
-        return fenced([f"- {one_line(item.text or '')}" for item in self.items], "memory")
+            return self.nothing
+        texts = ("(erased)" if item.text is None else one_line(item.text) for item in self.items)
+        return fenced([f"- {text}" for text in texts], "memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -30,6 +31,7 @@ from projections.text_hits import Rarity
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
+_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model finds something near to nothing, too
 SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
 STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
 RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
@@ -118,7 +120,7 @@ class Recalling(Reads):
 
     def _sought(self, asked: Asked, told: Question) -> Sought | None:
         """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
-        if self._vectors is None or not asked.k:
+        if self._vectors is None or not asked.k or not _VISIBLE.search(asked.query):
             return None
         whole = asked.query[: question.READ_CHARS]
         if "turns" not in asked.among:

@@ -75,6 +75,8 @@ class Wanted(Struct, frozen=True):
         statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
         where = ["m.user = ?", f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}"]
         where.append("m.quarantined = 0")
+        if self.statuses != ("active",):  # what was hidden before anybody believed it never counts
+            where.append("(m.before IS NULL OR m.before <> 'candidate')")
         values: list[str | None] = [self.user]
         if self.at is not None:
             where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]

@@ -657,3 +657,16 @@ def test_what_is_believed_comes_before_what_was_once_said_of_it(ledger: Ledger) 
     fact = ledger.remember("The half marathon takes place on 9 May.")
     pack = ledger.recall("When does the half marathon take place?", among="all")
     assert pack.items[0].id == fact.id and len(pack.items) > 6
+
+
+def test_what_nobody_ever_believed_is_found_with_no_status(ledger: Ledger) -> None:
+    for hide in (ledger.retract, ledger.reject):
+        hide(ledger.propose(f"Zanzibar was only proposed, then {hide.__name__}ed.").id)
+    gone = ledger.retract(ledger.remember("Zanzibar was believed once.").id)
+    assert [item.id for item in ledger.recall("Zanzibar", status="all").items] == [gone.id]
+
+
+def test_a_project_that_is_not_there_is_told(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is of no project.")
+    pack = ledger.recall("tea", project="nope")
+    assert [item.id for item in pack.items] == [fact.id] and "no project" in pack.warnings[0]

@@ -103,7 +103,8 @@ class Recalling(Reads):
             ranked = finder.ranked()
             items = self._items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
             searched = self._searched(connection, finder, asked, seen)
-            warnings = (*self._recall_warnings(), *finder.warnings)
+            nowhere = (f"no project of this user is called {asked.project!r:.60}",) if about == NOWHERE else ()
+            warnings = (*self._recall_warnings(), *nowhere, *finder.warnings)
             if asked.packing == "shares":
                 standing = self._standing(connection, asked.user, asked.project)
                 if len(standing) > STATE_ITEMS:

@@ -463,6 +463,24 @@ def test_the_key_of_what_was_erased_stays_taken(ledger: Ledger) -> None:
     agrees(ledger)
 
 
+def test_nothing_that_the_same_command_recorded_can_confirm_a_guess(ledger: Ledger) -> None:
+    old = ledger.remember("Somewhere by the sea.", project="home", session_id="s", key="k1")
+    new = ledger.supersede(old.id, RARE, key="k2")
+    ledger.erase(new.id, sources="keep", derived="keep", quotes="keep")
+    told = [(each.type, json.loads(state).get("arguments")) for each, state in
+            zip(reversed(ledger.audit()), states(ledger), strict=True)]  # fmt: skip
+    assert [type_ for type_, arguments in told if arguments is not None] == [
+        "ProjectRegistered",
+        "SessionOpened",
+        "MemoryCaptured",
+    ]
+    assert ledger.supersede(old.id, RARE, key="k2").replayed
+    ledger.erase(old.id, sources="keep", derived="keep", quotes="keep")
+    assert all(json.loads(state).get("arguments") is None for state in states(ledger))
+    assert ledger.project("home") is not None
+    agrees(ledger)
+
+
 def test_importing_the_same_file_again_brings_nothing_back(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text("".join(json.dumps({"prompt": f"Turn {n}", "response": f"{RARE} {n}"}) + "\n" for n in range(3)))

@@ -129,6 +129,12 @@ def has_digests(type_: str, state: str) -> bool:
     return any(bytes(each) != b"null" for each in held)
 
 
+def keyed_command(state: str) -> str | None:
+    """The command of an event that holds a keyed digest of its arguments; each event of the command holds the same."""
+    fields = _members.decode(state)
+    return _any.decode(fields["command_id"]) if bytes(fields.get("arguments", NULL)) != b"null" else None
+
+
 def salt(state: str) -> str | None:
     found = _any.decode(_members.decode(state).get("salt", NULL))
     return found if isinstance(found, str) else None

@@ -29,7 +29,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.quotes import Needles, merged
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import documents
+from projections import audit, documents
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -160,7 +160,9 @@ class Planner:
         chosen = {each.position: each for each in self._chosen(lists, needles, self._origins(streams))}
         _check_cut(lists["derived"], chosen)
         kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
-        everything = sorted((chosen | targets).values(), key=lambda each: each.position)
+        taken = chosen | targets
+        taken |= {each.position: each for each in self._beside(taken)}
+        everything = sorted(taken.values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self._parts(stream) for stream in seen))
         return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(concerned))
@@ -303,6 +305,17 @@ class Planner:
             if said and self._is_owners(read):
                 quotes.append(Listed(read, tuple(part.field for part in said), _excerpt(said)))
         return quotes, confirming
+
+    def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
+        """Events of other subjects that the same command recorded: the digest of its arguments, which each of them has, could
+        confirm a guess at what goes."""
+        telling = (position for position, target in taken.items() if target.fields or target.spans)
+        commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
+        for command in commands:
+            for entry in audit.of_command(self.connection, command) if command is not None else ():
+                row = self.row(entry.position)
+                if entry.position not in taken and erasure.keyed_command(row.state) is not None:
+                    yield self._target(row, (), (), (), ())
 
     def _is_owners(self, row: Row) -> bool:
         event = read_event(self.connection, row.position)

@@ -506,3 +506,14 @@ def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Pat
         assert refused.exit_code == 1 and "blank" in refused.stderr
     missed = run("erase", "--document", "nope.md", db=db)
     assert missed.exit_code == 3 and "absolute" in missed.stderr
+
+
+def test_after_a_chunk_is_erased_nothing_left_of_its_document_could_confirm_a_guess_at_it(ledger: Ledger) -> None:
+    notes = ledger.ingest("# One\n\nNothing.\n\n# Two\n\nphone 555-0123\n", path="notes.md")
+    report = ledger.erase(notes.chunks[1].position, derived="erase", sources="erase", quotes="erase")
+    assert report.state == "completed" and ledger.verify(full=True).problems == ()
+    with ledger._store.snapshot() as connection:
+        states = [state for (state,) in connection.execute("SELECT state FROM events WHERE stream = ?", (notes.id,))]
+    assert [json.loads(state)["data"].get("digest") for state in states] == [None, None, None]
+    kept = ledger.document(notes.id, text=True)
+    assert kept is not None and [each.text for each in kept.chunks] == ["# One\n\nNothing.\n\n", None]

@@ -21,6 +21,8 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     CommandAnswered,
+    DocumentIngested,
+    DocumentReplaced,
     DuplicateAbsorbed,
     MemoryCaptured,
     RecallServed,
@@ -307,8 +309,8 @@ class Planner:
         return quotes, confirming
 
     def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
-        """Events of other subjects that the same command recorded: the digest of its arguments, which each of them has, could
-        confirm a guess at what goes."""
+        """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
+        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
         telling = (position for position, target in taken.items() if target.fields or target.spans)
         commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
         for command in commands:
@@ -316,6 +318,11 @@ class Planner:
                 row = self.row(entry.position)
                 if entry.position not in taken and erasure.keyed_command(row.state) is not None:
                     yield self._target(row, (), (), (), ())
+        pieces = (self.row(at) for at, target in taken.items() if target.fields or target.spans)
+        for stream in sorted({row.stream for row in pieces if row.type == ChunkAdded.__name__}):
+            for event in read_stream(self.connection, stream, 2**62):
+                if event.position not in taken and isinstance(event.data, DocumentIngested | DocumentReplaced):
+                    yield self._target(self.row(event.position), (), (), (), ())
 
     def _is_owners(self, row: Row) -> bool:
         event = read_event(self.connection, row.position)

@@ -128,8 +128,11 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
         if times := sum(len(places.get(each, ())) for each in stems):
             score += weight * times * (K1 + 1) / (times + norm)
             matched += weight
+    together = (
+        "".join(_WORD.findall(plain)) if terms.runs else ""
+    )  # as a phrase of the index, which knows no other signs
     for run, weight in terms.runs:
-        if times := plain.count(run):
+        if times := together.count(run):
             score += weight * times * (K1 + 1) / (times + norm)
             matched += weight
     for left, right, weight in terms.pairs:

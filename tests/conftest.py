@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,12 +10,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from ledger import Ledger
 from ledger.log_reading import Reading
 from projections.digests import digest
 from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows
+
+settings.register_profile("short", max_examples=40)  # HYPOTHESIS_PROFILE=long tries Hypothesis' own hundred, and more
+if os.environ.get("HYPOTHESIS_PROFILE") != "long":
+    settings.load_profile("short")
 
 
 class Clock:

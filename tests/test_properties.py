@@ -534,7 +534,7 @@ def test_the_ledger_and_the_model_agree():
     run_state_machine_as_test(
         LedgerMachine,
         settings=settings(
-            max_examples=600 if LONG else 25,
+            max_examples=600 if LONG else 12,
             stateful_step_count=60 if LONG else 35,
             deadline=None,
             suppress_health_check=list(HealthCheck),
@@ -581,7 +581,7 @@ def act(ledger, action, text, number, user):
         calls.get(action, lambda: getattr(ledger, action)(id, user=user))()
 
 
-@settings(max_examples=300 if LONG else 15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     actions=actions, batch=st.sampled_from((1, 7, 1_000)), tail=st.sampled_from((0, 1, 1_000)), cut=st.integers(0, 30)
 )

@@ -276,9 +276,10 @@ def test_every_score_is_finite_shown_in_its_signals_and_bounded(
     assert all(each.words == 0 for each in candidates if each not in found and each.cosine is None)
     for each in found:
         assert 0 < each.score < math.inf and all(map(math.isfinite, each.signals.values()))
-        parts = sum(value for name, value in each.signals.items() if name not in FACTORS)
+        parts = sum(value for name, value in each.signals.items() if name not in (*FACTORS, "level"))
         product = math.prod(value for name, value in each.signals.items() if name in FACTORS)
-        assert each.score == pytest.approx(parts * product)
+        level = each.signals.get("level", 1.0)  # what takes the best turn back to its own words, and the others with it
+        assert each.score == pytest.approx(parts * product * level) and 0 < level <= 1
         assert parts <= 1 + 1e-9 and LOW - 1e-9 <= product <= HIGH + 1e-9
 
 

@@ -28,6 +28,7 @@ from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.question import Question, folded, nearness, spaced, split, unspaced
 
 K1, B = 1.2, 0.75
+DAY = 0.1  # of what its date says, for a turn that itself says nothing of the question
 COVERAGE = 0.5
 PHRASE = 1.0
 NEIGHBOURS = (0.3, 0.2, 0.1)  # of the turns one, two and three away, on both sides

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ledger.domain import confidence as rules
 from ledger.domain.memory import Memory
+from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
 from ledger.embedding import Asked as Sought
 from ledger.embedding import VectorSearch
@@ -127,6 +128,8 @@ class Finder:
         terms = ranking.terms(self._question, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
+            if not each.candidate.words and each.candidate.corpus == "turn" and each.passage is not None:
+                each.candidate.words = ranking.DAY * ranking.word_score(day_words(each.passage.time), terms, stem)
 
     def _beside(self, found: list[Found]) -> dict[str, list[int]]:
         """The turns of each session among the candidates in their order; those next to a candidate become one."""

@@ -283,6 +283,140 @@ class SessionOpened(Event, frozen=True):
     name: Text | None
 
 
+class SessionAliasAdded(Event, frozen=True):
+    """Another name of the session; with ``to``, one that it gives up to that session, which has the history from here."""
+
+    alias: Text | None
+    to: Id | None = None
+
+
+class MessageAppended(Event, frozen=True):
+    """A message of the conversation, known by the position of this event.
+
+    ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
+    the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
+    ``tokens`` were counted by ``counter`` before the append.
+    """
+
+    role: Code
+    tokens: int
+    counter: Code
+    content: Body | None = ""
+    reasoning: Body | None = ""
+    parts: Json = Raw(b"[]")
+    content_of: int = -1
+    model: Text | None = ""
+    interaction: Id | None = None
+    field: Code = ""
+
+
+class MessageRepaired(Event, frozen=True):
+    """What the message at ``message`` had not been told: each field that is not there stays as it is."""
+
+    message: int
+    reasoning: Text | UnsetType | None = UNSET
+    model: Text | UnsetType | None = UNSET
+    created_at: Time | UnsetType = UNSET
+
+
+class MessagesHidden(Event, frozen=True):
+    """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
+
+    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` are how many they are.
+    """
+
+    why: Code
+    ranges: Ranges
+    messages: int
+    tokens: int
+
+
+class SummarySet(Event, frozen=True):
+    """What somebody wrote as the summary of the session as a whole; "" for none."""
+
+    summary: Body | None
+
+
+class SummaryCreated(Event, frozen=True):
+    """A summary of ``ranges`` of the session's messages, written from these or from other ``summaries``, in their order.
+
+    ``kind`` is "leaf" or "condensed", ``level`` how it came about: "normal", "aggressive", or "fallback" (the beginning of
+    the text, cut). ``messages`` and ``source_tokens`` count what it stands for, ``descendants`` and ``descendant_tokens``
+    the summaries beneath it. ``first`` is its place: the position of the oldest message. ``replaces`` was written anew.
+    """
+
+    summary: Id
+    kind: Code
+    level: Code
+    depth: int
+    content: Body | None
+    tokens: int
+    counter: Code
+    ranges: Ranges
+    messages: int
+    source_tokens: int
+    first: int
+    earliest: Time
+    latest: Time
+    summaries: tuple[Id, ...] = ()
+    descendants: int = 0
+    descendant_tokens: int = 0
+    model: Text | None = ""
+    prompt: Code = ""
+    replaces: Id | None = None
+
+
+class ContextReplaced(Event, frozen=True):
+    """In the window the summary stands for its messages from here, and for these ``summaries``, which leave it."""
+
+    summary: Id
+    summaries: tuple[Id, ...] = ()
+
+
+class SummaryInvalidated(Event, frozen=True):
+    """These summaries no longer stand for anything; the ``returned`` ones beneath them are in the window again.
+
+    ``why`` is "asked", "hidden" (messages of theirs are) or "rebuilt".
+    """
+
+    summaries: tuple[Id, ...]
+    why: Code
+    returned: tuple[Id, ...] = ()
+    reason: Text | None = ""
+
+
+class SummaryRestored(Event, frozen=True):
+    """An invalidated summary stands in the window again, and those beneath it leave it; ``summaries`` come with it."""
+
+    summary: Id
+    summaries: tuple[Id, ...] = ()
+    reason: Text | None = ""
+
+
+class CompactionSkipped(Event, frozen=True):
+    """A compaction that was begun and came to nothing: why, and the kind of error if there was one."""
+
+    why: Code
+    kind: Code
+    messages: int = 0
+    tokens: int = 0
+    error: Code = ""
+
+
+class ContextAssembled(Event, frozen=True):
+    """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
+    and summaries, and which memories; asked how. Scores are as in ``Served``."""
+
+    seen: int
+    budget: int
+    tokens: int
+    messages: Ranges = ()
+    summaries: tuple[Id, ...] = ()
+    memories: tuple[Served, ...] = ()
+    query: Body | None = ""
+    settings: dict[Code, int | Code | None] = {}
+
+
 # --- document --------------------------------------------------------------------------------------------------------
 
 

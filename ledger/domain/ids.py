@@ -11,6 +11,7 @@ KINDS = {
     "d": "document",
     "c": "chunk",
     "p": "project",
+    "y": "summary",
 }
 RANDOM_BYTES = 10
 LENGTH = 2 + 16

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -30,6 +30,8 @@ from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
+from ledger.sessions.counting import ESTIMATE, as_counter
+from ledger.sessions.session import Sessions
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
 from ledger.way_back import bulk
@@ -63,6 +65,7 @@ class Ledger(
     Embedding,
     Proving,
     Moments,
+    Sessions,
     GraphReads,
     Trail,
 ):
@@ -88,6 +91,7 @@ class Ledger(
         self._rarity = Rarity()
         self._unsearched: dict[str, list[str]] = {}
         self._erased_vectors: dict[bytes, None] = {}
+        self._counter = ESTIMATE
 
     @classmethod
     def open(
@@ -104,11 +108,13 @@ class Ledger(
         clock: Clock = now,
         random: Random = system_random,
         embedder: Model | None = None,
+        token_counter: Callable[[str], int] | None = None,
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
         ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
-        function, or the name of a model ("wordllama", "onnx:DIRECTORY").
+        function, or the name of a model ("wordllama", "onnx:DIRECTORY"). ``token_counter`` is a function that counts the tokens
+        of a text, for the messages of sessions; without one they are estimated.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -119,11 +125,13 @@ class Ledger(
         if channel not in CHANNELS:
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
         model = as_embedder(embedder) if embedder is not None else None
+        counter = as_counter(token_counter)
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
             ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
+            ledger._counter = counter
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

@@ -19,6 +19,8 @@ from ledger.graph_reads import GraphReads
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
+from ledger.sessions.counting import ESTIMATE
+from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
 from ledger.writing import Writer
@@ -122,7 +124,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-class Moment(Recalling, GraphReads, Trail, Numbers):
+class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
     It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.
@@ -135,6 +137,7 @@ class Moment(Recalling, GraphReads, Trail, Numbers):
         self._store = cast("EventStore", _Past(ledger, position))
         self._rarity = Rarity()
         self._vectors = getattr(ledger, "_vectors", None)
+        self._counter = getattr(ledger, "_counter", ESTIMATE)
 
     @property
     def position(self) -> int:
@@ -146,6 +149,11 @@ class Moment(Recalling, GraphReads, Trail, Numbers):
         return self._valid
 
     distrusted = Distrusting.distrusted
+
+    def session(self, id: str, *, project: str | None = None, user: str | None = None) -> PastSession:
+        """A session as it was known at the moment, for reading."""
+        found: PastSession = self._session_of(PastSession, id, project, user)
+        return found
 
     def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:
         if not beliefs:

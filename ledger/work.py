@@ -91,7 +91,8 @@ class Work:
         self.session: str | None = None
         self.absorbed = False
         self._writer = writer
-        self.emitted: list[tuple[str, int, Event, str | None]] = []
+        self.occurred_at = who.occurred_at  # of what is emitted next
+        self.emitted: list[tuple[str, int, Event, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
         self._registered: dict[tuple[str, str], str] = {}
         self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # in the same transaction, once all is folded
@@ -106,7 +107,7 @@ class Work:
 
     def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
         """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
-        self.emitted.append((stream, first, data, self.project))
+        self.emitted.append((stream, first, data, self.project, self.occurred_at))
 
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))

@@ -33,6 +33,7 @@ from ledger.domain.events import (
     Event,
     PolicyAdopted,
     Recorded,
+    SessionAliasAdded,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
@@ -51,6 +52,7 @@ _CHANGING = (
     BulkStarted,
     BulkFinished,
     PolicyAdopted,
+    SessionAliasAdded,
 )  # after these names, trust and policies may be others
 _AMID_ERASURES = ("hold",)  # finds by itself what an erasure under way means for it
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
@@ -180,7 +182,7 @@ class Writer:
         if distrusted is None:
             found = control.distrusted(self.connection())
             distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, _ in work.emitted):
+        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
             return
         who = work.who
         if who.part_of is not None:
@@ -257,12 +259,13 @@ class Writer:
         events: list[AnyEvent] = []
         stored, keys, position, command_id = [], [], transaction.position, ""
         bearer = max((at for at, (stream, *_) in enumerate(work.emitted) if stream == subject), default=-1)
-        for at, (stream, first, data, project) in enumerate(work.emitted):
+        for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
             version = versions.get(stream) or self._version(transaction, stream, first)
             versions[stream] = version + 1
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
-            envelope = self._envelope(work, data, digest, bound, project, command_id)
+            place = (project, occurred_at)
+            envelope = self._envelope(work, data, digest, bound, place, command_id)
             command_id = envelope.command_id
             stored.append(mapper.to_stored(stream, version, envelope))
             keys.append(bound)
@@ -299,15 +302,22 @@ class Writer:
         return last + 1
 
     def _envelope(
-        self, work: Work, data: Event, digest: str | None, key: bytes | None, project: str | None, command_id: str
+        self,
+        work: Work,
+        data: Event,
+        digest: str | None,
+        key: bytes | None,
+        place: tuple[str | None, str | None],
+        command_id: str,
     ) -> Envelope[Any]:
+        """``place`` is the project, and the time in the world."""
         who, random = work.who, self.random(16)
         event_id = ids.uuid7(time.time_ns(), random[:8])
         return Envelope(
             event_id=event_id,
             schema=data.schema,
             recorded_at=work.recorded_at,
-            occurred_at=who.occurred_at,
+            occurred_at=place[1],
             command_id=command_id or event_id,
             command=work.command,
             arguments=digest,
@@ -319,7 +329,7 @@ class Writer:
             channel=who.channel,
             user=work.user,
             agent=who.agent,
-            project=project,
+            project=place[0],
             session=work.session,
             salt=random[8:].hex(),
             data=data,

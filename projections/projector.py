@@ -28,16 +28,25 @@ from projections import (
     projects,
     search,
     served,
+    sessions,
     sqlite,
+    summaries,
 )
 from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
     family.kind: family
-    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, projects.SESSION_FAMILY, documents.FAMILY),)
+    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),)
 }
-OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "projects", "d": "documents"}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
+_READERS = {  # what reads the states of each kind of subject
+    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search"),
+    "i": ("interactions", "passages"),
+    "p": ("projects",),
+    "s": ("sessions", "summaries", "passages", "projects"),
+    "d": ("documents", "passages"),
+}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -70,6 +79,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         interactions.Interactions(),
         projects.Projects(),
         documents.Documents(secret),
+        sessions.Sessions(),
+        summaries.Summaries(),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),
@@ -164,8 +175,7 @@ class Projector:
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
-        readers = {"m": ("memories", "confidence", "duplicates", "graph", "sources", "search")}
-        for name in readers.get(event.stream[0], (OWNERS.get(event.stream[0], "force"),)):
+        for name in _READERS.get(event.stream[0], ("force",)):
             self._poison(name, event.position, error)
 
     def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:

@@ -1,4 +1,4 @@
-"""Projects with their aliases and trusted state, sessions, and the names they are found by."""
+"""Projects with their aliases and trusted state, and the names that projects and sessions are found by."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 from msgspec.structs import astuple
 
 from ledger.domain import project
-from ledger.domain.events import AnyEvent
-from ledger.domain.project import Entry, Project, Session, name_form
+from ledger.domain.events import AnyEvent, MessageAppended
+from ledger.domain.project import Entry, Project, name_form
+from ledger.domain.session import Session
 from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
@@ -25,19 +26,6 @@ PROJECTS, PROJECT_VERSIONS = versioned(
         "description TEXT",
         "aliases TEXT NOT NULL",
         "state TEXT NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (),
-)
-SESSIONS, SESSION_VERSIONS = versioned(
-    "sessions",
-    "session_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "name TEXT",
-        "project TEXT",
         "recorded_at TEXT NOT NULL",
         "version INTEGER NOT NULL",
     ),
@@ -89,17 +77,12 @@ def _project(values: Sequence[Any]) -> Project:
     return Project(*row)
 
 
-def _session(values: Sequence[Any]) -> Session:
-    return Session(*values[:8])
-
-
 FAMILY = Family("p", project.evolve, project.admits, PROJECTS, PROJECT_VERSIONS, _project_row, _project)
-SESSION_FAMILY = Family("s", project.evolve_session, project.admits, SESSIONS, SESSION_VERSIONS, astuple, _session)
 
 
 class Projects:
-    name, version, follows = "projects", 3, frozenset("ps")
-    tables = (PROJECTS, PROJECT_VERSIONS, SESSIONS, SESSION_VERSIONS, NAMES, NAMES_BEFORE, STATE)
+    name, version, follows = "projects", 4, frozenset("ps")
+    tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
@@ -108,7 +91,6 @@ class Projects:
                 _rename(change, rows)
                 _restate(change, rows)
             elif change.kind == "s":
-                keep(change, rows, SESSION_FAMILY)
                 _rename(change, rows)
 
 
@@ -116,12 +98,16 @@ def _names(state: Project | Session | None) -> set[tuple[str, str]]:
     """(user, form) of every name; an erased user or name is nobody's."""
     if state is None or state.user is None:
         return set()
-    given = (state.name,) if isinstance(state, Session) else (state.name, *state.aliases)
-    form = str if isinstance(state, Session) else name_form
-    return {(state.user, form(name)) for name in given if name is not None}
+    if isinstance(state, Session):
+        if state.moved_to is not None:
+            return set()
+        return {(state.user, name) for name in (state.name, *state.aliases) if name is not None}
+    return {(state.user, name_form(name)) for name in (state.name, *state.aliases) if name is not None}
 
 
 def _rename(change: Change, rows: Rows) -> None:
+    if not change.refold and isinstance(change.event.data, MessageAppended):
+        return  # what most events are, and none that names anything
     before, after = _names(change.old), _names(change.new)
     for user, name in sorted(before - after):
         row = rows.get(NAMES, (user, change.kind, name))

@@ -1,4 +1,4 @@
-"""A project with its aliases and its trusted state, and a session by the name a person gave it."""
+"""A project with its aliases and its trusted state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ledger.domain.events import (
     ProjectRegistered,
     ProjectStateInvalidated,
     ProjectStateSet,
-    SessionOpened,
 )
 
 CATEGORIES = ("status", "decision", "requirement", "contact", "milestone", "fact", "config")
@@ -43,17 +42,6 @@ class Project(Struct, frozen=True):
     description: str | None
     aliases: tuple[str | None, ...]
     state: tuple[Entry, ...]
-    recorded_at: str
-    version: int
-    position: int
-
-
-class Session(Struct, frozen=True):
-    row: int
-    id: str
-    user: str | None
-    name: str | None
-    project: str | None
     recorded_at: str
     version: int
     position: int
@@ -158,15 +146,6 @@ def _without(project: Project, category: str, key: str | None) -> tuple[Entry, .
     return tuple(each for each in project.state if (each.category, each.key) != (category, key))
 
 
-def evolve_session(session: Session | None, event: AnyEvent) -> Session | None:
-    data: SessionOpened = event.data
-    if session is not None:
-        return replace(session, version=event.version, position=event.position)
-    envelope = event.envelope
-    place = (envelope.project, envelope.recorded_at, event.version, event.position)
-    return Session(event.first, event.stream, envelope.user, data.name, *place)
-
-
-def admits(project: Project | Session | None, data: Event) -> bool:
+def admits(project: Project | None, data: Event) -> bool:
     """Whether an event still makes sense once others before it are out of force."""
-    return project is not None or isinstance(data, ProjectRegistered | SessionOpened)
+    return project is not None or isinstance(data, ProjectRegistered)

@@ -77,7 +77,7 @@ def retire_others(
 
 def _emit_once(work: Work, other: Memory, retired: EdgeRetired) -> None:
     """Several new edges may contradict one; it is an event of the other memory's project."""
-    if not any(stream == other.id and data == retired for stream, _, data, _ in work.emitted):
+    if not any(stream == other.id and data == retired for stream, _, data, *_ in work.emitted):
         project, work.project = work.project, other.project
         work.emit(other.id, retired, first=other.row)
         work.project = project

@@ -1,0 +1,191 @@
+"""A message of a conversation: what a caller gives, checked and brought into the one form that is stored and compared.
+
+Beside its text a message holds parts, each a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
+arguments), ``tool_result`` (id of the call, text) and ``media`` (uri, mime). Reasoning is given as a part and kept apart.
+A message without a text of its own has the longest text of its parts as its ``content``, so that this is found and may be
+large; ``content_of`` says which part it is taken from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw, Struct, json
+
+from ledger.domain.errors import Rejected
+from ledger.domain.text import check_json, check_text
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+TYPES = ("text", "tool_use", "tool_result", "media", "reasoning")
+TEXT_BYTES = 10 * 1024 * 1024
+PARTS, PARTS_BYTES = 1_000, 512 * 1024
+NAME_BYTES = 1024
+URI_BYTES = 64 * 1024
+MEDIA_TOKENS = 256  # of one media item (seahorse)
+
+Part = dict[str, Any]
+_ALSO = {"tool_call_id": "id", "tool_use_id": "id", "input": "arguments", "content": "text", "mime_type": "mime"}
+_FIELDS = {
+    "text": ("text",),
+    "tool_use": ("id", "name", "arguments"),
+    "tool_result": ("id", "text"),
+    "media": ("uri", "mime"),
+    "reasoning": ("text",),
+}
+
+
+class Draft(Struct, frozen=True):
+    """A message as it will be stored, without its tokens; ``parts`` are those beside ``content`` and ``reasoning``."""
+
+    role: str
+    content: str
+    reasoning: str = ""
+    parts: tuple[Part, ...] = ()
+    content_of: int = -1
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether it holds nothing but an assistant's reasoning, which is never stored (picoclaw)."""
+        return bool(self.reasoning) and not self.content and not self.parts and self.role == "assistant"
+
+    @property
+    def encoded(self) -> Raw:
+        return Raw(json.encode(self.parts))
+
+    @property
+    def texts(self) -> list[str]:
+        """All that a model would read of it."""
+        return [self.content, self.reasoning, *(text for part in self.parts for text in texts_of(part))]
+
+    @property
+    def media(self) -> int:
+        return sum(part["type"] == "media" for part in self.parts)
+
+
+def draft(role: object, content: object = "", parts: object = (), *, what: str = "the message") -> Draft:
+    """What was given, as a message; ``Rejected`` for an unknown role, a part that says nothing, or nothing at all."""
+    if not isinstance(role, str) or role not in ROLES:
+        raise Rejected(f"{what} has the role {role!r:.40}, which there is not; there are: {', '.join(ROLES)}")
+    text = check_text(
+        f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
+    )
+    given = [_part(part, f"part {number} of {what}") for number, part in enumerate(_listed(parts, what), 1)]
+    reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning")
+    kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
+    if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
+        raise Rejected(
+            f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
+        )
+    found = Draft(role, text, reasoning, tuple(kept))
+    if not text.strip() and kept:
+        found = _lifted(found)
+    if not found.content.strip() and not found.parts and not reasoning:
+        raise Rejected(f"{what} is blank; it needs a content or a part that says something")
+    if len(found.encoded) > PARTS_BYTES:
+        raise Rejected(
+            f"the parts of {what} take {len(found.encoded):,} bytes beside its longest text; at most {PARTS_BYTES:,} are"
+            " allowed: give large results as messages of their own",
+            rule="size",
+            limit=PARTS_BYTES,
+            requested=len(found.encoded),
+        )
+    return found
+
+
+def _listed(parts: object, what: str) -> Sequence[object]:
+    if parts is None:
+        return ()
+    if isinstance(parts, str | bytes | Mapping) or not hasattr(parts, "__iter__"):
+        raise Rejected(f"the parts of {what} are a list of objects, not {type(parts).__name__}")
+    found = list(parts)
+    if len(found) > PARTS:
+        raise Rejected(f"{what} has {len(found):,} parts; at most {PARTS:,} are allowed", rule="size", limit=PARTS)
+    return found
+
+
+def _part(given: object, what: str) -> Part:
+    if not isinstance(given, Mapping):
+        raise Rejected(f"{what} is an object with a type, not {type(given).__name__}")
+    kind = given.get("type")
+    if kind not in _FIELDS:
+        raise Rejected(f"{what} has the type {kind!r:.40}, which there is not; there are: {', '.join(TYPES)}")
+    fields = {_ALSO.get(name, name) if name not in _FIELDS[kind] else name: value for name, value in given.items()}
+    if unknown := sorted(str(name) for name in fields if name not in ("type", *_FIELDS[kind])):
+        raise Rejected(f"{what}, a {kind}, has no {unknown[0]!r:.40}; it has: {', '.join(_FIELDS[kind])}")
+    part: Part = {"type": kind}
+    for name in _FIELDS[kind]:
+        part[name] = _value(kind, name, fields.get(name), what)
+    return part
+
+
+def _value(kind: str, name: str, value: object, what: str) -> Any:
+    if name == "arguments":
+        return check_json(f"the arguments of {what}", {} if value is None else value)
+    named = (kind, name) in (("tool_use", "id"), ("tool_use", "name"), ("tool_result", "id"))
+    size = TEXT_BYTES if name == "text" else URI_BYTES if name == "uri" else NAME_BYTES
+    return check_text(f"the {name} of {what}", "" if value is None else value, max_bytes=size, blank_allowed=not named)
+
+
+def _is_empty(part: Part) -> bool:
+    if part["type"] == "text":
+        return not part["text"].strip()
+    return part["type"] == "media" and not part["uri"].strip()
+
+
+def _lifted(found: Draft) -> Draft:
+    """With the longest text of the parts as its content; a text alone is no part any more."""
+    sizes = [(len(part.get("text", "")), -number) for number, part in enumerate(found.parts)]
+    size, number = max(sizes)
+    if not size:
+        return found
+    at = -number
+    text, rest = found.parts[at]["text"], list(found.parts)
+    if len(rest) == 1 and rest[0]["type"] == "text":
+        return Draft(found.role, text, found.reasoning)
+    rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
+    return Draft(found.role, text, found.reasoning, tuple(rest), at)
+
+
+# --- what is stored --------------------------------------------------------------------------------------------------
+
+
+def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int) -> tuple[Part, ...]:
+    """The parts as they were given, each with its text."""
+    found: list[Part] = json.decode(parts) or [] if parts is not None else []
+    if 0 <= content_of < len(found):
+        found[content_of] = found[content_of] | {"text": content}
+    return tuple(found)
+
+
+def calls(parts: Sequence[Part]) -> tuple[str, ...]:
+    """The ids of the tool calls that a message makes."""
+    return tuple(part["id"] for part in parts if part["type"] == "tool_use")
+
+
+def results(parts: Sequence[Part]) -> tuple[str, ...]:
+    """The ids of the tool calls that it answers."""
+    return tuple(part["id"] for part in parts if part["type"] == "tool_result")
+
+
+def texts_of(part: Part) -> list[str]:
+    """What a model would read of a part."""
+    if part["type"] == "tool_use":
+        return [part["name"], part["id"], json.encode(part["arguments"]).decode()]
+    return [text for name in ("id", "text", "uri") if (text := part.get(name))]
+
+
+def readable(content: str | None, parts: Sequence[Part]) -> str:
+    """One text for people: the content, and in brackets what else there is."""
+    told = [content or ""] if not any(part.get("text") == content for part in parts) else []
+    for part in parts:
+        match part["type"]:
+            case "text":
+                told.append(part.get("text") or "")
+            case "tool_use":
+                told.append(f"[tool_use: {part['name']} {json.encode(part['arguments']).decode()}]")
+            case "tool_result":
+                told.append(f"[tool_result for {part['id']}: {part.get('text') or ''}]")
+            case _:
+                told.append(f"[media: {part['uri']}]")
+    return "\n".join(text for text in told if text.strip())

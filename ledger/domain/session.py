@@ -1,0 +1,109 @@
+"""A session: the names it goes by, and how much was said in it. Its messages and summaries are told by the projections.
+
+What a session's window holds is no part of this state, for the state is written anew with every message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import Conflict, Rejected
+from ledger.domain.events import AnyEvent, Event, MessageAppended, SessionAliasAdded, SessionOpened, SummarySet
+
+SHARED = "main"  # a name that many use for their own: it never brings a history along (picoclaw #2972)
+
+
+class Session(Struct, frozen=True):
+    """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in force;
+    ``moved_to`` is the session that took its name."""
+
+    row: int
+    id: str
+    user: str | None
+    name: str | None
+    project: str | None
+    aliases: tuple[str | None, ...]
+    moved_to: str | None
+    messages: int
+    tokens: int
+    summary_at: int | None
+    recorded_at: str
+    updated_at: str
+    version: int
+    position: int
+
+
+class AddAlias(Struct, frozen=True):
+    """``other`` is the session that the name stands for already, if any."""
+
+    alias: str
+    other: Session | None = None
+
+
+def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
+    """The events, each with whose it is. A name that stands for a session with a history brings that along, if this one
+    has none: then it is this session's own names that go over to the other."""
+    other, alias = command.other, command.alias
+    if other is None:
+        return [(session.id, SessionAliasAdded(alias))]
+    if other.id == session.id:
+        return []
+    if not other.messages:
+        return [(other.id, SessionAliasAdded(alias, session.id)), (session.id, SessionAliasAdded(alias))]
+    if session.messages:
+        raise Conflict(
+            f"the name {alias!r:.60} stands for a session with a history of its own, and this one has one too;"
+            " replace() or clear() one of them first"
+        )
+    if alias == SHARED or alias.endswith(":" + SHARED):
+        raise Rejected(
+            f"the name {alias!r:.60} is shared by many, so its history goes over to nobody", rule="transition"
+        )
+    taken = [name for name in (session.name, *session.aliases) if name is not None]
+    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, other.id)) for name in taken[:1]]
+    return [*gone, *((other.id, SessionAliasAdded(name)) for name in taken)]
+
+
+def evolve(session: Session | None, event: AnyEvent) -> Session | None:
+    data: Any = event.data
+    envelope = event.envelope
+    if session is None:
+        return _opened(event, data) if isinstance(data, SessionOpened) else None
+    now = replace(session, version=event.version, position=event.position, updated_at=envelope.recorded_at)
+    match data:
+        case MessageAppended():
+            return replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
+        case SummarySet():
+            return replace(now, summary_at=event.position)
+        case SessionAliasAdded(alias, to):
+            return replace(now, moved_to=to) if to is not None else replace(now, aliases=(*now.aliases, alias))
+        case _:
+            return now
+
+
+def _opened(event: AnyEvent, data: SessionOpened) -> Session:
+    envelope = event.envelope
+    return Session(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        name=data.name,
+        project=envelope.project,
+        aliases=(),
+        moved_to=None,
+        messages=0,
+        tokens=0,
+        summary_at=None,
+        recorded_at=envelope.recorded_at,
+        updated_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def admits(session: Session | None, data: Event) -> bool:
+    """Whether an event still makes sense once others before it are out of force."""
+    return session is not None or isinstance(data, SessionOpened)

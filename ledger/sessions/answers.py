@@ -1,0 +1,129 @@
+"""What sessions answer: frozen objects with the same names in Python and in ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.domain.message import Part, readable
+from projections.summaries import Summary as SummaryRow
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A message, known by its ``position``. ``content`` is its text, or the longest one of its ``parts``; None where it was
+    erased. ``created_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
+    nothing to store, ``skipped`` says so and the position is 0."""
+
+    position: int
+    session: str | None
+    role: str
+    content: str | None
+    reasoning: str | None
+    parts: tuple[Part, ...]
+    tokens: int
+    counter: str
+    model: str | None
+    interaction: str | None
+    created_at: str
+    recorded_at: str
+    hidden: str = ""  # "truncate", "replace" or "clear"
+    replayed: bool = False
+    skipped: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it as one text for people."""
+        return readable(self.content, self.parts)
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """A summary in the graph over a session. ``status`` is "window", "under" (another was written from it), "replaced" (by
+    one of the same messages), "invalid" or "erased"; ``level`` "normal", "aggressive" or "fallback". ``messages`` are how
+    many it stands for, ``ranges`` their positions, ``summaries`` what it was written from (none: the messages)."""
+
+    id: str
+    session: str | None
+    status: str
+    kind: str
+    level: str
+    depth: int
+    content: str | None
+    tokens: int
+    messages: int
+    source_tokens: int
+    ranges: tuple[tuple[int, int], ...]
+    summaries: tuple[str, ...]
+    descendants: int
+    descendant_tokens: int
+    earliest: str
+    latest: str
+    model: str | None
+    prompt: str
+    replaces: str | None
+    position: int
+    recorded_at: str
+
+
+class SessionInfo(Struct, frozen=True, kw_only=True):
+    """A session as it stands: ``messages`` are those not hidden, with their ``tokens``; the window is what of them, and
+    which summaries instead, stands for the conversation."""
+
+    id: str
+    name: str | None
+    aliases: tuple[str, ...]
+    user: str | None
+    project: str | None
+    messages: int
+    tokens: int
+    hidden: int
+    summaries: int
+    window_items: int
+    window_tokens: int
+    has_summary: bool
+    recorded_at: str
+    updated_at: str
+    position: int
+
+
+class HistoryChange(Struct, frozen=True, kw_only=True):
+    """What became of a session's history: how many messages were kept, appended, repaired in place and hidden, and which
+    summaries stand for nothing since. ``change`` is "none", "appended", "replaced", "truncated" or "cleared"; ``skipped``
+    says why nothing was done at all."""
+
+    session: str | None
+    change: str
+    kept: int = 0
+    appended: int = 0
+    repaired: int = 0
+    hidden: int = 0
+    left_out: int = 0  # messages that say nothing, and are not stored
+    invalidated: tuple[str, ...] = ()
+    position: int = 0
+    replayed: bool = False
+    skipped: str = ""
+
+
+def summary(row: SummaryRow, session: str | None, content: str | None, recorded_at: str) -> Summary:
+    told = {name: getattr(row, name) for name in SummaryRow.__struct_fields__ if name in Summary.__struct_fields__}
+    return Summary(**told | {"session": session, "content": content, "position": row.row, "recorded_at": recorded_at})
+
+
+def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Message:
+    """A message that was not stored."""
+    return Message(
+        position=0,
+        session=session,
+        role=role,
+        content=texts.get("content", ""),
+        reasoning=texts.get("reasoning", ""),
+        parts=tuple(texts.get("parts", ())),
+        tokens=0,
+        counter="",
+        model="",
+        interaction=None,
+        created_at="",
+        recorded_at="",
+        skipped=why,
+    )

@@ -1,0 +1,228 @@
+"""What can be asked of a session: its messages, its summaries and how it stands. On a moment of the past too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from ledger.domain import message as messages
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import MessageAppended, MessageRepaired
+from ledger.domain.session import Session as State
+from ledger.domain.text import check_text
+from ledger.log_reading import read_event
+from ledger.reads import NOWHERE, Reads, named
+from ledger.sessions import answers
+from ledger.sessions.counting import Counter
+from ledger.sessions.window import Window
+from ledger.work import Who
+from projections import sessions, summaries
+from projections.projects import names
+from projections.sessions import Message as MessageRow
+from projections.summaries import Summary as SummaryRow
+
+NEEDS = ("sessions", "summaries", "projects")
+
+
+class Told(Struct, frozen=True):
+    """The texts of a message, as they are in the log and were repaired."""
+
+    data: MessageAppended
+    content: str | None
+    reasoning: str | None
+    parts: tuple[messages.Part, ...]
+    model: str | None
+    recorded_at: str
+
+
+class SessionReads:
+    """A session as it can be read. Nothing is written by asking for one: it begins with its first message."""
+
+    def __init__(
+        self, ledger: Reads, name: str, who: Who, project: str | None, counter: Counter, kept_out: str
+    ) -> None:
+        self._ledger, self._given, self._who, self._project, self._counter = ledger, name, who, project, counter
+        self._kept_out = kept_out  # "", "ignored" or "stateless"
+
+    @property
+    def id(self) -> str | None:
+        """Its own id (``s_…``); None while nothing was said in it."""
+        with self._reading() as (_, state):
+            return state.id if state is not None else None
+
+    @property
+    def name(self) -> str:
+        """The name it was asked for by."""
+        return self._given
+
+    @property
+    def user(self) -> str:
+        return self._who.user
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._given!r}>"
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Any, State | None]]:
+        """A snapshot, and the session's state in it."""
+        with self._ledger._read(*NEEDS) as connection:
+            yield connection, self._state(connection)
+
+    def _state(self, connection: Any) -> State | None:
+        found = named(connection, self.user, "s", self._given)
+        if found is None or found == NOWHERE:
+            return None
+        state: State | None = self._ledger._load(connection, found, "s", self.user)
+        return state
+
+    def _needed(self, state: State | None) -> State:
+        if state is None:
+            raise NotFound(f"no session of this user is called {self._given!r:.60}")
+        return state
+
+    # --- messages ------------------------------------------------------------------------------------------------
+
+    def messages(
+        self, limit: int | None = None, *, before: int | None = None, hidden: bool = False
+    ) -> list[answers.Message]:
+        """What was said, oldest first: the last ``limit`` messages (all of them), or those before a position.
+
+        Summaries take nothing away from it. With ``hidden`` also what was truncated, replaced or cleared, each saying so.
+        """
+        for what, value in (("limit", limit), ("before", before)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise Rejected(f"{what} is a whole number, and {value!r:.40} is not")
+        if self._kept_out == "ignored" or (limit is not None and limit <= 0):
+            return []
+        with self._reading() as (connection, state):
+            if state is None:
+                return []
+            gone = sessions.hidden(connection, state.row)
+            without = [] if hidden else [(each.first, each.last) for each in gone]
+            if before is not None:
+                without.append((before, 2**62))
+            found: list[MessageRow] = []
+            for row in sessions.backwards(connection, state.row, without, batch=min(limit or 4_096, 4_096)):
+                found.append(row)
+                if len(found) == limit:
+                    break
+            return self._messages(connection, found[::-1], gone)
+
+    def message(self, position: int) -> answers.Message | None:
+        """One message by its position, hidden or not, or None."""
+        with self._reading() as (connection, state):
+            row = sessions.at_position(connection, position) if state is not None and type(position) is int else None
+            if state is None or row is None or row.session != state.row:
+                return None
+            return self._messages(connection, [row], sessions.hidden(connection, state.row))[0]
+
+    def _messages(
+        self, connection: Any, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
+    ) -> list[answers.Message]:
+        return [self._message(row, self._texts(connection, row), _why(gone, row.row)) for row in rows]
+
+    def _message(self, row: MessageRow, told: Told, hidden: str) -> answers.Message:
+        return answers.Message(
+            position=row.row,
+            session=self._given,
+            role=row.role,
+            content=told.content,
+            reasoning=told.reasoning,
+            parts=told.parts,
+            tokens=row.tokens,
+            counter=told.data.counter,
+            model=told.model,
+            interaction=row.interaction,
+            created_at=row.time,
+            recorded_at=told.recorded_at,
+            hidden=hidden,
+        )
+
+    def _texts(self, connection: Any, row: MessageRow) -> Told:
+        """The texts of a message; those of a captured turn lie with its interaction."""
+        event = read_event(connection, row.row)
+        data: MessageAppended = self._ledger._data(connection, row.row)
+        assert event is not None
+        content = self._ledger._text(connection, data.content)
+        if data.interaction is not None:
+            content = self._of_interaction(connection, data.interaction, data.field)
+        reasoning, model = self._ledger._text(connection, data.reasoning), data.model
+        for position in row.repairs:
+            repaired: MessageRepaired = self._ledger._data(connection, position)
+            reasoning = reasoning if repaired.reasoning is UNSET else repaired.reasoning
+            model = model if repaired.model is UNSET else repaired.model
+        parts = messages.whole_parts(data.parts, content, data.content_of)
+        return Told(data, content, reasoning, parts, model, event.envelope.recorded_at)
+
+    def _of_interaction(self, connection: Any, interaction: str, field: str) -> str | None:
+        state = self._ledger._load(connection, interaction, "i", self.user)
+        at = (state.prompt_at if field == "prompt" else state.response_at) if state is not None else None
+        return self._ledger._text(connection, getattr(self._ledger._data(connection, at), field)) if at else None
+
+    # --- summaries -----------------------------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        """The summary of the whole session that somebody set; "" without one."""
+        with self._reading() as (connection, state):
+            if state is None or state.summary_at is None or self._kept_out == "ignored":
+                return ""
+            return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
+
+    def summaries(self, status: str = "") -> list[answers.Summary]:
+        """Every summary that was ever written of this session's messages, in that order; or those of one status."""
+        with self._reading() as (connection, state):
+            found = summaries.of_session(connection, state.row) if state is not None else []
+            return [self._summary(connection, row) for row in found if status in ("", row.status)]
+
+    def _summary(self, connection: Any, row: SummaryRow) -> answers.Summary:
+        event = read_event(connection, row.row)
+        content = self._ledger._text(connection, self._ledger._data(connection, row.row).content)
+        return answers.summary(row, self._given, content, event.envelope.recorded_at if event is not None else "")
+
+    def _summary_row(self, connection: Any, state: State, given: object) -> SummaryRow:
+        found = summaries.find(connection, state.row, given) if isinstance(given, str) and len(given) > 2 else None
+        if found is None:
+            raise NotFound(f"no summary of this session has the id {given!r:.40}")
+        return found
+
+    # --- how it stands -------------------------------------------------------------------------------------------
+
+    def info(self) -> answers.SessionInfo | None:
+        """How the session stands, or None while nothing was said in it."""
+        with self._reading() as (connection, state):
+            return info(connection, state) if state is not None else None
+
+
+def info(connection: Any, state: State) -> answers.SessionInfo:
+    window = Window(connection, state)
+    project = names(connection, [state.project]).get(state.project or "") if state.project else None
+    return answers.SessionInfo(
+        id=state.id,
+        name=state.name,
+        aliases=tuple(each for each in state.aliases if each is not None),
+        user=state.user,
+        project=project or state.project,
+        messages=window.messages,
+        tokens=window.message_tokens,
+        hidden=state.messages - window.messages,
+        summaries=len(window.summaries),
+        window_items=window.count,
+        window_tokens=window.tokens,
+        has_summary=state.summary_at is not None,
+        recorded_at=state.recorded_at,
+        updated_at=state.updated_at,
+        position=state.position,
+    )
+
+
+def _why(gone: Sequence[sessions.Hidden], position: int) -> str:
+    return next((each.why for each in gone if each.first <= position <= each.last), "")
+
+
+def session_name(given: object) -> str:
+    """A session's name as somebody gave it; ``Rejected`` where it is blank."""
+    return check_text("a session's id", given, max_bytes=1024)

@@ -1,0 +1,79 @@
+"""A session's window as it stands on one snapshot: what is in it, read from its end, and what it takes in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledger.domain.session import Session
+from ledger.domain.window import MESSAGE, SUMMARY, Item, Ranges
+from projections import sessions, summaries
+from projections.sessions import Message
+from projections.summaries import Summary
+
+
+class Window:
+    """``tokens`` and ``count`` are those of its items; ``hidden`` and ``covered`` the ranges of positions that it leaves out."""
+
+    def __init__(self, connection: Any, state: Session) -> None:
+        self.connection, self.state = connection, state
+        self.hidden = sessions.hidden(connection, state.row)
+        self.summaries = summaries.in_window(connection, state.row)
+        gone = sum(each.messages for each in self.hidden), sum(each.tokens for each in self.hidden)
+        summed = sum(each.messages for each in self.summaries), sum(each.source_tokens for each in self.summaries)
+        self.messages, self.message_tokens = state.messages - gone[0], state.tokens - gone[1]  # that are not hidden
+        self.count = self.messages - summed[0] + len(self.summaries)
+        self.tokens = self.message_tokens - summed[1] + sum(each.tokens for each in self.summaries)
+
+    @property
+    def hidden_ranges(self) -> Ranges:
+        return tuple((each.first, each.last) for each in self.hidden)
+
+    @property
+    def covered(self) -> Ranges:
+        """The messages that a summary stands for."""
+        return tuple(each for summary in self.summaries for each in summary.ranges)
+
+    def backwards(self) -> Iterator[Item]:
+        """The items from the last to the first; read as far as they are asked for."""
+        waiting = list(self.summaries)  # the last by place is taken first
+        for row in sessions.backwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
+            while waiting and waiting[-1].first > row.row:
+                yield of_summary(waiting.pop())
+            yield of_message(row)
+        yield from map(of_summary, reversed(waiting))
+
+    def items(self) -> list[Item]:
+        """All of them, the first first."""
+        return [*self.backwards()][::-1]
+
+
+def of_message(row: Message) -> Item:
+    return Item(
+        kind=MESSAGE,
+        position=row.row,
+        place=row.row,
+        tokens=row.tokens,
+        time=row.time,
+        role=row.role,
+        calls=row.calls,
+        results=row.results,
+        source_tokens=row.tokens,
+    )
+
+
+def of_summary(row: Summary) -> Item:
+    return Item(
+        kind=SUMMARY,
+        position=row.row,
+        place=row.first,
+        tokens=row.tokens,
+        time=row.earliest,
+        id=row.id,
+        summary_kind=row.kind,
+        depth=row.depth,
+        level=row.level,
+        messages=row.messages,
+        source_tokens=row.source_tokens,
+        ranges=row.ranges,
+    )

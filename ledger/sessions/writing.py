@@ -1,0 +1,323 @@
+"""The commands on a session's history: append, truncate, clear, name it, and set its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from ledger.domain import message as messages
+from ledger.domain import session as domain
+from ledger.domain import times
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import MessageAppended, MessagesHidden, SummaryInvalidated, SummarySet
+from ledger.domain.message import Draft
+from ledger.domain.session import Session as State
+from ledger.domain.text import check_text
+from ledger.memory_writes import By, Time, who
+from ledger.sessions import answers
+from ledger.sessions.counting import checked
+from ledger.sessions.reading import SessionReads, session_name
+from ledger.sessions.window import Window
+from ledger.work import Outcome, Who, Work
+from ledger.writing import Writer
+from projections import sessions, summaries
+from projections.sessions import besides
+from projections.summaries import Summary
+
+LISTED = 2_000  # in one event (DESIGN 3)
+SUMMARY_BYTES = 1024 * 1024
+
+
+class SessionWrites(SessionReads):
+    """The part of a session that changes its history. Every command returns what became of it, or raises."""
+
+    def append(
+        self,
+        role: str,
+        content: str = "",
+        *,
+        parts: Iterable[messages.Part] = (),
+        created_at: Time | None = None,
+        token_count: int | None = None,
+        model: str = "",
+        **by: Unpack[By],
+    ) -> answers.Message:
+        """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
+        tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
+
+        ``token_count`` is what the model's own tokenizer counted; without one the ledger's counter does. ``created_at`` is
+        when it was said, if not now. A session that a pattern keeps out, and an assistant's message of reasoning alone,
+        store nothing, and the answer says so in ``skipped``.
+        """
+        draft = messages.draft(role, content, parts)
+        check_text("model", model, max_bytes=messages.NAME_BYTES, blank_allowed=True)
+        if why := self._kept_out or ("transient" if draft.is_transient else ""):
+            texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
+            return answers.skipped(role, self._given, why, texts)
+        tokens, counter = self._tokens(draft, token_count)
+        told = self._told(by)
+        if created_at is not None:
+            told = replace(told, occurred_at=times.with_offset("created_at", created_at))
+        data = appended(draft, tokens, counter, model)
+
+        def body(work: Work) -> str:
+            stream, first = self._opened(work)
+            work.emit(stream, with_bodies(self._writer, work, data), first=first)
+            return stream
+
+        arguments = (self._given, draft, model, token_count, told.occurred_at)
+        outcome = self._writer.run("append", told, body, arguments)
+        if outcome.replayed:
+            return self._again(outcome)
+        envelope = outcome.events[-1].envelope
+        at = envelope.occurred_at
+        return answers.Message(
+            position=outcome.events[-1].position,
+            session=self._given,
+            role=draft.role,
+            content=draft.content,
+            reasoning=draft.reasoning,
+            parts=messages.whole_parts(draft.encoded, draft.content, draft.content_of),
+            tokens=tokens,
+            counter=counter,
+            model=model,
+            interaction=None,
+            created_at=times.moment("created_at", at) if at else envelope.recorded_at,
+            recorded_at=envelope.recorded_at,
+        )
+
+    def _again(self, outcome: Outcome) -> answers.Message:
+        found = self.message(outcome.position)
+        if found is None:
+            raise NotFound(f"the message at position {outcome.position} was undone meanwhile")
+        return replace(found, replayed=True)
+
+    def _tokens(self, draft: Draft, given: int | None) -> tuple[int, str]:
+        """How many, and who counted them."""
+        if given is not None:
+            if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+                raise Rejected(f"token_count is a whole number from 0, and {given!r:.40} is not")
+            return checked(given, "somebody counted"), "given"
+        return self._counter.of_message(draft), self._counter.name
+
+    # --- how every command begins ----------------------------------------------------------------------------------
+
+    @property
+    def _writer(self) -> Writer:
+        return self._ledger._writer
+
+    def _told(self, by: By) -> Who:
+        """Who acts; always on the memory of the session's user."""
+        if by.get("user", self.user) != self.user:
+            raise Rejected(
+                f"this session is of the user {self.user!r:.60}; ask the ledger for another user's", rule="user"
+            )
+        return who(self._who, by)
+
+    def _opened(self, work: Work) -> tuple[str, int]:
+        """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
+        work.need("sessions", "summaries", "projects")
+        found = self._writer.named(work.who.user, "s", self._given)
+        state: State | None = work.find(found, "s") if found is not None else None
+        if state is not None:
+            work.project, work.session = state.project, state.id
+            return state.id, state.row
+        work.project = work.project_named(self._project)
+        work.session = work.session_named(self._given)
+        assert work.session is not None
+        return work.session, 0
+
+    def _known(self, work: Work) -> State:
+        """The session, which has to be there."""
+        stream, first = self._opened(work)
+        if not first:
+            raise NotFound(f"no session of this user is called {self._given!r:.60}")
+        work.rows.flush()
+        state: State = work.load(stream, "s")
+        return state
+
+    def _change(
+        self, verb: str, body: Callable[[Work], None], arguments: object, by: By, change: str
+    ) -> answers.HistoryChange:
+        """Runs a command on the history, and says what it came to."""
+        if self._kept_out:
+            return answers.HistoryChange(session=self._given, change="none", skipped=self._kept_out)
+
+        def whole(work: Work) -> str:
+            body(work)
+            assert work.session is not None
+            return work.session
+
+        outcome = self._writer.run(verb, self._told(by), whole, (self._given, arguments))
+        return told_of(self._given, outcome, change)
+
+    # --- hiding ----------------------------------------------------------------------------------------------------
+
+    def truncate(self, keep_last: int, **by: Unpack[By]) -> answers.HistoryChange:
+        """Takes all but the last messages out of the session; 0 and less take all. They stay in the log, and can be read as
+        they were with ``at()``. Summaries of what is hidden stand for nothing any more."""
+        if isinstance(keep_last, bool) or not isinstance(keep_last, int):
+            raise Rejected(f"keep_last is a whole number, and {keep_last!r:.40} is not")
+
+        def body(work: Work) -> None:
+            state, kept = self._known(work), max(keep_last, 0)
+            window = Window(work.connection(), state)
+            if window.messages <= kept:
+                return
+            above = 2**62
+            found = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
+            for _, row in zip(range(kept), found, strict=False):
+                above = row.row - 1
+            hide(work, state, window, (state.row, above), "truncate")
+
+        return self._change("truncate", body, keep_last, by, "truncated")
+
+    def clear(self, **by: Unpack[By]) -> answers.HistoryChange:
+        """Begins the session anew: every message is hidden, every summary stands for nothing, and the set one is blank."""
+
+        def body(work: Work) -> None:
+            state = self._known(work)
+            window = Window(work.connection(), state)
+            if window.messages:
+                hide(work, state, window, (state.row, 2**62), "clear")
+            if self._summary_now(work, state):
+                work.emit(state.id, SummarySet(""), first=state.row)
+
+        return self._change("clear", body, None, by, "cleared")
+
+    # --- the session as a whole --------------------------------------------------------------------------------------
+
+    def set_summary(self, summary: str, **by: Unpack[By]) -> str:
+        """Sets the summary of the whole session ("" takes it away), and returns it; the ones before stay in the log."""
+        check_text("the summary", summary, max_bytes=SUMMARY_BYTES, blank_allowed=True)
+        if self._kept_out:
+            return ""
+
+        def body(work: Work) -> str:
+            stream, first = self._opened(work)
+            state = work.find(stream, "s") if first else None
+            if (self._summary_now(work, state) if state is not None else "") != summary:
+                work.emit(stream, SummarySet(self._writer.body(work, summary)), first=first)
+            return stream
+
+        self._writer.run("set_summary", self._told(by), body, (self._given, summary))
+        return summary
+
+    def _summary_now(self, work: Work, state: State) -> str:
+        if state.summary_at is None:
+            return ""
+        work.rows.flush()
+        connection = work.connection()
+        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
+
+    def add_alias(self, alias: str, **by: Unpack[By]) -> answers.SessionInfo:
+        """Another name for the session. A name that stands for a session with a history brings it along, if this one has
+        none; ``Conflict`` where both have one, ``Rejected`` for "main", which many share."""
+        session_name(alias)
+
+        def body(work: Work) -> str:
+            stream, first = self._opened(work)
+            if not first:  # opened in this append
+                state = State(0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, "", "", 1, 0)
+            else:
+                state = work.load(stream, "s")
+            known = self._writer.named(work.who.user, "s", alias)
+            other = work.find(known, "s") if known is not None else None
+            if alias == self._given:
+                other = state
+            rows = {each.id: each.row for each in (state, other) if each is not None}
+            for owner, event in domain.add_alias(domain.AddAlias(alias, other), state):
+                work.emit(owner, event, first=rows[owner])
+            return stream
+
+        self._writer.run("add_session_alias", self._told(by), body, (self._given, alias))
+        found = self.info()
+        if found is None:
+            raise NotFound(f"the session {self._given!r:.60} was undone meanwhile")
+        return found
+
+
+# --- what the events are made of -------------------------------------------------------------------------------------
+
+
+def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> MessageAppended:
+    return MessageAppended(
+        role=draft.role,
+        tokens=tokens,
+        counter=counter,
+        content=draft.content,
+        reasoning=draft.reasoning,
+        parts=draft.encoded,
+        content_of=draft.content_of,
+        model=model,
+    )
+
+
+def with_bodies(writer: Writer, work: Work, data: MessageAppended) -> MessageAppended:
+    """The message with its large texts left to the blobs table."""
+    texts = {"content": data.content, "reasoning": data.reasoning}
+    large = {
+        name: body
+        for name, text in texts.items()
+        if isinstance(text, str) and (body := writer.body(work, text)) is not text
+    }
+    return replace(data, **large) if large else data
+
+
+def hide(work: Work, state: State, window: Window, span: tuple[int, int], why: str) -> None:
+    """Hides what is visible of a session in a span of positions, and takes every summary of it out of use."""
+    connection = work.connection()
+    ranges = [
+        (max(first, span[0]), min(last, span[1]))
+        for first, last in sorted(besides(window.hidden_ranges))
+        if first <= span[1] and last >= span[0]
+    ]
+    tight = [each for each in (_tight(connection, state.row, each) for each in ranges) if each is not None]
+    for start in range(0, len(tight), LISTED):
+        some = tuple(tight[start : start + LISTED])
+        work.emit(state.id, MessagesHidden(why, some, *sessions.count(connection, state.row, some)), first=state.row)
+    known = summaries.of_session(connection, state.row)
+    touched = {each.id for each in known if summaries.touches(each.ranges, tight)}
+    invalidate(work, state, known, touched, "hidden")
+
+
+def _tight(connection: Any, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
+    """The span from its first message to its last."""
+    sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row {} LIMIT 1"
+    ends = [connection.execute(sql.format(order), (row, *span)).fetchone() for order in ("", "DESC")]
+    return (ends[0][0], ends[1][0]) if ends[0] is not None else None
+
+
+def invalidate(
+    work: Work, state: State, known: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
+) -> tuple[str, ...]:
+    """Takes summaries out of use, with all that was written from them; what these were written from is in the window again."""
+    standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+    gone = {id for id in fallen if id in standing}
+    for each in standing.values():  # in the order of writing: what was written from another comes after it
+        if not gone.isdisjoint(each.summaries):
+            gone.add(each.id)
+    returned = [id for each in gone for id in standing[each].summaries if id in standing and id not in gone]
+    order = [each for each in standing if each in gone]
+    for start in range(0, max(len(order), len(returned)), LISTED):
+        lists = (tuple(order[start : start + LISTED]), tuple(sorted(returned)[start : start + LISTED]))
+        work.emit(state.id, SummaryInvalidated(lists[0], why, lists[1], reason), first=state.row)
+    return tuple(order)
+
+
+def told_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
+    """What the events of a command came to."""
+    data = [event.data for event in outcome.events]
+    hidden = sum(each.messages for each in data if isinstance(each, MessagesHidden))
+    gone = [id for each in data if isinstance(each, SummaryInvalidated) for id in each.summaries]
+    return answers.HistoryChange(
+        session=session,
+        change=change if data else "none",
+        appended=sum(isinstance(each, MessageAppended) for each in data),
+        hidden=hidden,
+        invalidated=tuple(gone),
+        position=outcome.events[-1].position if outcome.events else outcome.position,
+        replayed=outcome.replayed,
+    )

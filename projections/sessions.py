@@ -1,0 +1,287 @@
+"""Sessions, their messages, and which of these were hidden. Texts stay in the log, at the position that a row is named by.
+
+A message has its row as long as its append is in force; that it is hidden, or that a summary stands for it, is told by
+ranges of positions, so that an act over many messages writes few rows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import astuple
+
+from ledger.domain import message as messages
+from ledger.domain import session
+from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, MessagesHidden
+from ledger.domain.session import Session
+from ledger.domain.times import moment
+from projections.rows import Rows, Standing, Table, Values
+from projections.subjects import Change, Family, end, ended, keep, versioned
+
+SESSIONS, SESSION_VERSIONS = versioned(
+    "sessions",
+    "session_versions",
+    (
+        "id TEXT NOT NULL",
+        "user TEXT",
+        "name TEXT",
+        "project TEXT",
+        "aliases TEXT",
+        "moved_to TEXT",
+        "messages INTEGER NOT NULL",
+        "tokens INTEGER NOT NULL",
+        "summary_at INTEGER",
+        "recorded_at TEXT NOT NULL",
+        "updated_at TEXT NOT NULL",
+        "version INTEGER NOT NULL",
+    ),
+    (("user", ""),),
+)
+# ``tools`` has the ids of the calls made and answered, ``repairs`` the positions of what was added later; both as JSON.
+MESSAGES = Table(
+    "messages",
+    (
+        *("row INTEGER PRIMARY KEY", "session INTEGER NOT NULL", "role TEXT NOT NULL", "tokens INTEGER NOT NULL"),
+        *("time TEXT NOT NULL", "tools TEXT", "interaction TEXT", "field TEXT", "repairs TEXT"),
+        "from_position INTEGER NOT NULL",
+    ),
+    ("row",),
+    (("session, row", ""), ("interaction", "interaction IS NOT NULL")),
+    then=Standing("from_position", closed="messages_were"),
+)
+MESSAGES_WERE = ended(MESSAGES, "messages_were")
+# One row for each range that an act hid; what all of them hid is counted in the first (``part`` 0).
+HIDDEN = Table(
+    "hidden_messages",
+    (
+        *("act INTEGER NOT NULL", "part INTEGER NOT NULL", "session INTEGER NOT NULL"),
+        *("first INTEGER NOT NULL", "last INTEGER NOT NULL", "why TEXT NOT NULL"),
+        *("messages INTEGER NOT NULL", "tokens INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+    ),
+    ("act", "part"),
+    (("session, first", ""),),
+    then=Standing("from_position", closed="hidden_messages_were"),
+)
+HIDDEN_WERE = ended(HIDDEN, "hidden_messages_were")
+
+_ALIASES = Session.__struct_fields__.index("aliases")
+_TOKENS, _FROM = MESSAGES.names.index("tokens"), MESSAGES.names.index("from_position")
+_REPAIRS, _TIME = MESSAGES.names.index("repairs"), MESSAGES.names.index("time")
+_strings = msgspec.json.Decoder(tuple[str | None, ...])
+_numbers = msgspec.json.Decoder(tuple[int, ...])
+_tools = msgspec.json.Decoder(tuple[tuple[str, ...], tuple[str, ...]])
+_NO_PARTS = (b"[]", b"null")
+
+
+class Message(Struct, frozen=True):
+    """A row of ``messages``: ``row`` is the position of its event."""
+
+    row: int
+    session: int
+    role: str
+    tokens: int
+    time: str
+    calls: tuple[str, ...]
+    results: tuple[str, ...]
+    interaction: str | None
+    field: str | None
+    repairs: tuple[int, ...]
+    from_position: int
+
+
+def to_row(state: Session) -> Values:
+    row: list[Any] = list(astuple(state))
+    row[_ALIASES] = msgspec.json.encode(row[_ALIASES]).decode() if row[_ALIASES] else None
+    return tuple(row)
+
+
+def from_row(values: Sequence[Any]) -> Session:
+    row = list(values[: len(Session.__struct_fields__)])
+    row[_ALIASES] = _strings.decode(row[_ALIASES]) if row[_ALIASES] else ()
+    return Session(*row)
+
+
+def message_of(values: Sequence[Any]) -> Message:
+    row = list(values)
+    calls, results = _tools.decode(row[5]) if row[5] else ((), ())
+    repairs = _numbers.decode(row[8]) if row[8] else ()
+    return Message(*(*row[:5], calls, results, *row[6:8], repairs, row[9]))
+
+
+FAMILY = Family("s", session.evolve, session.admits, SESSIONS, SESSION_VERSIONS, to_row, from_row)
+
+
+class Sessions:
+    name, version, follows = "sessions", 1, frozenset("s")
+    tables = (SESSIONS, SESSION_VERSIONS, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            keep(change, rows, FAMILY)
+            if change.refold:
+                _again(change, rows)
+            elif change.new is None:
+                continue
+            elif isinstance(event.data, MessageAppended):
+                rows.put(MESSAGES, (event.position,), _appended(event, event.data))
+            elif isinstance(event.data, MessageRepaired):
+                row = rows.get(MESSAGES, (event.data.message,))
+                if row is not None:
+                    end(rows, MESSAGES, MESSAGES_WERE, row, event.position)
+                    rows.put(MESSAGES, row[:1], (*_repaired(row, event)[:_FROM], event.position))
+            elif isinstance(event.data, MessagesHidden):
+                counted = (event.data.messages, event.data.tokens)
+                for each in _hidden(event, event.data, counted, event.position):
+                    rows.put(HIDDEN, each[:2], each)
+
+
+def _appended(event: AnyEvent, data: MessageAppended) -> Values:
+    envelope, tools = event.envelope, None
+    if bytes(data.parts) not in _NO_PARTS:
+        parts = messages.whole_parts(data.parts, "", data.content_of)
+        told = (messages.calls(parts), messages.results(parts))
+        tools = msgspec.json.encode(told).decode() if any(told) else None
+    time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
+    tied = (data.interaction, data.field) if data.interaction is not None else (None, None)
+    return (event.position, event.first, data.role, data.tokens, time, tools, *tied, None, event.position)
+
+
+def _repaired(row: Values, event: AnyEvent) -> Values:
+    """The row with one more repair; of a time that was missing the row has the new one."""
+    data: MessageRepaired = event.data
+    repairs = (*(_numbers.decode(row[_REPAIRS]) if row[_REPAIRS] else ()), event.position)
+    now = list(row)
+    now[_REPAIRS] = msgspec.json.encode(repairs).decode()
+    if data.created_at is not UNSET:
+        now[_TIME] = data.created_at
+    return tuple(now)
+
+
+def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], since: int) -> Iterator[Values]:
+    for part, (first, last) in enumerate(data.ranges):
+        numbers = counted if part == 0 else (0, 0)
+        yield (event.position, part, event.first, first, last, data.why, *numbers, since)
+
+
+def _again(change: Change, rows: Rows) -> None:
+    """What the events in force say stands from here; what they no longer say ends here."""
+    at, standing, hidden = change.event.position, dict[int, Values](), dict[tuple[int, int], Values]()
+    for event in change.in_force if change.new is not None else ():
+        data = event.data
+        if isinstance(data, MessageAppended):
+            standing[event.position] = (*_appended(event, data)[:_FROM], at)
+        elif isinstance(data, MessageRepaired) and data.message in standing:
+            standing[data.message] = _repaired(standing[data.message], event)
+        elif isinstance(data, MessagesHidden):
+            before = [(row[3], row[4]) for row in hidden.values()]
+            found = [row for row in standing.values() if _within(row[0], data.ranges) and not _within(row[0], before)]
+            counted = (len(found), sum(row[_TOKENS] for row in found))
+            hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
+    _place(rows, MESSAGES, MESSAGES_WERE, standing, rows.find(MESSAGES, ("session",), (change.first,)), at)
+    _place(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
+
+
+def _within(position: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= position <= last for first, last in ranges)
+
+
+def _place(rows: Rows, live: Table, closed: Table, wanted: dict[Any, Values], found: Sequence[Values], at: int) -> None:
+    """Makes these the rows from here on; what stays as it was keeps its row."""
+    width = len(live.key)
+    left = {key if isinstance(key, tuple) else (key,): row for key, row in wanted.items()}
+    for row in found:
+        same = left.get(row[:width])
+        if same is not None and same[:-1] == row[:-1]:
+            del left[row[:width]]
+        else:
+            end(rows, live, closed, row, at)
+    for key, row in left.items():
+        rows.put(live, key, row)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Session | None:
+    found = connection.execute("SELECT * FROM sessions WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(connection: sqlite3.Connection, *, user: str, project: str | None = None, limit: int) -> list[Session]:
+    """The sessions of a user that were not given up to another, the one opened last first."""
+    where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[Any]([user])
+    if project is not None:
+        where.append("project = ?")
+        values.append(project)
+    sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def at_position(connection: sqlite3.Connection, position: int) -> Message | None:
+    """The message whose event is at a position, whoever's it is."""
+    found = connection.execute("SELECT * FROM messages WHERE row = ?", (position,)).fetchone()
+    return message_of(found) if found else None
+
+
+def of_interaction(connection: sqlite3.Connection, interaction: str) -> list[Message]:
+    """The messages whose text lies with an interaction."""
+    sql = "SELECT * FROM messages WHERE interaction = ? ORDER BY row"
+    return [message_of(row) for row in connection.execute(sql, (interaction,))]
+
+
+class Hidden(Struct, frozen=True):
+    """A range of positions that an act at ``act`` hid, and why."""
+
+    act: int
+    first: int
+    last: int
+    why: str
+    messages: int
+    tokens: int
+
+
+def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
+    """What is hidden of a session, in the order of the messages."""
+    sql = "SELECT act, first, last, why, messages, tokens FROM hidden_messages WHERE session = ? ORDER BY first, act"
+    return [Hidden(*each) for each in connection.execute(sql, (row,))]
+
+
+def besides(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of all positions without these ranges, the last first."""
+    found, above = [], 2**62
+    for first, last in sorted(ranges, key=lambda each: -each[1]):
+        if last < above:
+            found.append((last + 1, above))
+        above = min(above, first - 1)
+    return [(first, last) for first, last in (*found, (0, above)) if first <= last]
+
+
+def backwards(
+    connection: sqlite3.Connection, row: int, without: Sequence[tuple[int, int]] = (), *, batch: int = 64
+) -> Iterator[Message]:
+    """The messages of a session outside of these ranges, the last first; read as far as they are asked for."""
+    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
+    for first, last in besides(without):
+        below = last
+        while found := connection.execute(sql, (row, first, below, batch)).fetchall():
+            yield from map(message_of, found)
+            below, batch = found[-1][0] - 1, min(batch * 2, 4_096)
+            if below < first:
+                break
+
+
+def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+    """The messages of a session in these ranges, oldest first."""
+    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row"
+    return [message_of(each) for first, last in sorted(ranges) for each in connection.execute(sql, (row, first, last))]
+
+
+def count(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """How many messages of a session lie in these ranges, and their tokens."""
+    sql = "SELECT count(*), coalesce(sum(tokens), 0) FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
+    found = [connection.execute(sql, (row, *each)).fetchone() for each in ranges]
+    return sum(each[0] for each in found), sum(each[1] for each in found)

@@ -19,7 +19,6 @@ from ledger.graph_reads import GraphReads
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
-from ledger.sessions.counting import ESTIMATE
 from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
@@ -137,7 +136,7 @@ class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
         self._store = cast("EventStore", _Past(ledger, position))
         self._rarity = Rarity()
         self._vectors = getattr(ledger, "_vectors", None)
-        self._counter = getattr(ledger, "_counter", ESTIMATE)
+        self._counter, self._patterns = ledger._counter, ledger._patterns
 
     @property
     def position(self) -> int:

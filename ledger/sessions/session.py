@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
-from ledger.sessions.counting import Counter
 from ledger.sessions.reading import NEEDS, SessionReads, info, session_name
-from ledger.sessions.writing import SessionWrites
+from ledger.sessions.reconciling import Reconciling
+from ledger.sessions.summarising import Summariser
 from projections import sessions
 
 
@@ -18,14 +18,12 @@ class PastSession(SessionReads):
     """A session as it was known at a moment."""
 
 
-class Session(SessionWrites, PastSession):
+class Session(Reconciling, PastSession):
     """One conversation: append to it, read it, shorten it."""
 
 
 class SessionsRead(Reads):
     """The sessions of a user, as they can be listed and read."""
-
-    _counter: Counter
 
     def sessions(
         self, *, user: str | None = None, project: str | None = None, limit: int | None = LIST_LIMIT
@@ -41,11 +39,13 @@ class SessionsRead(Reads):
 
     def _session_of(self, kind: Any, id: str, project: str | None, user: str | None) -> Any:
         whose = replace(self._default, user=self._user(user))
-        return kind(self, session_name(id), whose, project, self._counter, "")
+        return kind(self, session_name(id), whose, project, self._counter, self._keeps_out(id))
 
 
 class Sessions(SessionsRead):
     """The part of the library door that opens sessions."""
+
+    _summariser: Summariser | None = None
 
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> Session:
         """The session that goes by this name, or an alias or id of it; it begins with its first message, in ``project``."""

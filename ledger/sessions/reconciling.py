@@ -14,7 +14,6 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
-from ledger.log_reading import read_event
 from ledger.memory_writes import By
 from ledger.sessions import answers
 from ledger.sessions.summary_writes import SummaryWrites
@@ -86,18 +85,18 @@ class Reconciling(SummaryWrites):
 
     def _line(self, connection: Any, row: MessageRow, theirs: Outside | None) -> Line:
         """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
-        told, event = self._texts(connection, row), read_event(connection, row.row)
-        assert event is not None
-        parts = comparable(messages.stored_parts(told.data.parts), told.data.content_of)
+        told = self._texts(connection, row)
+        data, envelope = told.event.data, told.event.envelope
+        parts = comparable(messages.stored_parts(data.parts), data.content_of)
         line = Line(
             role=row.role,
             content=told.content or "",
             parts=parts,
             reasoning=told.reasoning or None,
             model=told.model or None,
-            created_at=row.time if event.envelope.occurred_at or self._was_dated(connection, row) else None,
+            created_at=row.time if envelope.occurred_at or self._was_dated(connection, row) else None,
         )
-        erased = None in (told.content, told.data.reasoning) or bytes(told.data.parts) == b"null"
+        erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
         if theirs is None or not erased:
             return line
         return replace(theirs.line, role=row.role, created_at=line.created_at)

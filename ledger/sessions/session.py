@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
+from ledger.sessions.compacting import Compacting
 from ledger.sessions.reading import NEEDS, SessionReads, info, session_name
-from ledger.sessions.reconciling import Reconciling
 from ledger.sessions.summarising import Summariser
 from projections import sessions
 
@@ -18,7 +18,7 @@ class PastSession(SessionReads):
     """A session as it was known at a moment."""
 
 
-class Session(Reconciling, PastSession):
+class Session(Compacting, PastSession):
     """One conversation: append to it, read it, shorten it."""
 
 
@@ -50,4 +50,5 @@ class Sessions(SessionsRead):
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> Session:
         """The session that goes by this name, or an alias or id of it; it begins with its first message, in ``project``."""
         found: Session = self._session_of(Session, id, project, user)
+        found._summariser = self._summariser
         return found

@@ -139,7 +139,7 @@ class SummaryWrites(SessionWrites):
             row = self._summary_row(work.connection(), state, id)
             if row.status == summaries.INVALID:
                 return
-            _check_standing(row, "invalidated")
+            check_standing(row, "invalidated")
             fallen, by_id = {row.id}, {each.id: each for each in known}
             waiting = list(row.summaries) if subtree else []
             while waiting:
@@ -171,7 +171,8 @@ class SummaryWrites(SessionWrites):
             return self._summary(connection, self._summary_row(connection, self._needed(state), id))
 
 
-def _check_standing(row: Summary, what: str) -> None:
+def check_standing(row: Summary, what: str) -> None:
+    """``Rejected`` for a summary that stands neither in the window nor under another."""
     if row.status not in (summaries.WINDOW, summaries.UNDER):
         raise Rejected(
             f"the summary {row.id} is {row.status}, so it cannot be {what}; one that stands in the window or under another can",

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ledger import answers
 from ledger.care import Numbers, fold_apart
 from ledger.domain import times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFound, ReadOnly, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
@@ -33,10 +33,6 @@ Instant = int | str | datetime | date  # a position; a time with its offset, or 
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
 WARNING = "texts, statuses and confidences are those of position {}; how rare a word is, the scores take from today's text index"
-
-
-class ReadOnly(Rejected, AttributeError):
-    """A command was given to a moment of the past."""
 
 
 class Moments(Reads):

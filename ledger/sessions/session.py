@@ -6,20 +6,39 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ledger.domain.errors import ReadOnly
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
+from ledger.sessions.assembled import Assembly
+from ledger.sessions.assembling import SessionAssembly
 from ledger.sessions.compacting import Compacting
-from ledger.sessions.reading import NEEDS, SessionReads, info, session_name
+from ledger.sessions.reading import NEEDS, info, session_name
 from ledger.sessions.summarising import Summariser
 from projections import sessions
 
 
-class PastSession(SessionReads):
-    """A session as it was known at a moment."""
+class SessionQuestions(SessionAssembly):
+    """All that can be asked of a session."""
 
 
-class Session(Compacting, PastSession):
-    """One conversation: append to it, read it, shorten it."""
+class Session(Compacting, SessionQuestions):
+    """One conversation: append to it, read it, keep it within a window."""
+
+
+class PastSession(SessionQuestions):
+    """A session as it was known at a moment, for reading."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Session, name):
+            raise AttributeError(f"a session has no {name!r}")
+        raise self._past(name)
+
+    def _recorded(self, found: Assembly, tail: int) -> Assembly:
+        raise self._past("record")
+
+    @staticmethod
+    def _past(name: str) -> ReadOnly:
+        return ReadOnly(f"{name} writes, and this is a session of the past; ask the ledger itself", rule="readonly")
 
 
 class SessionsRead(Reads):

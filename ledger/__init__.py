@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ledger.domain.errors import Rejected as Rejected
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import UnknownEvent as UnknownEvent
+    from ledger.sessions.session import Session as Session
+    from ledger.sessions.store import SessionStore as SessionStore
+    from ledger.sessions.summarising import SummaryRequest as SummaryRequest
 
 __version__ = "0.1.0"
 
@@ -25,6 +28,9 @@ _HOMES = {
     "Ledger": "ledger.api",
     "Interaction": "ledger.answers",
     "Memory": "ledger.answers",
+    "Session": "ledger.sessions.session",
+    "SessionStore": "ledger.sessions.store",
+    "SummaryRequest": "ledger.sessions.summarising",
     **dict.fromkeys(
         ("Conflict", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
         "ledger.domain.errors",
@@ -40,7 +46,10 @@ __all__ = [
     "ModelFailed",
     "NotFound",
     "Rejected",
+    "Session",
+    "SessionStore",
     "StorageError",
+    "SummaryRequest",
     "UnknownEvent",
 ]
 

@@ -14,6 +14,7 @@ from ledger.domain.errors import Rejected
 from ledger.domain.message import Draft
 from ledger.domain.text import check_text
 from ledger.domain.transcript import Line
+from ledger.sessions.answers import Message
 
 _OWN = ("role", "content", "parts", "reasoning", "model", "created_at", "token_count")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
@@ -27,6 +28,11 @@ class Outside(Struct, frozen=True):
     model: str
     created_at: str | None  # with the offset it was given with
     token_count: int | None
+
+    @property
+    def whole_parts(self) -> tuple[messages.Part, ...]:
+        """The parts as they were given, each with its text."""
+        return messages.whole_parts(self.draft.encoded, self.draft.content, self.draft.content_of)
 
     @property
     def line(self) -> Line:
@@ -129,3 +135,23 @@ def _call(call: Any, what: str) -> Any:
         except msgspec.DecodeError:
             arguments = {"": arguments}  # what a model wrote that is no JSON, kept as it is
     return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}
+
+
+def as_chat(message: Message) -> dict[str, Any]:
+    """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
+    told: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+    kinds = [part["type"] for part in message.parts]
+    if kinds == ["tool_result"] and message.role == "tool":
+        told["tool_call_id"] = message.parts[0]["id"]
+    elif kinds and set(kinds) == {"tool_use"}:
+        told["tool_calls"] = [_as_call(part) for part in message.parts]
+    elif kinds:
+        lifted = any(part.get("text") == message.content for part in message.parts)
+        told |= {"content": "" if lifted else told["content"], "parts": [dict(part) for part in message.parts]}
+    more = {"reasoning": message.reasoning, "model": message.model, "created_at": message.created_at}
+    return told | {name: value for name, value in more.items() if value}
+
+
+def _as_call(part: messages.Part) -> dict[str, Any]:
+    arguments = msgspec.json.encode(part["arguments"]).decode()
+    return {"id": part["id"], "type": "function", "function": {"name": part["name"], "arguments": arguments}}

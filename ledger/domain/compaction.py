@@ -71,8 +71,8 @@ class Run(Struct, frozen=True):
     """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
 
     ``tokens`` is what they take in the window. ``context``, for a leaf, are up to two summaries before them, to be told to the
-    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts; where these are
-    more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
+    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts;
+    where these are more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
     """
 
     kind: str

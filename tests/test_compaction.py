@@ -114,6 +114,8 @@ def test_a_call_and_its_results_stay_in_one_chunk() -> None:
     assert [len(run.items) for run in leaf_runs([*longer, *TAIL])] == [9]
     large = window(call("a"), result("a", tokens=90_000), *TAIL)
     assert places(leaf_run(large)) == [1, 2], "a longer exchange is a chunk by itself"
+    after = window(*[user() for _ in range(8)], call("a"), result("a", tokens=90_000), *TAIL)
+    assert [len(run.items) for run in leaf_runs(after)] == [8, 2]
 
 
 def test_an_id_used_again_is_another_call() -> None:

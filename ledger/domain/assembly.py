@@ -168,8 +168,9 @@ def answers(items: Iterable[Item]) -> Iterator[tuple[int, int, str]]:
     asked: dict[str, int] = {}
     for at, item in enumerate(items):
         if item.role == ASSISTANT:
-            asked.update(dict.fromkeys(item.calls, at))
-        else:
+            for name in item.calls:
+                asked[name] = at
+        elif item.results:
             for name in item.results:
                 if (call := asked.pop(name, None)) is not None:
                     yield call, at, name

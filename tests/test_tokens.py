@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate, of_message
+from ledger.domain.message import draft
+from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
+from ledger.sessions.counting import ESTIMATE
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 LIKELY = st.text(alphabet=st.sampled_from("abzABZ0123 \n\t'’.,-_{}ößéйжαאعक茶カ한🙂\u200d\u3099\u00a0"), max_size=60)
@@ -78,6 +80,8 @@ def test_a_long_text_takes_no_time(some: str) -> None:
 
 
 def test_a_message_is_its_texts_its_frame_and_its_media() -> None:
-    assert of_message("") == MESSAGE_TOKENS
-    texts = estimate("hello there") + estimate("hm") + estimate("search") + estimate('{"q": 1}')
-    assert of_message("hello there", "hm", ("search", '{"q": 1}'), media=2) == MESSAGE_TOKENS + texts + 2 * MEDIA_TOKENS
+    call = {"type": "tool_use", "id": "c1", "name": "search", "arguments": {"q": 1}}
+    media = {"type": "media", "uri": "file:a.png", "mime": "image/png"}
+    said = draft("assistant", "hello there", [{"type": "reasoning", "text": "hm"}, call, media, media])
+    texts = ("hello there", "hm", "search", "c1", '{"q":1}', "file:a.png", "file:a.png")
+    assert ESTIMATE.of_message(said) == MESSAGE_TOKENS + sum(map(estimate, texts)) + 2 * MEDIA_TOKENS

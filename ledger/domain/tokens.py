@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
 
 MESSAGE_TOKENS = 4
 """What a provider adds to each message for its frame: the role and the marks around it."""
@@ -121,10 +120,3 @@ def estimate(text: str) -> int:
 
 def _of_blob(found: re.Match[bytes]) -> bytes:
     return b"k" * (len(found[0]) - len(found[0]) // 8)
-
-
-def of_message(content: str, reasoning: str = "", parts_texts: Iterable[str] = (), media: int = 0) -> int:
-    """Tokens of a message: of all its texts, those of its parts too (names, arguments and ids of tool calls are texts), of its
-    frame, and of as many media items."""
-    texts = estimate(content) + estimate(reasoning) + sum(map(estimate, parts_texts))
-    return MESSAGE_TOKENS + texts + MEDIA_TOKENS * media

@@ -508,6 +508,9 @@ class Stats(Struct, frozen=True, kw_only=True):
     wal_bytes: int
     sqlite_version: str
     vectors: dict[str, int] = {}  # of each model
+    sessions: int = 0
+    messages: int = 0
+    summaries: int = 0  # that stand in a window
 
 
 class EmbedReport(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ledger import mapper
 from ledger.domain import ids
 from ledger.domain.errors import Conflict, StorageError, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted, Unknown
-from projections import audit, control
+from projections import audit, control, sessions
 from projections.projector import FAMILIES, projections
 
 SALT_BYTES = 16  # before the text of a blob
@@ -52,6 +52,23 @@ def read_known(connection: Any, position: int, first: int) -> AnyEvent:
     if isinstance(event.data, Unknown):
         raise UnknownEvent(f"the event at position {position} is of a newer version than this product")
     return event
+
+
+def read_messages(
+    connection: Any, session: int, ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[sessions.Message, AnyEvent]]:
+    """The messages of a session in these ranges with their events, oldest first."""
+    sql = (
+        "SELECT m.*, e.stream, e.version, e.type, e.state, e.key FROM messages m CROSS JOIN events e ON e.position = m.row"
+        " WHERE m.session = ? AND m.row BETWEEN ? AND ? ORDER BY m.row"
+    )
+    width = len(sessions.MESSAGES.names)
+    for span in sorted(ranges):
+        for found in connection.execute(sql, (session, *span)):
+            event = mapper.decode(found[0], session, *found[width:])
+            if isinstance(event.data, Unknown):
+                raise UnknownEvent(f"the event at position {found[0]} is of a newer version than this product")
+            yield sessions.message_of(found[:width]), event
 
 
 def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:

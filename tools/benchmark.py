@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import platform
 import random
 import resource
 import shutil
@@ -26,17 +24,16 @@ import sys
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import msgspec
-from msgspec import Struct
 
 from ledger import Ledger
 from ledger.domain import question
@@ -46,84 +43,53 @@ from ledger.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from ledger.recorders import COLUMNS
-from ledger.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
 from projections import memories, nearest, passages, search
 from projections.projector import projections
 from projections.rows import Table, TextIndex
 
-ROWS = ("remember", "growth", "reinforce", "import", "rebuild", "read", "verify", "what-if", "at", "vectors", "recall")
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools import benchmark_sessions  # noqa: E402
+from tools.measuring import (  # noqa: E402
+    CHUNK,
+    RAW_INSERT,
+    Figure,
+    Options,
+    Raw,
+    Row,
+    Texts,
+    compared,
+    environment,
+    lasting,
+    now,
+    p95,
+    raw_log,
+    reading,
+    remove,
+    say,
+    schema,
+    table,
+)
+
+ROWS = (
+    "remember",
+    "growth",
+    "reinforce",
+    "import",
+    "rebuild",
+    "read",
+    "verify",
+    "what-if",
+    "at",
+    "vectors",
+    "recall",
+    "sessions",
+)
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
-WORDS, PROJECTS = 5_000, 20
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
 GROUP = 20  # operations of ours, then as many of the limit
-CHUNK = 10_000  # rows read and written at a time by the limits
-RAW_INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?)"
-
-now = time.perf_counter
-Row = tuple[Any, ...]
-
-
-class Figure(Struct, frozen=True, kw_only=True):
-    """One line of the table; times in seconds, other amounts as ``unit`` says. ``met`` is None where nothing is asked."""
-
-    what: str
-    size: int
-    ours: float
-    ours_p95: float | None = None
-    limit: float | None = None
-    limit_p95: float | None = None
-    unit: str = "s"
-    ratio: float | None = None
-    reach: str = ""
-    met: bool | None = None
-
-
-class Options(Struct, frozen=True):
-    sizes: tuple[int, ...]
-    rows: tuple[str, ...]
-    directory: Path
-    samples: int  # single commands measured at each size
-    turns: int  # interactions in one round of an import
-    rounds: int
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-# --- what is written -------------------------------------------------------------------------------------------------
-
-
-class Texts:
-    """Sentences and turns of distinct, repeatable text; words are as unequally frequent as in a language."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        maker = random.Random(7)
-        syllables = [a + b for a in "bcdfghjklmnprstvwz" for b in "aeiou"]
-        words: dict[str, None] = dict.fromkeys(("the", "of", "and", "to", "is", "in", "for", "with", "user", "on"))
-        while len(words) < WORDS:
-            stem = "".join(maker.choices(syllables, k=maker.choice((2, 2, 3, 3, 4))))
-            words[stem + maker.choice(("", "", "n", "r", "s", "ed", "ing", "er"))] = None
-        named = list(words)[:10]
-        others = sorted(list(words)[10:], key=lambda word: len(word) + maker.random() * 4)
-        self._words = named + others  # the frequent ones are short
-        self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
-
-    def words(self, count: int) -> str:
-        return " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
-
-    def memory(self) -> tuple[str, str, str]:
-        """(content, kind, project)"""
-        kind = self.random.choice(("knowledge", "knowledge", "preference", "project", "episodic"))
-        return self.words(self.random.randint(6, 14)), kind, self.project()
-
-    def project(self) -> str:
-        return f"project {self.random.randrange(PROJECTS)}"
-
-    def turn(self) -> tuple[str, str]:
-        """(prompt, response)"""
-        return self.words(self.random.randint(8, 20)), self.words(self.random.randint(30, 90))
 
 
 def fill(ledger: Ledger, size: int, texts: Texts) -> None:
@@ -157,85 +123,6 @@ def keep(known: list[str], new: str, draw: random.Random) -> None:
         known.append(new)
     else:
         known[draw.randrange(len(known))] = new
-
-
-# --- the hand-written limit ------------------------------------------------------------------------------------------
-
-
-class Raw:
-    """A plain SQLite file with the ledger's settings and checkpoint policy, and nothing else of the ledger."""
-
-    def __init__(self, path: Path, tables: Iterable[str]) -> None:
-        self.path, self._wal, self._above = path, f"{path}-wal", CHECKPOINT_BYTES
-        self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        for name, value in SETTINGS.items():
-            self.connection.execute(f"PRAGMA {name} = {value}")
-        for sql in tables:
-            self.connection.execute(sql)
-
-    def write(self, sql: str, rows: Sequence[Row]) -> float:
-        """Seconds for these rows in one commit, a checkpoint included when it is due."""
-        started, execute = now(), self.connection.execute
-        execute("BEGIN IMMEDIATE")
-        if len(rows) == 1:
-            execute(sql, rows[0])
-        else:
-            self.connection.executemany(sql, rows)
-        execute("COMMIT")
-        self._checkpoint()
-        return now() - started
-
-    def settle(self) -> None:
-        """As after long use: the -wal has its full length and is written over, not extended, from here on."""
-        self.connection.execute("CREATE TABLE passing (data BLOB)")
-        self.write("INSERT INTO passing VALUES (zeroblob(?))", [(CHECKPOINT_BYTES + CHECKPOINT_STEP_BYTES,)])
-        self.connection.execute("DROP TABLE passing")
-        self._checkpoint()
-
-    def _checkpoint(self) -> None:
-        size = os.stat(self._wal).st_size
-        if size > self._above:
-            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            self._above = size + CHECKPOINT_STEP_BYTES
-        elif size <= CHECKPOINT_BYTES:
-            self._above = CHECKPOINT_BYTES
-
-    def remove(self) -> None:
-        self.connection.close()
-        remove(self.path)
-
-
-def remove(path: Path) -> None:
-    for ending in ("", "-wal", "-shm", ".lock"):
-        Path(f"{path}{ending}").unlink(missing_ok=True)
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A ledger file read from outside, in one snapshot."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as connection:
-        connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("BEGIN")
-        yield connection
-
-
-def schema(connection: sqlite3.Connection, name: str) -> list[str]:
-    """How a table and its indexes are made, the table first; triggers are left out."""
-    sql = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL"
-    return [made for (made,) in connection.execute(f"{sql} ORDER BY type DESC", (name,))]
-
-
-def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
-    """A raw table like the log of a ledger, with its rows or empty."""
-    with reading(source) as connection:
-        raw = Raw(path, schema(connection, "events"))
-        if rows:
-            cursor = connection.execute("SELECT * FROM events ORDER BY position")
-            while chunk := cursor.fetchmany(CHUNK):
-                raw.write(RAW_INSERT, chunk)
-            raw.settle()
-    return raw
 
 
 # --- remember, and how it grows --------------------------------------------------------------------------------------
@@ -334,26 +221,6 @@ def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]
             reach="≤ 2 ×" if asked else "",
             met=ours <= 2 * limit if asked else None,
         )
-
-
-def compared(what: str, size: int, ours: Sequence[float], limit: Sequence[float], least: float | None) -> Figure:
-    """Medians of ours and the limit, as limit / ours."""
-    ratio = statistics.median(limit) / statistics.median(ours)
-    return Figure(
-        what=what,
-        size=size,
-        ours=statistics.median(ours),
-        ours_p95=p95(ours),
-        limit=statistics.median(limit),
-        limit_p95=p95(limit),
-        ratio=ratio,
-        reach=f"≥ {least:.2f} ×" if least is not None else "",
-        met=ratio >= least if least is not None else None,
-    )
-
-
-def p95(values: Sequence[float]) -> float | None:
-    return statistics.quantiles(values, n=20)[-1] if len(values) >= 20 else None
 
 
 # --- capture and reinforce -------------------------------------------------------------------------------------------
@@ -719,12 +586,6 @@ def measure_at(options: Options) -> list[Figure]:
     ]  # fmt: skip
 
 
-def lasting(work: Callable[[], object]) -> float:
-    started = now()
-    work()
-    return now() - started
-
-
 def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
     """So many memories, each reinforced in no order until it has had all its versions."""
     with ledger.batch():
@@ -804,7 +665,9 @@ def run(options: Options) -> list[Figure]:
         figures += measure_at(options)
     if "vectors" in options.rows:
         figures += measure_vectors(options)
-    if set(options.rows) - {"import", "at", "vectors"}:
+    if "sessions" in options.rows:
+        figures += benchmark_sessions.measure(options)
+    if set(options.rows) - {"import", "at", "vectors", "sessions"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)
@@ -832,41 +695,6 @@ def filled(options: Options) -> dict[int, Path]:
         with Ledger.open(paths[size]) as ledger:
             fill(ledger, size, Texts(size))
     return paths
-
-
-def cells(figure: Figure) -> tuple[str, ...]:
-    met = "" if figure.met is None else "yes" if figure.met else "NO"
-    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f} ×"
-    ours, limit = (
-        "" if value is None else amount(value, figure.unit) + (f" (p95 {amount(worst, figure.unit)})" if worst else "")
-        for value, worst in ((figure.ours, figure.ours_p95), (figure.limit, figure.limit_p95))
-    )
-    return (figure.what, f"{figure.size:,}", ours, limit, ratio, figure.reach, met)
-
-
-def amount(value: float, unit: str) -> str:
-    if unit != "s":
-        return f"{value:,.0f} {unit}"
-    scale, name = next((s, n) for least, s, n in ((1, 1, "s"), (1e-3, 1e3, "ms"), (0, 1e6, "µs")) if value >= least)
-    return f"{value * scale:.3g} {name}"
-
-
-def table(figures: Sequence[Figure], *, markdown: bool) -> str:
-    head = ("what", "size", "ours", "limit", "ratio", "reach", "met?")
-    lines = [head, *map(cells, figures)]
-    if markdown:
-        rows = ["| " + " | ".join(line) + " |" for line in lines]
-        return "\n".join([rows[0], "|---|--:|--:|--:|--:|--:|---|", *rows[1:]])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-
-
-def environment() -> str:
-    """What was measured on, and whether others were at work there, which makes a slow disk hide what we cost."""
-    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
-    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
-    told = f"{versions} {platform.machine()}, {cores} cores, load {load:.1f}; medians; durable commits (WAL, FULL)"
-    return told if load <= cores else f"{told}\nNOT QUIET: others were at work on this machine; measure again"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

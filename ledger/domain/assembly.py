@@ -24,7 +24,7 @@ USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
-        "budget": "the next older item does not fit, and nothing beyond it was looked at",
+        "budget": "the next older item does not fit; older ones were not looked at, as after a budget spent exactly",
         "tail_trimmed": "the fresh tail alone is over the budget: its oldest items are left out",
         "turn_over_budget": "the last user turn (or its last step, if it began before the tail) is over the budget, and whole",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
@@ -168,8 +168,9 @@ def answers(items: Iterable[Item]) -> Iterator[tuple[int, int, str]]:
     asked: dict[str, int] = {}
     for at, item in enumerate(items):
         if item.role == ASSISTANT:
-            asked.update(dict.fromkeys(item.calls, at))
-        else:
+            for name in item.calls:
+                asked[name] = at
+        elif item.results:
             for name in item.results:
                 if (call := asked.pop(name, None)) is not None:
                     yield call, at, name

@@ -9,6 +9,7 @@ what is here only says whom to summarise and judges the answer.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from ledger.domain.assembly import FRESH_TAIL, answers, is_turn
-from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, Item, Ranges
+from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, SUMMARY, Item, Ranges
 
 CONTEXT_THRESHOLD = (3, 4)
 """The part of the budget, as a fraction, from which on a window is to be compacted."""
@@ -71,8 +72,8 @@ class Run(Struct, frozen=True):
     """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
 
     ``tokens`` is what they take in the window. ``context``, for a leaf, are up to two summaries before them, to be told to the
-    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts; where these are
-    more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
+    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts;
+    where these are more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
     """
 
     kind: str
@@ -170,40 +171,32 @@ def leaf_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = 
     if found is not None:
         return found
     border = _border(items, protect, force)
-    held = _held(items, border)
+    held = _held(list(answers(items)), border)
     old = [item for item in items[:border] if not item.is_summary]
     why = "nothing_old" if not old else "held" if len(held) == len(old) else "too_few"
     return Skip(why, LEAF, len(old), _tokens(old))
 
 
 def leaf_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
-    """Every run that ``leaf_run`` might have chosen, the oldest first; no two of them overlap."""
+    """Every run that ``leaf_run`` might have chosen, the oldest first. No two overlap: all of them can be applied at once."""
     border = _border(items, protect, force)
-    held = _held(items, border)
     fewest = FORCED_FANOUT if force else LEAF_FANOUT
-    last = {call: at for call, at, _ in answers(items)}
-    plain = [not item.is_summary and at not in held for at, item in enumerate(items[:border])]
-    for is_plain, group in groupby(range(border), plain.__getitem__):
-        places = list(group)
-        if is_plain:
-            for first, stop in _chunks(items, places[0], places[-1] + 1, last, fewest):
-                yield _leaf(items, first, stop)
+    pairs = list(answers(items))
+    last = {call: at for call, at, _ in pairs}
+    walls = [at for at, item in enumerate(items) if item.kind == SUMMARY and at < border]
+    told = [at for at in walls if items[at].level != FALLBACK]
+    start = 0
+    for wall in (*sorted({*walls, *_held(pairs, border)}), border):
+        for first, stop in _chunks(items, start, wall, last, fewest):
+            yield _leaf(items, first, stop, told)
+        start = wall + 1
 
 
-def _leaf(items: Sequence[Item], first: int, stop: int, *, readable: bool = True) -> Run:
-    chosen = tuple(items[first:stop])
-    return Run(LEAF, 0, chosen, _tokens(chosen), _before(items, first), readable)
-
-
-def _before(items: Sequence[Item], first: int) -> tuple[Item, ...]:
-    """The nearest earlier summaries; a fallback would tell the summariser half a sentence."""
-    found = list[Item]()
-    for at in range(first - 1, -1, -1):
-        if len(found) == PRECEDING:
-            break
-        if items[at].is_summary and items[at].level != FALLBACK:
-            found.insert(0, items[at])
-    return tuple(found)
+def _leaf(items: Sequence[Item], first: int, stop: int, told: Sequence[int], *, readable: bool = True) -> Run:
+    """``told`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
+    chosen, end = tuple(items[first:stop]), bisect_left(told, first)
+    context = tuple(items[at] for at in told[max(0, end - PRECEDING) : end])
+    return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
 def _border(items: Sequence[Item], protect: int, force: bool) -> int:
@@ -215,20 +208,17 @@ def _border(items: Sequence[Item], protect: int, force: bool) -> int:
     return next((at for at in newest_first if not items[at].is_summary), 0) if user is None else user
 
 
-def _held(items: Sequence[Item], border: int) -> set[int]:
+def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
     """Messages before the border whose call is answered after it, or that answer such a call: they wait for the rest.
 
     Left where they are, they go into a later run together; without its call a result in the tail could not be given to a
     model.
     """
-    beside: dict[int, list[int]] = {}
-    waiting = list[int]()
-    for call, at, _ in answers(items):
+    waiting = [at for call, at, _ in pairs if call < border <= at]
+    reached, beside = set(waiting), dict[int, list[int]]()
+    for call, at, _ in pairs if waiting else ():
         beside.setdefault(call, []).append(at)
         beside.setdefault(at, []).append(call)
-        if call < border <= at:
-            waiting.append(at)
-    reached = set(waiting)
     while waiting:
         new = [at for at in beside[waiting.pop()] if at not in reached]
         reached.update(new)
@@ -378,21 +368,22 @@ def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: boo
     fewest messages together: so that old fallbacks are not widened over and over, and n of them take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
+    told = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
     for first, end in stretches:
         while first < end:
             stop = _readable(items, first, min(end, first + WIDENED_FANOUT))
             if stop - first >= FORCED_FANOUT:
-                yield _leaf(items, first, stop)
+                yield _leaf(items, first, stop, told)
             first = max(stop, first + 1)
     if again:
         for first, end in stretches:
-            yield from (_leaf(items, at, at + 1) for at in range(first, end))
+            yield from (_leaf(items, at, at + 1, told) for at in range(first, end))
     for first, end in stretches:
         size = min(end - first, WIDENED_FANOUT)
         if size >= FORCED_FANOUT:
             starts = range(first, end - size + 1)
             least = min(starts, key=lambda at: sum(item.messages for item in items[at : at + size]))
-            yield _leaf(items, least, least + size, readable=False)
+            yield _leaf(items, least, least + size, told, readable=False)
 
 
 def _fallbacks(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]:

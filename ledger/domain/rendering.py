@@ -87,9 +87,12 @@ def _summary(said: Said) -> list[str]:
     return [f"<summary {names}>", *sources, _escaped(said.content.strip()), "</summary>"]
 
 
+_NOT_XML = re.compile("[\ufffe\uffff]")
+
+
 def _escaped(text: str) -> str:
     """Text that ends no element and acts on nobody who shows it."""
-    shown = UNSAFE.sub(escape, text.replace("\r\n", "\n"))
+    shown = _NOT_XML.sub(escape, UNSAFE.sub(escape, text.replace("\r\n", "\n")))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -344,7 +347,7 @@ def _image(block: Mapping[str, Any]) -> bool:
     if block["type"] != MEDIA or block["mime"] not in IMAGES:
         return False
     inline = _INLINE.fullmatch(block["uri"])
-    return inline.group(1) == block["mime"] if inline is not None else block["uri"].startswith("https://")
+    return inline.group(1) == block["mime"] if inline is not None else str(block["uri"]).startswith("https://")
 
 
 def _json(arguments: Mapping[str, Any]) -> str:

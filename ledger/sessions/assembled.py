@@ -29,9 +29,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> Said:
+        """As it is rendered: a text that lies in one of the parts is not said twice."""
+        content = self.content if self.content is not None else "(erased)"
         return Said(
             item=self.item,
-            content=self.content if self.content is not None else "(erased)",
+            content="" if any(part.get("text") == content for part in self.parts) else content,
             reasoning=self.reasoning,
             parts=self.parts,
             sources=self.sources,

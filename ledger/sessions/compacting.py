@@ -19,29 +19,28 @@ from ledger.domain.errors import Conflict, ModelFailed, Rejected
 from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item
 from ledger.memory_writes import By
 from ledger.sessions import answers
 from ledger.sessions.lease import Lease, leased
 from ledger.sessions.reconciling import Reconciling
-from ledger.sessions.summarising import PROMPTS, TIMEOUT_SECONDS, Summariser, as_summariser, ask, request
+from ledger.sessions.summarising import PROMPTS, TIMEOUT_SECONDS, Summariser, SummaryRequest, as_summariser, ask
 from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
 from ledger.sessions.window import Window
 from ledger.sessions.writing import invalidate
 from ledger.work import Who, Work
-from projections import sessions, summaries
+from projections import summaries
 from projections.summaries import Summary
 
-FORWARD_TOKENS = 3 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
+FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
 
 
 class Seen(Struct, frozen=True):
-    """A window on one snapshot: as many of its first items as one compaction can concern, and what all take."""
+    """A window on one snapshot: as many of its first items as one compaction can concern, and how many of these are of the
+    fresh tail."""
 
-    items: tuple[Any, ...]
+    items: tuple[Item, ...]
     protect: int
-    tokens: int
-    count: int
 
 
 class Compacting(Reconciling):
@@ -68,14 +67,14 @@ class Compacting(Reconciling):
         """
         bound = _budget(budget)
 
-        def steps(run: Callable[[bool], bool], seen: Callable[[], Seen]) -> None:
-            went_on = run(True)
+        def steps(compactor: Compactor) -> None:
+            compactor.step(leaf_only=True)
+            if bound is None:
+                if force:
+                    compactor.step()
+                return
             for _ in range(ITERATIONS - 1):
-                if not (went_on or force) or (bound is not None and not compaction.is_due(seen().tokens, bound)):
-                    return
-                if bound is None and not force:
-                    return
-                if not run(False) or (force and bound is None):
+                if not compaction.is_due(compactor.tokens(), bound) or not compactor.step():
                     return
 
         return self._compacting(steps, bound, summariser, timeout, by, force=False)
@@ -88,9 +87,9 @@ class Compacting(Reconciling):
         bound = _budget(budget)
         assert bound is not None
 
-        def steps(run: Callable[[bool], bool], seen: Callable[[], Seen]) -> None:
+        def steps(compactor: Compactor) -> None:
             for _ in range(ITERATIONS):
-                if seen().tokens <= bound or not run(False):
+                if compactor.tokens() <= bound or not compactor.step():
                     return
 
         return self._compacting(steps, bound, summariser, timeout, by, force=True)
@@ -142,7 +141,7 @@ class Compacting(Reconciling):
 
     def _compacting(
         self,
-        steps: Callable[[Callable[[bool], bool], Callable[[], Seen]], None],
+        steps: Callable[[Compactor], None],
         bound: int | None,
         given: Any,
         timeout: float,
@@ -165,26 +164,28 @@ class Compacting(Reconciling):
             self._needed(state)
         work = f"compact {state.id}"  # type: ignore[union-attr]
         with leased(self._ledger._store, work, timeout + 30) as lease:
-            before = self._seen()
+            before = self._standing()
             if lease is None:
                 skipped = [answers.CompactionSkip(why="under_way", kind="")]
                 return self._report([], skipped, before, bound, 0)
             compactor = Compactor(self, lease, writer, told, timeout, force=force)
-            steps(compactor.step, self._seen)
+            steps(compactor)
             return self._report(compactor.made, compactor.skipped, before, bound, compactor.calls)
 
     def _writer_of(self, given: Any) -> Summariser | None:
         return as_summariser(given) if given is not None else self._summariser
 
-    def _seen(self) -> Seen:
+    def _standing(self) -> tuple[int, int]:
+        """Tokens and items of the window."""
         with self._reading() as (connection, state):
-            return seen_of(Window(connection, self._needed(state)))
+            window = Window(connection, self._needed(state))
+            return window.tokens, window.count
 
     def _report(
         self,
         made: list[str],
         skipped: list[answers.CompactionSkip],
-        before: Seen | None,
+        before: tuple[int, int] | None,
         bound: int | None,
         calls: int,
     ) -> answers.CompactionReport:
@@ -197,9 +198,9 @@ class Compacting(Reconciling):
                 session=self._given,
                 created=tuple(rows),
                 skipped=tuple(skipped),
-                tokens_before=before.tokens,
+                tokens_before=before[0],
                 tokens_after=window.tokens,
-                items_before=before.count,
+                items_before=before[1],
                 items_after=window.count,
                 budget=bound,
                 under=None if bound is None else window.tokens <= bound,
@@ -216,8 +217,7 @@ class Compacting(Reconciling):
         return list(self._message_texts(connection, row, sources))
 
     def _message_texts(self, connection: Any, row: int, sources: Sources) -> Iterator[str]:
-        for each in sessions.within(connection, row, sources.ranges):
-            told = self._texts(connection, each)
+        for each, told in self._all_texts(connection, row, sources.ranges):
             yield f"{each.role} ({each.time[:16]}): {readable(told.content, told.parts)}"
 
     def _summary_text(self, connection: Any, each: Summary) -> str:
@@ -237,7 +237,15 @@ class Compacting(Reconciling):
         """The first answer that is short enough; None where none is."""
         attempt = compaction.following(tries)
         while attempt is not None:
-            asked = request(kind, attempt.level, texts, previous, attempt.target_tokens, attempt.temperature)
+            asked = SummaryRequest(
+                kind=kind,
+                level=attempt.level,
+                texts=tuple(texts),
+                previous=tuple(previous),
+                target_tokens=attempt.target_tokens,
+                temperature=attempt.temperature,
+                prompt_version=PROMPTS[kind],
+            )
             if counted is not None:
                 counted()
             text = ask(writer, asked, timeout)
@@ -260,9 +268,14 @@ class Compactor:
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = 0
 
-    def step(self, leaf_only: bool) -> bool:
+    def tokens(self) -> int:
+        """What the window takes."""
+        return self.session._standing()[0]
+
+    def step(self, *, leaf_only: bool = False) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
-        seen = self.session._seen()
+        with self.session._reading() as (connection, state):
+            seen = seen_of(Window(connection, self.session._needed(state)))
         if leaf_only:
             found = compaction.leaf_run(seen.items, protect=seen.protect)
             if isinstance(found, Skip):
@@ -380,13 +393,13 @@ class Compactor:
 
 def seen_of(window: Window) -> Seen:
     """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
-    items, tokens = [], 0
+    items, tokens = list[Item](), 0
     for item in window.forwards():
         items.append(item)
         tokens += 0 if item.is_summary else item.tokens
         if tokens > FORWARD_TOKENS and window.count - len(items) > FRESH_TAIL:
-            return Seen(tuple(items), 0, window.tokens, window.count)
-    return Seen(tuple(items), FRESH_TAIL, window.tokens, window.count)
+            return Seen(tuple(items), 0)
+    return Seen(tuple(items), FRESH_TAIL)
 
 
 def sources_of(window: Window, run: Run) -> Sources | None:

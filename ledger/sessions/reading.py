@@ -10,10 +10,11 @@ from msgspec import UNSET, Struct
 
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import MessageAppended, MessageRepaired, Recorded
+from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.log_reading import read_known
+from ledger.domain.window import Item
+from ledger.log_reading import read_known, read_messages
 from ledger.reads import NOWHERE, Reads, named
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
@@ -142,7 +143,14 @@ class SessionReads:
 
     def _texts(self, connection: Any, row: MessageRow) -> Told:
         """The texts of a message; those of a captured turn lie with its interaction."""
-        event = read_known(connection, row.row, row.session)
+        return self._told_of(connection, row, read_known(connection, row.row, row.session))
+
+    def _all_texts(self, connection: Any, session: int, ranges: Ranges) -> Iterator[tuple[MessageRow, Told]]:
+        """The messages of a session in these ranges with their texts, oldest first."""
+        for row, event in read_messages(connection, session, ranges):
+            yield row, self._told_of(connection, row, event)
+
+    def _told_of(self, connection: Any, row: MessageRow, event: AnyEvent) -> Told:
         data: MessageAppended = event.data
         content = self._ledger._text(connection, data.content)
         if data.interaction is not None:
@@ -186,6 +194,11 @@ class SessionReads:
         if found is None:
             raise NotFound(f"no summary of this session has the id {given!r:.40}")
         return found
+
+    def window(self) -> list[Item]:
+        """The messages and summaries that stand for the conversation now, oldest first, without their texts."""
+        with self._reading() as (connection, state):
+            return Window(connection, state).items() if state is not None and self._kept_out != "ignored" else []
 
     # --- how it stands -------------------------------------------------------------------------------------------
 

@@ -16,13 +16,14 @@ from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.memory_writes import By
 from ledger.sessions import answers
+from ledger.sessions.reading import Told
 from ledger.sessions.summary_writes import SummaryWrites
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import Window
 from ledger.sessions.writing import appended, hide, told_of, with_bodies
 from ledger.work import Work
-from projections import sessions
 from projections.sessions import Message as MessageRow
+from projections.sessions import besides
 
 TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
 TRIES = 5
@@ -75,17 +76,15 @@ class Reconciling(SummaryWrites):
         with self._reading() as (connection, state):
             if state is None:
                 return 0, transcript.reconcile((), [each.line for each in lines])
-            gone = Window(connection, state).hidden_ranges
-            rows = [*sessions.backwards(connection, state.row, gone, batch=4_096)][::-1]
+            visible = sorted(besides(Window(connection, state).hidden_ranges))
             known = [
-                Known(row.row, self._line(connection, row, lines[at] if at < len(lines) else None))
-                for at, row in enumerate(rows)
+                Known(row.row, self._line(connection, row, told, lines[at] if at < len(lines) else None))
+                for at, (row, told) in enumerate(self._all_texts(connection, state.row, tuple(visible)))
             ]
             return state.position, transcript.reconcile(known, [each.line for each in lines])
 
-    def _line(self, connection: Any, row: MessageRow, theirs: Outside | None) -> Line:
+    def _line(self, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
         """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
-        told = self._texts(connection, row)
         data, envelope = told.event.data, told.event.envelope
         parts = comparable(messages.stored_parts(data.parts), data.content_of)
         line = Line(

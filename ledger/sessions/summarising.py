@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[^\s\x00-\x1f][^\x00-\x1f]{0,199}")
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
     """What a summariser is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
-    ``target_tokens``. ``prompt`` says all of it in words, for a model; ``previous`` are the summaries before."""
+    ``target_tokens``. ``previous`` are the summaries before."""
 
     kind: str  # "leaf" or "condensed"
     level: str  # "normal" or "aggressive"
@@ -32,8 +32,19 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     previous: tuple[str, ...]
     target_tokens: int
     temperature: float
-    prompt: str
     prompt_version: str
+
+    @property
+    def prompt(self) -> str:
+        """The whole request in words, for a model."""
+        told = "What was summed up before, for context only:"
+        before = (told, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
+        return _prompt(self.prompt_version).substitute(
+            target=self.target_tokens,
+            style=_STYLE.get(self.level, ""),
+            previous="\n".join(before),
+            text=_harmless("\n\n".join(self.texts)),
+        )
 
 
 class Summariser(Struct, frozen=True):
@@ -57,31 +68,6 @@ def as_summariser(given: Any) -> Summariser | None:
     if not _NAME.fullmatch(name):
         raise Rejected(f"a summariser needs a name of one line, and {name!r:.60} is none")
     return Summariser(name, write)
-
-
-def request(
-    kind: str, level: str, texts: Sequence[str], previous: Sequence[str], target_tokens: int, temperature: float
-) -> SummaryRequest:
-    version = PROMPTS[kind]
-    before = (
-        ("What was summed up before, for context only:", fenced(list(previous), "summaries before")) if previous else ()
-    )
-    prompt = _prompt(version).substitute(
-        target=target_tokens,
-        style=_STYLE.get(level, ""),
-        previous="\n".join(before),
-        text="\n\n".join(_harmless(text) for text in texts),
-    )
-    return SummaryRequest(
-        kind=kind,
-        level=level,
-        texts=tuple(texts),
-        previous=tuple(previous),
-        target_tokens=target_tokens,
-        temperature=temperature,
-        prompt=prompt,
-        prompt_version=version,
-    )
 
 
 def ask(summariser: Summariser, asked: SummaryRequest, timeout: float = TIMEOUT_SECONDS) -> str:

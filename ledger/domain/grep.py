@@ -260,7 +260,7 @@ def expression(tree: Tree) -> str | None:
     """An FTS5 MATCH expression that finds every text that ``matches``, and maybe more; nothing in it is syntax that was
     typed. None where the index cannot tell, and every text has to be looked at.
 
-    For an index of whole texts as ``indexed`` gives them: where a text lies in several rows, all in one need not match.
+    For an index of whole texts as ``indexed`` gives them: of a text that lies in several rows see ``in_any_row``.
     """
     match tree:
         case Word(text):
@@ -276,6 +276,24 @@ def expression(tree: Tree) -> str | None:
             some = [expression(each) for each in of]
             told = [each for each in some if each is not None]
             return _joined(told, _OR) if len(told) == len(some) else None
+
+
+def in_any_row(tree: Tree) -> str | None:
+    """The same for texts that lie in several rows: an expression that finds at least one row of every text that ``matches``,
+    by one word that it must have, a long one. Equal to ``expression`` where that finds such texts too."""
+    match tree:
+        case Literal(text):
+            words = [word for word in (_narrowing(text) or "").strip('"').split() if _is_known(word)]
+            return f'"{max(words, key=len)}"' if words else None
+        case All(of):
+            found = [each for each in map(in_any_row, of) if each is not None]
+            return max(found, key=lambda each: (-each.count(f" {_OR} "), len(each))) if found else None
+        case Either(of):
+            some = [in_any_row(each) for each in of]
+            told = [each for each in some if each is not None]
+            return _joined(told, _OR) if len(told) == len(some) else None
+        case _:
+            return expression(tree)
 
 
 def is_exact(tree: Tree) -> bool:

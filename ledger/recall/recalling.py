@@ -26,7 +26,7 @@ from ledger.recorders import read_tip
 from projections import context, documents, memories, passages, projects, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
-from projections.rows import TextIndex
+from projections.rows import TextIndex, Values
 from projections.text_hits import Rarity
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
@@ -150,6 +150,10 @@ class Recalling(Reads):
     ) -> list[tuple[PassageRow, float]]:
         least = min(limit, ENOUGH)
         return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
+
+    def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
+        """The passages wanted that neither the index nor what waits for it has any more."""
+        return []
 
     def _unseen(self, connection: Any, index: TextIndex) -> bool:
         """Whether there may be texts that neither the index nor what waits for it has."""

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
-from ledger.sessions.reading import NEEDS, SessionReads, info, session_name
+from ledger.sessions.reading import NEEDS, info, session_name
+from ledger.sessions.searching import SessionSearch
 from ledger.sessions.writing import SessionWrites
 from projections import sessions
 
 
-class PastSession(SessionReads):
+class PastSession(SessionSearch):
     """A session as it was known at a moment."""
 
 

@@ -159,5 +159,5 @@ def test_a_long_transcript_takes_no_time() -> None:
     ours = known(*many)
     begun = time.perf_counter()
     plan = reconcile(ours, theirs)
-    assert time.perf_counter() - begun < 2.0  # a good half second where nothing else runs
+    assert time.perf_counter() - begun < 1.0
     assert plan.kept == len(plan.repairs) == 100_000

@@ -81,6 +81,7 @@ class Either(Struct, frozen=True):
 Tree = Word | Literal | Not | All | Either
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _MARKS = str.maketrans("‘’‛“”„‟", '\'\'\'""""')  # one for one, so that places stay
 _AT_ENDS = ".,;:!?'`。、"
 _AND, _OR, _NOT = "AND", "OR", "NOT"
@@ -392,21 +393,29 @@ def _spelled(text: str) -> re.Pattern[str]:
 def _places_of_word(word: str, said: str, stem: Stem) -> Iterator[Span]:
     is_known = _is_known(word)
     root = stem(word) if is_known else word
-    beginning = root[:-1]  # a stem differs from the word's beginning in its last letter at the most
-    if beginning not in said:
-        return
-    for start, found in _words(said):
-        if found == word or (is_known and found.startswith(beginning) and _is_known(found) and stem(found) == root):
+    beginning = root[:-1]  # a stem differs from the beginning of its word in its last letter at the most
+    for start, found in _words(said, beginning):
+        if found == word or (is_known and _is_known(found) and stem(found) == root):
             yield start, start + len(found)
 
 
-def _words(said: str) -> Iterator[tuple[int, str]]:
-    """The words of a folded text as ``split`` has them, and where they begin."""
-    for found in _WORD.finditer(said):
-        word, start = found.group(), found.start()
-        for part in (word,) if word.isascii() else split(word):
-            yield start, part
-            start += len(part)
+def _words(said: str, beginning: str) -> Iterator[tuple[int, str]]:
+    """The words of a folded text that begin like this, as ``split`` has them, and where."""
+    at = said.find(beginning)
+    while 0 <= at < len(said):
+        end = at
+        if _may_go_on(said[at]) and not (at and _may_go_on(said[at - 1])):
+            end = _end_of_word(said, at)
+            yield at, said[at:end]
+        at = said.find(beginning, max(end, at + 1))
+
+
+def _end_of_word(said: str, start: int) -> int:
+    found = _ASCII_WORD.match(said, start)
+    end = found.end() if found else start
+    while end < len(said) and _may_go_on(said[end]):
+        end += 1
+    return end
 
 
 # --- places in the text as it is -------------------------------------------------------------------------------------

@@ -1,6 +1,13 @@
 """How many tokens a text takes, estimated without a tokenizer: rounded up, because a budget that is passed fails a call.
 
-PLACEHOLDER
+Of the real count it is, with the vocabularies cl100k, o200k, Llama 3, DeepSeek 3, Qwen, Tekken and Claude 2: 110 to 122 %
+of English conversation (one short message in 25 is under, by 9 % at p99), 114 to 122 % of Python, 111 to 174 % of JSON, 98 to
+155 % of base64, hex and ids, 94 to 160 % of listings and tables of numbers; 137 to 254 % of Russian, 106 to 273 % of Chinese,
+Japanese and Korean (99 of traditional Chinese), 117 to 433 % of Hindi, 114 to 298 % of Arabic, 98 to 168 % of German, French,
+Spanish and Turkish (a sentence up to 15 % under), 94 to 586 % in scripts that only the newer vocabularies know. Claude 2's,
+of 65,000, takes more: 84 to 95 % of French, German, Spanish, Arabic, Thai and Vietnamese. Too low are Polish (92, there 72),
+Finnish (81, 74), Ethiopic (62), emoji (65) and made-up words (38): what must fit whatever it is needs a real tokenizer.
+``tools/token_error.py`` measures it.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ MEDIA_TOKENS = 256
 """For each image or other media item of a message (SEEDS 3b)."""
 
 # What a character is for the count: "a" and "A" are letters of English words, "0" is a digit, "q" an apostrophe and "." any
-# other ASCII sign. Beyond ASCII "k" takes one token, "h" three for two characters, "y" two for three, and "w" two.
+# other ASCII sign; "n" ends a line. Beyond ASCII "k" takes one token, "h" three for two characters, "y" two for three, "w" two.
 _SCRIPTS = (  # up to and with this character, in order
     (0x24F, "k"),  # Latin
     (0x36F, "w"),
@@ -56,7 +63,7 @@ _COSTLY = frozenset("äöüßåæøœąćęłńśźżčďěňřšťůžğışő�
 
 def _class(character: str) -> str:
     if character.isspace():
-        return " "
+        return "n" if character in "\r\n" else " "
     if not character.isascii():
         if character == "’":
             return "q"
@@ -76,19 +83,24 @@ class _Classes(dict[int, str]):
 
 _CLASSES = _Classes()
 _ASCII_CLASSES = "".join(map(_class, map(chr, range(128)))).encode().ljust(256)
-_BLOB = re.compile(rb"(?<![aA0])(?=[aA]*0)[aA0]{24,}+")
+_BLOB = re.compile(rb"(?<![aA0])(?=[aA]*0)(?=0*[aA])[aA0]{24,}+")
+_LINE_END = re.compile(rb"[aA0]n")
+_JOINED = bytes.maketrans(b"A0", b"aa")
 
 
 def estimate(text: str) -> int:
     """Tokens of a text: one for each started six letters of a word, three of one in capitals, and each sign; one for up to
-    three digits that stand alone, else for each digit; beyond ASCII two thirds to two a character, by its script.
+    three digits that stand alone, two for four, else one a digit; beyond ASCII two thirds to two a character, by its script.
 
-    What is between white space counts by itself, and white space nothing. Never more than two a character.
+    One for the end of a line after a letter or digit. Other white space takes nothing, and what a space parts counts by
+    itself. Never more than two a character.
     """
     said = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
-    total = 0
+    total = len(_LINE_END.findall(said))
+    said = said.replace(b"n", b" ")
     if b"0" in said:
-        said = _BLOB.sub(_of_blob, said)  # base64, hex: nothing in them is a word
+        if b"a" * 24 in said.translate(_JOINED):
+            said = _BLOB.sub(_of_blob, said)  # base64, hex: nothing in them is a word
         apart = b" %b " % said.replace(b" ", b"  ")
         total += apart.count(b"0") - apart.count(b" 00 ") - 2 * (apart.count(b" 000 ") + apart.count(b" 0000 "))
     said = said.replace(b"aqa", b"a a")  # don't: two

@@ -204,7 +204,7 @@ def test_every_text_has_every_part_of_it_in_quotes(
 @given(LIKELY)
 def test_every_text_has_each_word_of_it(text: str) -> None:
     for word in split(text):
-        assert matches(Word(word), text, stem)
+        assert has(word, text)
 
 
 @given(ANY_TEXT | LIKELY, ANY_TEXT)

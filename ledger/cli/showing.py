@@ -171,7 +171,8 @@ def _item_row(item: Item) -> list[RenderableType]:
         about = (item.memory.kind, item.memory.project, item.memory.status if item.memory.status != "active" else "")
     elif item.passage is not None:
         where = " › ".join(item.passage.heading_path) or item.passage.session_id
-        about = (item.passage.field or item.source, where, moment(item.passage.occurred_at))
+        what = item.source if item.source == "message" else item.passage.field or item.source
+        about = (what, where, moment(item.passage.occurred_at))
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
             detailed(short(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip

@@ -81,6 +81,7 @@ class Either(Struct, frozen=True):
 Tree = Word | Literal | Not | All | Either
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _MARKS = str.maketrans("‘’‛“”„‟", '\'\'\'""""')  # one for one, so that places stay
 _AT_ENDS = ".,;:!?'`。、"
 _AND, _OR, _NOT = "AND", "OR", "NOT"
@@ -260,7 +261,7 @@ def expression(tree: Tree) -> str | None:
     """An FTS5 MATCH expression that finds every text that ``matches``, and maybe more; nothing in it is syntax that was
     typed. None where the index cannot tell, and every text has to be looked at.
 
-    For an index of whole texts as ``indexed`` gives them: where a text lies in several rows, all in one need not match.
+    For an index of whole texts as ``indexed`` gives them: of a text that lies in several rows see ``in_any_row``.
     """
     match tree:
         case Word(text):
@@ -276,6 +277,24 @@ def expression(tree: Tree) -> str | None:
             some = [expression(each) for each in of]
             told = [each for each in some if each is not None]
             return _joined(told, _OR) if len(told) == len(some) else None
+
+
+def in_any_row(tree: Tree) -> str | None:
+    """The same for texts that lie in several rows: an expression that finds at least one row of every text that ``matches``,
+    by one word that it must have, a long one. Equal to ``expression`` where that finds such texts too."""
+    match tree:
+        case Literal(text):
+            words = [word for word in (_narrowing(text) or "").strip('"').split() if _is_known(word)]
+            return f'"{max(words, key=len)}"' if words else None
+        case All(of):
+            found = [each for each in map(in_any_row, of) if each is not None]
+            return max(found, key=lambda each: (-each.count(f" {_OR} "), len(each))) if found else None
+        case Either(of):
+            some = [in_any_row(each) for each in of]
+            told = [each for each in some if each is not None]
+            return _joined(told, _OR) if len(told) == len(some) else None
+        case _:
+            return expression(tree)
 
 
 def is_exact(tree: Tree) -> bool:
@@ -374,21 +393,29 @@ def _spelled(text: str) -> re.Pattern[str]:
 def _places_of_word(word: str, said: str, stem: Stem) -> Iterator[Span]:
     is_known = _is_known(word)
     root = stem(word) if is_known else word
-    beginning = root[:-1]  # a stem differs from the word's beginning in its last letter at the most
-    if beginning not in said:
-        return
-    for start, found in _words(said):
-        if found == word or (is_known and found.startswith(beginning) and _is_known(found) and stem(found) == root):
+    beginning = root[:-1]  # a stem differs from the beginning of its word in its last letter at the most
+    for start, found in _words(said, beginning):
+        if found == word or (is_known and _is_known(found) and stem(found) == root):
             yield start, start + len(found)
 
 
-def _words(said: str) -> Iterator[tuple[int, str]]:
-    """The words of a folded text as ``split`` has them, and where they begin."""
-    for found in _WORD.finditer(said):
-        word, start = found.group(), found.start()
-        for part in (word,) if word.isascii() else split(word):
-            yield start, part
-            start += len(part)
+def _words(said: str, beginning: str) -> Iterator[tuple[int, str]]:
+    """The words of a folded text that begin like this, as ``split`` has them, and where."""
+    at = said.find(beginning)
+    while 0 <= at < len(said):
+        end = at
+        if _may_go_on(said[at]) and not (at and _may_go_on(said[at - 1])):
+            end = _end_of_word(said, at)
+            yield at, said[at:end]
+        at = said.find(beginning, max(end, at + 1))
+
+
+def _end_of_word(said: str, start: int) -> int:
+    found = _ASCII_WORD.match(said, start)
+    end = found.end() if found else start
+    while end < len(said) and _may_go_on(said[end]):
+        end += 1
+    return end
 
 
 # --- places in the text as it is -------------------------------------------------------------------------------------

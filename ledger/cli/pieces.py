@@ -16,8 +16,6 @@ from ledger.domain.harmless import one_line
 LISTED_CHARS = 150  # of a text in a list
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
-FOLD: Literal["fold"] = "fold"
-ELLIPSIS: Literal["ellipsis"] = "ellipsis"
 
 
 def moment(time: str | None) -> str:
@@ -45,15 +43,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def listing(
-    *columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = (), cut: bool = False
-) -> Table:
-    """A list; the last column takes what room is left, on one line with ``cut``; the others are never cut."""
+def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
+    """A list; the last column takes what room is left, the others are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
         last, side = column == columns[-1], RIGHT if column in right else LEFT
-        overflow = ELLIPSIS if last and cut else FOLD
-        table.add_column(column, no_wrap=cut or not last, justify=side, overflow=overflow, ratio=1 if last else None)
+        table.add_column(column, no_wrap=not last, justify=side, overflow="fold", ratio=1 if last else None)
     for row in rows:
         table.add_row(*row)
     return table

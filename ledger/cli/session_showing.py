@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,10 +19,12 @@ from ledger.domain.compaction import SKIPS
 from ledger.domain.harmless import one_line
 from ledger.domain.message import readable
 from ledger.domain.rendering import Rendered
-from ledger.domain.window import FALLBACK
+from ledger.domain.window import FALLBACK, NORMAL
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
 from ledger.sessions.assembled import Assembly, Entry
 from ledger.sessions.picture import NO_SUMMARY, Node, Picture, span
+from ledger.sessions.search_answers import Expansion, GrepHit, GrepResult, Unexpanded
+from projections.summaries import WINDOW
 
 SKIPPED: Mapping[str, str] = {
     **SKIPS,
@@ -63,6 +66,10 @@ def ids(answer: Any) -> list[str] | None:
             return list(answer.invalidated)
         case Assembly():
             return [answer.receipt] if answer.receipt else [_known_by(each) for each in answer.entries]
+        case GrepResult():
+            return [each.id or str(each.position) for each in answer.hits]
+        case Expansion():
+            return [str(each.position) for each in answer.messages]
         case _:
             return showing.ids(answer)
 
@@ -171,20 +178,36 @@ def compaction(found: CompactionReport) -> RenderableType:
     if found.position == 0:
         return Group(*(Text(f"nothing was done: {_why(each.why)}") for each in found.skipped))
     parts: list[RenderableType] = [summaries(found.created)] if found.created else []
-    tokens = f"{found.tokens_before:,} → {counted(found.tokens_after, 'token')}"
-    items = f"{found.items_before:,} → {counted(found.items_after, 'item')}"
+    tokens = _from_to(found.tokens_before, found.tokens_after, "token")
+    items = _from_to(found.items_before, found.items_after, "item")
     under = "" if found.under is None else f", {'within' if found.under else 'over'} {found.budget:,}"
-    notes = [f"window: {tokens}, {items}{under}"]
+    notes = [*([] if found.created else ["nothing was compacted"]), f"window: {tokens}, {items}{under}"]
     if any(each.level == FALLBACK for each in found.created):
         notes.append(NO_MODEL)
-    return Group(*parts, *(Text(each, style="dim") for each in notes), *map(_skip, found.skipped))
+    return Group(*parts, *(Text(each, style="dim") for each in notes), *_skips(found))
 
 
-def _skip(found: CompactionSkip) -> Text:
-    size = f" ({counted(found.messages, 'message')}, {counted(found.tokens, 'token')})" if found.messages else ""
-    error = f": {one_line(found.error)}" if found.error else ""
-    kind = f"no {found.kind} summary" if found.kind else "nothing"
-    return Text(f"{kind}: {_why(found.why)}{error}{size}", style="dim")
+def _from_to(before: int, after: int, noun: str) -> str:
+    return counted(after, noun) if before == after else f"{before:,} → {counted(after, noun)}"
+
+
+def _skips(found: CompactionReport) -> list[Text]:
+    """Why there is no other summary; what is so of several runs is said once."""
+    alike: dict[tuple[str, str, str], list[CompactionSkip]] = {}
+    for each in found.skipped:
+        alike.setdefault((each.kind, each.why, each.error), []).append(each)
+    further = "further " if found.created else ""
+    return [
+        Text(f"no {further}{kind} summary{_runs(each)}: {_why(why)}{f': {one_line(error)}' if error else ''}", "dim")
+        if kind
+        else Text(_why(why))
+        for (kind, why, error), each in alike.items()
+    ]
+
+
+def _runs(found: Sequence[CompactionSkip]) -> str:
+    sizes = [f"{counted(each.messages, 'message')}, {counted(each.tokens, 'token')}" for each in found if each.messages]
+    return f" of {len(sizes):,} runs" if len(sizes) > 1 else f" ({sizes[0]})" if sizes else ""
 
 
 def _why(code: str) -> str:
@@ -202,7 +225,7 @@ def assembly(found: Assembly | Rendered) -> RenderableType | str:
     if found.skipped:
         return Text(f"nothing is read of this session: {_why(found.skipped)}")
     rows = [_entry_row(each) for each in found.entries]
-    entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"], cut=True)] if rows else []
+    entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"])] if rows else []
     woven = titled("Remembered", showing.pack(found.pack)) if found.pack is not None else []
     return Group(*entries, *woven, heading("In all"), *map(Text, _totals(found)))
 
@@ -210,6 +233,7 @@ def assembly(found: Assembly | Rendered) -> RenderableType | str:
 def _entry_row(found: Entry) -> list[RenderableType]:
     item = found.item
     text = short(readable(found.content, found.parts) if found.content is not None else None)
+    text.no_wrap, text.overflow = True, "ellipsis"
     what = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
     kind = Text(what, style="yellow" if what == FALLBACK else "")
     return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
@@ -224,15 +248,74 @@ def _totals(found: Assembly) -> list[str]:
         f"{counted(gone.tokens, 'token')}"
     )
     return [
-        f"{len(found.entries):,} entries, {found.tokens:,} of {counted(found.budget, 'token')}{frame}{over}",
+        f"{_entries(len(found.entries))}, {found.tokens:,} of {counted(found.budget, 'token')}{frame}{over}",
         *([left] if gone.items else []),
         *(f"{each}: {REASONS.get(each, '')}" for each in found.reasons),
         *([f"receipt {found.receipt}"] if found.receipt else []),
     ]
 
 
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
 def _known_by(found: Entry) -> str:
     return found.item.id or str(found.item.position)
+
+
+# --- search ----------------------------------------------------------------------------------------------------------
+
+
+def grep(found: GrepResult) -> RenderableType:
+    searched = f"{found.searched:,} searched"
+    if not found.hits:
+        hint = re.sub(r"(\w+)=True", r"--\1", one_line(found.hint))
+        return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
+    total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
+    left = f", {found.total - len(found.hits):,} of them not shown: --limit" if found.total > len(found.hits) else ""
+    rows = [_hit_row(each) for each in found.hits]
+    return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}{left}", "dim"))
+
+
+def _hit_row(found: GrepHit) -> list[RenderableType]:
+    level = NO_SUMMARY if found.level == FALLBACK else found.level if found.level != NORMAL else ""
+    status = found.status if found.status != WINDOW else ""
+    depth = f"depth {found.depth}" if found.depth is not None else ""
+    hidden = f"hidden by {found.hidden}" if found.hidden else ""
+    told = (found.session, span(found.created_at, found.until), found.id, depth, level, status, hidden)
+    return [Text(str(found.position)), Text(found.role or found.summary_kind or found.kind),
+            detailed(_marked(found), *told)]  # fmt: skip
+
+
+def _marked(found: GrepHit) -> Text:
+    """The snippet on one line, with what matches set off."""
+    text, at = Text(), 0
+    for first, end in found.spans:
+        text.append(_inline(found.snippet[at:first]))
+        text.append(_inline(found.snippet[first:end]), style="bold yellow")
+        at = end
+    return text.append(_inline(found.snippet[at:]))
+
+
+def _inline(text: str) -> str:
+    return visible(text).replace("\n", " ")
+
+
+def expansion(found: Expansion) -> RenderableType:
+    """The messages whole, and what is left to expand."""
+    over = ", the first alone is over it" if found.is_over_budget else ""
+    told = f"{counted(len(found.messages), 'message')}, {found.tokens:,} of {counted(found.max_tokens, 'token')}{over}"
+    rest = [Text(_left(each), style="dim") for each in found.rest]
+    unknown = [one_line(str(each)) for each in found.unknown]
+    missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
+    return Group(*_messages_whole(found.messages), Text(f"\n{told}", style="dim"), *rest, *missing)
+
+
+def _left(found: Unexpanded) -> str:
+    where = f"#{found.first}–#{found.last}" if found.first != found.last else f"#{found.first}"
+    size = f"{counted(found.messages, 'message')}, {counted(found.tokens, 'token')}"
+    how = f"expand {found.summary}" if found.summary else "--max-tokens"
+    return f"left: {where}, {size}: {how}"
 
 
 # --- the picture -----------------------------------------------------------------------------------------------------

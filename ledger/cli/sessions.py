@@ -53,6 +53,8 @@ def _add_looking(app: typer.Typer) -> None:
     add = _adder(app, LOOK)
     add(list_, "infos", past=PAST)
     add(show, "shown", past=PAST)
+    add(grep, "grep", past=PAST)
+    add(expand, "expansion", past=PAST)
     add(dag, "dag", past=PAST)
 
 
@@ -110,6 +112,47 @@ def show(
         messages=session.messages(limit, before=before, hidden=hidden),
         summaries=session.summaries() if summaries else None,
     )
+
+
+def grep(
+    ledger: Ledger,
+    name: Name,
+    pattern: Annotated[str, typer.Argument(help='Words, "quoted texts", AND, OR, NOT and parentheses.')],
+    scope: Annotated[str, typer.Option("--scope", help="message, summary or both.")] = "both",
+    role: Annotated[str | None, typer.Option("--role", help="Messages of this role only.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="Said from this time on.")] = None,
+    before: Annotated[str | None, typer.Option("--before", metavar="TIME", help="Said before this time.")] = None,
+    last: Annotated[str | None, typer.Option("--last", help="Of the last 12h, 7d, 2w or 3m, up to now.")] = None,
+    limit: Limit = 20,
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="In every session of the user.")] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Also what is hidden or out of use.")] = False,
+) -> Any:
+    """The messages and summaries that a pattern matches, newest first."""
+    session = ledger.session(name) if everywhere else _known(ledger, name)
+    told: dict[str, Any] = {
+        "scope": scope,
+        "role": role,
+        "since": since,
+        "before": before,
+        "last": last,
+        "limit": limit,
+    }
+    return session.grep(pattern, everywhere=everywhere, hidden=hidden, **told)
+
+
+def expand(
+    ledger: Ledger,
+    name: Name,
+    what: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Summaries by id (y_…), messages by position (#45 or 45).")
+    ],
+    max_tokens: Annotated[int, typer.Option("--max-tokens", help="What the messages may take together.")] = 4000,
+) -> Any:
+    """What summaries stand for, down to the messages, whole and in the order in which they were said."""
+    found = _known(ledger, name).expand([each.removeprefix("#") for each in what], max_tokens=max_tokens)
+    if not found.messages and not found.rest:
+        raise NotFound(f"the session {name!r:.60} has no summary or message {what[0]!r:.60}")
+    return found
 
 
 def dag(
@@ -195,7 +238,7 @@ def append(
     by: By,
     name: Annotated[str, typer.Argument(help="A session's name, alias or id; a new one begins with this message.")],
     role: Annotated[str, typer.Argument(help="system, developer, user, assistant or tool.")],
-    content: Annotated[str, typer.Argument(metavar="[TEXT]", help='The text, or "-" for standard input.')] = "",
+    content: Annotated[str, typer.Argument(metavar="TEXT", help='The text, or "-" for standard input.')] = "",
     part: Annotated[
         list[str],
         typer.Option(
@@ -293,7 +336,7 @@ def summary(
     by: By,
     name: Name,
     content: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help='Set it to this, "" for none, "-" for standard input.')
+        str | None, typer.Argument(metavar="TEXT", help='Set it to this, "" for none, "-" for standard input.')
     ] = None,
 ) -> Any:
     """The summary of a whole session that somebody set, or set it."""

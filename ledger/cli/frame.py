@@ -129,6 +129,7 @@ _SUBJECTS = {
     "state": "project",
     "history": "subject",
     "reopen": "receipt",
+    "dag": "session",
 }
 
 

@@ -25,7 +25,7 @@ MODEL_CHARS = 40
 class Node(Struct, frozen=True, kw_only=True):
     """Messages that stand side by side in the window as themselves (``kind`` "messages"), or a summary ("leaf" or
     "condensed"), which stands for so many messages with ``source_tokens`` and takes ``tokens``. ``beneath`` are the
-    summaries that it was written from; they are left out where ``again`` says that it is drawn elsewhere with them."""
+    summaries that it was written from; they are left out where ``again`` says that it is drawn before, with them."""
 
     kind: str
     first: int  # position of its oldest message, and the newest
@@ -153,7 +153,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
         status=row.status,
         model=row.model,
         beneath=beneath,
-        again=again and bool(row.summaries),
+        again=again,
     )
 
 
@@ -252,9 +252,9 @@ class SessionPicture(SessionReads):
 
     def dag(self, *, everything: bool = False) -> Picture | None:
         """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``); with
-        ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it."""
+        ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and where it is ignored."""
         with self._reading() as (connection, state):
-            if state is None:
+            if state is None or self._kept_out == "ignored":
                 return None
             known = summaries.of_session(connection, state.row)
             return picture(info(connection, state), known, Window(connection, state).forwards(), everything=everything)

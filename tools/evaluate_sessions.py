@@ -138,9 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if told.json:
         print(json.dumps(msgspec.to_builtins(came), indent=1))
     else:
-        print(
-            f"{'conversation':16} {'budget':>7} {'messages':>8} {'before':>8} {'after':>7} {'summaries':>9} evidence found reached  seconds"
-        )
+        heads = f"{'conversation':16} {'budget':>7} {'messages':>8} {'before':>8} {'after':>7} {'summaries':>9}"
+        print(heads, "evidence found reached  seconds")
         for each in came:
             print(
                 f"{each.conversation:16} {each.budget:>7,} {each.messages:>8,} {each.tokens_before:>8,} {each.tokens_after:>7,}"

@@ -172,6 +172,9 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
         assert shown(found) == ["tea: number 149", "tea: number 148", "tea: number 147"]
         assert (found.total, found.is_exact) == (150, True)
         assert session.grep(pattern, limit=0).total == 150
+    monkeypatch.setattr(grepping, "READ_ON", 100)
+    found = session.grep('":"', limit=3)
+    assert (found.total, found.is_exact, len(found.hits)) == (100, False, 3)
     monkeypatch.setattr(grepping, "READ", 100)
     assert [session.grep(pattern).is_exact for pattern in ("tea", '":"')] == [True, False]
     assert "only the newest" in session.grep('"@"').hint

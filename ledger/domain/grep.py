@@ -188,7 +188,7 @@ def _literal(text: str) -> Literal:
 
 def _plain(text: str) -> str:
     """A text folded as the index folds it, with one form of quotation marks."""
-    return folded(text).translate(_MARKS)
+    return folded(text) if text.isascii() else folded(text).translate(_MARKS)
 
 
 class _Parser:

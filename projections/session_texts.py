@@ -119,6 +119,12 @@ def summaries(connection: sqlite3.Connection, rows: Sequence[int], *, others: bo
     return {row: found[row >> BITS] for row in rows if row >> BITS in found}
 
 
+def alone(connection: sqlite3.Connection, rows: Sequence[int]) -> set[int]:
+    """Those of these rows that are all that was said there."""
+    sql = f"SELECT row FROM passages WHERE row IN ({', '.join('?' * len(rows))}) AND pieces = 1"
+    return {row for (row,) in connection.execute(sql, rows)}
+
+
 def text(connection: sqlite3.Connection, position: int) -> str:
     """All that was said at a position: the content and the parts of a message, or a summary. Captured turns lie elsewhere."""
     sql = f"SELECT text, start, until, row >> {NUMBER_BITS} & 1 FROM passages WHERE row >= ? AND row < ? ORDER BY row"

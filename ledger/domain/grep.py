@@ -4,14 +4,14 @@
     tea OR coffee           one of them; AND binds tighter than OR, and NOT tighter than both
     coffee NOT decaf        also ``coffee -decaf``; there must be something that is not excluded
     (tea OR coffee) cup     parentheses group
-    "exact words, in order" what stands in quotes is looked for as it is, also across the bounds of words; "" in it is one "
+    "exact words, in order" what stands in quotes is looked for as it is, whole words of it; "" in it is one "
 
 Operators are in capitals; ``and`` is a word. A bare word of letters and digits is found as a whole word, and so are its
-inflections, those that the index gives the same stem ("run" finds "running", not "overrun" or "ran"). A bare term with
-other signs in it (``don't``, ``a_case``, ``v3.11``, ``->``, ``print()``) or of a script without spaces is taken as if it
-stood in quotes; ``. , ; : ! ? ' ` 。 、`` at the ends of a term with letters or digits are left out. Nothing else is
-special: no ``*``, ``%`` or ``_``. Case, accents, compatibility forms, the shape of quotation marks, and which white space
-how often it is, make no difference anywhere.
+inflections, those that the index gives the same stem ("run" finds "running", not "overrun" or "ran"); in quotes it is found
+without these. A bare term with other signs in it (``don't``, ``a_case``, ``v3.11``, ``->``, ``print()``) or of a script
+without spaces is taken as if it stood in quotes; ``. , ; : ! ? ' ` 。 、`` at the ends of a term with letters or digits are
+left out. Nothing else is special: no ``*``, ``%`` or ``_``. Case, accents, compatibility forms, the shape of quotation
+marks, and which white space how often it is, make no difference anywhere.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _literal(text: str) -> Literal:
 
 def _plain(text: str) -> str:
     """A text folded as the index folds it, with one form of quotation marks."""
-    return folded(text).translate(_MARKS)
+    return folded(text) if text.isascii() else folded(text).translate(_MARKS)
 
 
 class _Parser:
@@ -315,12 +315,8 @@ def _joined(found: list[str], operator: str) -> str:
 
 
 def _narrowing(text: str) -> str | None:
-    """A phrase of the words that stand whole in a text; the first and the last may be part of a longer one."""
+    """A phrase of the words of a text."""
     words = indexed(text).split() if not text.isascii() else _WORD.findall(text)
-    if words and _may_go_on(text[0]):
-        del words[0]
-    if words and _may_go_on(text[-1]):
-        del words[-1]
     words = words[:MAX_NARROWING_WORDS]
     if not any(map(_is_known, words)):
         return None
@@ -382,7 +378,23 @@ def spans(tree: Tree, text: str, stem: Stem) -> list[Span]:
 def _places(term: Word | Literal, said: str, stem: Stem) -> Iterator[Span]:
     if isinstance(term, Word):
         return _places_of_word(term.text, said, stem)
-    return (found.span() for found in _spelled(term.text).finditer(said))
+    return _places_of_literal(term.text, said)
+
+
+def _places_of_literal(text: str, said: str) -> Iterator[Span]:
+    """Only where it begins and ends with whole words: so the index, which knows no others, finds all of them."""
+    spelled, at = _spelled(text), 0
+    while found := spelled.search(said, at):
+        start, at = found.span()
+        if _is_cut(said, start) or _is_cut(said, at):
+            at = start + 1
+        else:
+            yield start, at
+
+
+def _is_cut(said: str, at: int) -> bool:
+    """Whether one word stands on both sides of a place."""
+    return 0 < at < len(said) and _may_go_on(said[at - 1]) and _may_go_on(said[at])
 
 
 @lru_cache(maxsize=256)

@@ -22,8 +22,9 @@ from projections.summaries import Summary
 COUNTED = 10_000
 """So many matches are counted; where there are more, the total says so."""
 
-READ = 20_000
-"""So many texts are read for one grep: where the index cannot tell, the newest."""
+READ, READ_ON = 20_000, 1_000
+"""So many texts are read for one grep, the newest, to find what is shown; where the index alone cannot tell, a total counts
+what is among the first ``READ_ON``."""
 
 SNIPPET_CHARS = 240
 
@@ -76,14 +77,14 @@ class Search:
         self._door, self._connection, self._asked, self._where, self._of_turn = door, connection, asked, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._expression, self._any_row = grep.expression(asked.tree), grep.in_any_row(asked.tree)
-        # Of a text that lies in several rows each may have another of the words: only one that it must have tells nothing else.
-        self._index_is_right = grep.is_exact(asked.tree) and self._expression == self._any_row
+        self._is_exact = grep.is_exact(asked.tree)
         self._unindexed: set[int] = set()
 
     def run(self, counted: int = COUNTED) -> Found:
         found = Found([])
         for row, is_sure in self._candidates():
-            if found.total >= counted or found.read >= READ:
+            enough = READ_ON if len(found.rows) == self._asked.limit else READ
+            if found.total >= counted or found.read >= enough:
                 found.left_off = True
                 break
             if not is_sure:
@@ -107,11 +108,19 @@ class Search:
                 found |= session_texts.summaries(self._connection, batch, others=self._asked.hidden)
             if MESSAGE in self._asked.corpora:
                 found |= session_texts.messages(self._connection, [row for row in batch if row not in found])
+            sure = self._sure(batch)
             for row in batch:
                 told = found.get(row)
                 if told is not None and told.row not in known and self._is_wanted(told):
                     known.add(told.row)
-                    yield told, self._index_is_right and row not in self._unindexed
+                    yield told, row in sure
+
+    def _sure(self, batch: Sequence[int]) -> set[int]:
+        """The rows that the index is right about. Of a text that lies in several each may have another of the words."""
+        if not self._is_exact:
+            return set()
+        alone = set(batch) if self._expression == self._any_row else session_texts.alone(self._connection, batch)
+        return alone - self._unindexed
 
     def _rows(self) -> Iterator[int]:
         """Rows of the index."""

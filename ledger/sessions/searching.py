@@ -52,7 +52,8 @@ class SessionSearch(SessionReads):
         is not, both of the time when something was said (a summary's reaches into it); ``last`` is "12h", "7d", "2w" or "3m"
         (months of 30 days) up to now. With ``hidden`` also messages that were hidden, and summaries that were replaced or
         stand for nothing any more. A message is searched with its tool calls and results, as one text. At most ``limit`` hits
-        (up to 500); the total is counted up to 10,000, and up to 20,000 texts are read where the index alone cannot tell.
+        (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the hits
+        and 1,000 for the total.
         """
         asked = self._asked(pattern, scope, role, since, before, last, limit, hidden)
         if self._kept_out == "ignored":

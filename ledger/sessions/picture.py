@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ledger.domain.errors import Rejected
 from ledger.domain.harmless import dot_label, mermaid_label, one_line
@@ -97,39 +96,26 @@ def picture(
     those that stand neither in it nor beneath one that does."""
     rows = {each.id: each for each in known}
     drawn: set[str] = set()
-    nodes = [each if each.kind == MESSAGES else _node(each.id, rows, drawn) for each in _side_by_side(window)]
+    nodes: list[Node] = []
+    for is_summary, items in groupby(window, key=lambda item: item.is_summary):
+        side_by_side = [*items]
+        nodes += [_node(item.id, rows, drawn) for item in side_by_side] if is_summary else [_run(side_by_side)]
     roots = _roots(known, drawn) if everything else ()
     return Picture(session=about, window=tuple(nodes), apart=tuple(_node(id, rows, drawn) for id in roots))
 
 
-def _side_by_side(window: Iterable[Item]) -> Iterator[Node]:
-    """One node for each run of messages, and one with nothing but its id for each summary."""
-    run: Node | None = None
-    for item in window:
-        one = _of_item(item)
-        if run is not None and one.kind == run.kind == MESSAGES:
-            total = {name: getattr(run, name) + getattr(one, name) for name in ("messages", "tokens", "source_tokens")}
-            times = {"earliest": min(run.earliest, one.earliest), "latest": max(run.latest, one.latest)}
-            run = replace(run, last=one.last, **total, **times)
-            continue
-        if run is not None:
-            yield run
-        run = one
-    if run is not None:
-        yield run
-
-
-def _of_item(item: Item) -> Node:
+def _run(items: Sequence[Item]) -> Node:
+    """Messages side by side as one node."""
+    tokens = sum(item.tokens for item in items)
     return Node(
-        kind=item.summary_kind or MESSAGES,
-        first=item.place,
-        last=item.place,
-        messages=item.messages,
-        tokens=item.tokens,
-        source_tokens=item.source_tokens,
-        earliest=item.time,
-        latest=item.time,
-        id=item.id,
+        kind=MESSAGES,
+        first=items[0].place,
+        last=items[-1].place,
+        messages=len(items),
+        tokens=tokens,
+        source_tokens=tokens,
+        earliest=min(item.time for item in items),
+        latest=max(item.time for item in items),
     )
 
 
@@ -251,8 +237,11 @@ class SessionPicture(SessionReads):
     """The part of a session that draws it."""
 
     def dag(self, *, everything: bool = False) -> Picture | None:
-        """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``); with
-        ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and where it is ignored."""
+        """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``).
+
+        With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
+        where it is ignored.
+        """
         with self._reading() as (connection, state):
             if state is None or self._kept_out == "ignored":
                 return None

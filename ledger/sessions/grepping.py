@@ -26,6 +26,9 @@ READ, READ_ON = 20_000, 1_000
 """So many texts are read for one grep, the newest, to find what is shown; where the index alone cannot tell, a total counts
 what is among the first ``READ_ON``."""
 
+GLANCED = 2_000
+"""So many rows of the index are looked at to say where else something matches."""
+
 SNIPPET_CHARS = 240
 
 Row = Said | Summary
@@ -80,9 +83,13 @@ class Search:
         self._is_exact = grep.is_exact(asked.tree)
         self._unindexed: set[int] = set()
 
-    def run(self, counted: int = COUNTED) -> Found:
+    def is_somewhere(self) -> bool:
+        """Whether it is worth to look here, as far as a glance can tell."""
+        return self.run(1, GLANCED).total > 0
+
+    def run(self, counted: int = COUNTED, looked_at: int | None = None) -> Found:
         found = Found([])
-        for row, is_sure in self._candidates():
+        for row, is_sure in self._candidates(looked_at):
             enough = READ_ON if len(found.rows) == self._asked.limit else READ
             if found.total >= counted or found.read >= enough:
                 found.left_off = True
@@ -98,9 +105,9 @@ class Search:
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
-    def _candidates(self) -> Iterator[tuple[Row, bool]]:
+    def _candidates(self, looked_at: int | None) -> Iterator[tuple[Row, bool]]:
         """What may match and is asked for, the newest first, and whether it is sure to match."""
-        known, rows, size = set[int](), self._rows(), session_texts.FEWEST
+        known, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
             found: dict[int, Row] = {}
@@ -149,7 +156,7 @@ class Search:
             return 0
         (row,) = self._where.names
         left = sessions.besides([(each.first, each.last) for each in self._hidden(row)])
-        return next((first for first, last in reversed(left) if last >= row), 0)
+        return next((first for first, last in reversed(left) if last > row), 0)
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 

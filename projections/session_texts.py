@@ -44,15 +44,16 @@ class Said(Struct, frozen=True):
 # --- candidates ------------------------------------------------------------------------------------------------------
 
 
-def asked(expression: str, in_any_row: str, session: str | None, corpora: Sequence[str]) -> str:
-    """The MATCH expression for texts that may match, in a session (its id) or in all."""
-    text = f"({{text}} : ({expression}))"
-    if in_any_row != expression:
-        text = f'({text} OR ({{place}} : "{SEVERAL}" AND {{text}} : ({in_any_row})))'
-    if session is None:
-        return text
-    places = " OR ".join(f'"{place_word(session, corpus)}"' for corpus in corpora)
-    return f"({{place}} : ({places})) AND {text}"
+def asked(expression: str, session: str | None, corpora: Sequence[str], several: bool | None = None) -> str:
+    """The MATCH expression for texts of some corpora in a session (its id; in all: whatever the corpus): with ``several``
+    those that lie in several rows, with False those that do not."""
+    told = f"{{text}} : ({expression})"
+    if session is not None:
+        places = " OR ".join(f'"{place_word(session, corpus)}"' for corpus in corpora)
+        told = f"(({{place}} : ({places})) AND {told})"
+    if several is None:
+        return told
+    return f'({told}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
 
 
 def newest(connection: sqlite3.Connection, schema: str, expression: str, first: int = 0) -> Iterator[int]:
@@ -117,12 +118,6 @@ def summaries(connection: sqlite3.Connection, rows: Sequence[int], *, others: bo
     sql = f"SELECT * FROM summaries WHERE row IN ({lists[0]}) AND status IN ({lists[1]})"
     found = {row[0]: summary_of(row) for row in connection.execute(sql, (*positions, *statuses))}
     return {row: found[row >> BITS] for row in rows if row >> BITS in found}
-
-
-def alone(connection: sqlite3.Connection, rows: Sequence[int]) -> set[int]:
-    """Those of these rows that are all that was said there."""
-    sql = f"SELECT row FROM passages WHERE row IN ({', '.join('?' * len(rows))}) AND pieces = 1"
-    return {row for (row,) in connection.execute(sql, rows)}
 
 
 def text(connection: sqlite3.Connection, position: int) -> str:

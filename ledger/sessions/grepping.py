@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -25,6 +25,9 @@ COUNTED = 10_000
 READ, READ_ON = 20_000, 1_000
 """So many texts are read for one grep, the newest, to find what is shown; where the index alone cannot tell, a total counts
 what is among the first ``READ_ON``."""
+
+GLANCED = 2_000
+"""So many rows of the index are looked at to say where else something matches."""
 
 SNIPPET_CHARS = 240
 
@@ -78,11 +81,15 @@ class Search:
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._expression, self._any_row = grep.expression(asked.tree), grep.in_any_row(asked.tree)
         self._is_exact = grep.is_exact(asked.tree)
-        self._unindexed: set[int] = set()
+        self._doubts: set[int] = set()  # rows that the index may be wrong about
 
-    def run(self, counted: int = COUNTED) -> Found:
+    def is_somewhere(self) -> bool:
+        """Whether it is worth to look here, as far as a glance can tell."""
+        return self.run(1, GLANCED).total > 0
+
+    def run(self, counted: int = COUNTED, looked_at: int | None = None) -> Found:
         found = Found([])
-        for row, is_sure in self._candidates():
+        for row, is_sure in self._candidates(looked_at):
             enough = READ_ON if len(found.rows) == self._asked.limit else READ
             if found.total >= counted or found.read >= enough:
                 found.left_off = True
@@ -98,9 +105,9 @@ class Search:
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
-    def _candidates(self) -> Iterator[tuple[Row, bool]]:
+    def _candidates(self, looked_at: int | None) -> Iterator[tuple[Row, bool]]:
         """What may match and is asked for, the newest first, and whether it is sure to match."""
-        known, rows, size = set[int](), self._rows(), session_texts.FEWEST
+        known, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
             found: dict[int, Row] = {}
@@ -108,19 +115,11 @@ class Search:
                 found |= session_texts.summaries(self._connection, batch, others=self._asked.hidden)
             if MESSAGE in self._asked.corpora:
                 found |= session_texts.messages(self._connection, [row for row in batch if row not in found])
-            sure = self._sure(batch)
             for row in batch:
                 told = found.get(row)
                 if told is not None and told.row not in known and self._is_wanted(told):
                     known.add(told.row)
-                    yield told, row in sure
-
-    def _sure(self, batch: Sequence[int]) -> set[int]:
-        """The rows that the index is right about. Of a text that lies in several each may have another of the words."""
-        if not self._is_exact:
-            return set()
-        alone = set(batch) if self._expression == self._any_row else session_texts.alone(self._connection, batch)
-        return alone - self._unindexed
+                    yield told, self._is_exact and row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
         """Rows of the index."""
@@ -128,20 +127,31 @@ class Search:
         if self._expression is None or self._any_row is None:
             only = next(iter(self._where.names)) if self._where.only is not None else None
             return session_texts.every(self._connection, only, first)
-        streams = [self._newest((MESSAGE, SUMMARY), first)]
+        streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
-            streams.append(
-                self._newest((TURN,), 0)
-            )  # a turn's text comes before its message, and that is hidden or not
+            streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
         late = session_texts.waiting(self._connection, self._door._schema())
         then = self._door._passages_gone(self._connection, "m.user = ?", (self._where.user,))
-        self._unindexed = {*late, *(row[0] for row in then)}
-        return heapq.merge(*streams, sorted(self._unindexed, reverse=True), reverse=True)
+        aside = sorted({*late, *(row[0] for row in then)}, reverse=True)
+        return heapq.merge(*streams, self._doubted(aside), reverse=True)
 
-    def _newest(self, corpora: Sequence[str], first: int) -> Iterator[int]:
+    def _newest(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
+        """What the index finds. Of a text that lies in several rows each may have another of the words: these are found by
+        one of them, and doubted."""
         assert self._expression is not None and self._any_row is not None
-        asked = session_texts.asked(self._expression, self._any_row, self._where.only, corpora)
-        return session_texts.newest(self._connection, self._door._schema(), asked, first)
+
+        def stream(expression: str, several: bool | None) -> Iterator[int]:
+            asked = session_texts.asked(expression, self._where.only, corpora, several)
+            return session_texts.newest(self._connection, self._door._schema(), asked, first)
+
+        if self._expression == self._any_row:
+            return [stream(self._expression, None)]
+        return [stream(self._expression, False), self._doubted(stream(self._any_row, True))]
+
+    def _doubted(self, rows: Iterable[int]) -> Iterator[int]:
+        for row in rows:
+            self._doubts.add(row)
+            yield row
 
     def _first_visible(self) -> int:
         """The position before which all that is searched is hidden."""
@@ -149,7 +159,7 @@ class Search:
             return 0
         (row,) = self._where.names
         left = sessions.besides([(each.first, each.last) for each in self._hidden(row)])
-        return next((first for first, last in reversed(left) if last >= row), 0)
+        return next((first for first, last in reversed(left) if last > row), 0)
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 

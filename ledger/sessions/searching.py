@@ -52,8 +52,8 @@ class SessionSearch(SessionReads):
         is not, both of the time when something was said (a summary's reaches into it); ``last`` is "12h", "7d", "2w" or "3m"
         (months of 30 days) up to now. With ``hidden`` also messages that were hidden, and summaries that were replaced or
         stand for nothing any more. A message is searched with its tool calls and results, as one text. At most ``limit`` hits
-        (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the hits
-        and 1,000 for the total.
+        (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the
+        hits and 1,000 for the total.
         """
         asked = self._asked(pattern, scope, role, since, before, last, limit, hidden)
         if self._kept_out == "ignored":
@@ -131,7 +131,7 @@ class SessionSearch(SessionReads):
         here = self._where(connection, state, everywhere=everywhere)
 
         def some(asked: Asked, where: Where) -> bool:
-            return self._search(connection, asked, where).run(counted=1).total > 0
+            return self._search(connection, asked, where).is_somewhere()
 
         told = [f"only the newest {READ:,} texts were read: bound the time"] if found.left_off else []
         free = replace(asked, corpora=SCOPES["both"], role=None, since="", before="")
@@ -139,7 +139,10 @@ class SessionSearch(SessionReads):
             told.append("something matches outside of this scope, role and time")
         elif not asked.hidden and some(replace(free, hidden=True), here):
             told.append("what matches is hidden or out of use: ask with hidden=True")
-        if not everywhere and some(free, self._where(connection, None, everywhere=True)):
+        others = self._where(connection, None, everywhere=True)
+        if state is not None:
+            others.names.pop(state.row, None)
+        if not everywhere and some(free, others):
             told.append("other sessions have it: ask with everywhere=True")
         return "; ".join(told) or "nothing matches; try fewer words, OR between them, or other forms"
 

@@ -7,13 +7,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Self
+from typing import Any, Self
 
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
+from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
 from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
@@ -30,8 +31,9 @@ from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
-from ledger.sessions.counting import ESTIMATE, as_counter
+from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
+from ledger.sessions.summarising import as_summariser
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
 from ledger.way_back import bulk
@@ -91,7 +93,6 @@ class Ledger(
         self._rarity = Rarity()
         self._unsearched: dict[str, list[str]] = {}
         self._erased_vectors: dict[bytes, None] = {}
-        self._counter = ESTIMATE
 
     @classmethod
     def open(
@@ -109,12 +110,18 @@ class Ledger(
         random: Random = system_random,
         embedder: Model | None = None,
         token_counter: Callable[[str], int] | None = None,
+        summariser: Any = None,
+        ignored_sessions: Sequence[str] = (),
+        stateless_sessions: Sequence[str] = (),
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
         ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
         function, or the name of a model ("wordllama", "onnx:DIRECTORY"). ``token_counter`` is a function that counts the tokens
-        of a text, for the messages of sessions; without one they are estimated.
+        of a text, for the messages of sessions; without one they are estimated. ``summariser`` writes the summaries of
+        sessions: a function of a ``SummaryRequest``. Nothing is taken in of a session whose name fits one of the
+        ``ignored_sessions`` (``**`` any text, ``*`` any without a colon; "heartbeat" always), and nothing read; of a
+        ``stateless`` one nothing is taken in.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -125,13 +132,14 @@ class Ledger(
         if channel not in CHANNELS:
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
         model = as_embedder(embedder) if embedder is not None else None
-        counter = as_counter(token_counter)
+        counter, writer_of = as_counter(token_counter), as_summariser(summariser)
+        patterns = Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
             ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
-            ledger._counter = counter
+            ledger._counter, ledger._summariser, ledger._patterns = counter, writer_of, patterns
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

@@ -34,6 +34,7 @@ from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
+from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
 from projections import audit, confidence, control, interactions
 
@@ -57,17 +58,21 @@ class InteractionWrites(MemoryWrites, Reads):
         chunks_used: Iterable[str] = (),
         context_pack: Any = None,
         reinforce: bool = True,
+        append: bool = False,
         **by: Unpack[By],
     ) -> answers.Interaction:
         """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
 
         It may come before the answer exists: ``attach_response`` adds it. ``memories_used`` are the memories that were
         put before the model, so that what it repeats of them counts as an echo and never as evidence; ``chunks_used``
-        the chunks of documents, kept as they are given.
+        the chunks of documents, kept as they are given. With ``append`` the prompt and the response are messages of the
+        session too, in the same append; their texts are stored once, with the interaction.
         """
         check_text("prompt", prompt, max_bytes=TEXT_BYTES)
         if not isinstance(reinforce, bool):
             raise Rejected(f"reinforce must be true or false, not {reinforce!r:.40}")
+        if append and not (session_id or "").strip():
+            raise Rejected("append needs a session_id: the session that the messages are appended to")
         pack = _json("context_pack", {} if context_pack is None else context_pack)
         given = (prompt, response, response_summary, project, session_id, pack, reinforce)
         captured = InteractionCaptured(
@@ -79,6 +84,7 @@ class InteractionWrites(MemoryWrites, Reads):
             context_pack=pack,
             reinforce=reinforce,
         )
+        turn = Turn(self._counter, prompt, response) if append and not self._keeps_out(session_id) else None
 
         def body(work: Work) -> str:
             work.project = work.project_named(project)
@@ -88,10 +94,13 @@ class InteractionWrites(MemoryWrites, Reads):
             check_chunks(work, captured.chunks_used)
             stream = work.new_id("i")
             work.emit(stream, self._with_bodies(work, captured))
+            if turn is not None:
+                turn.emit(work, stream)
             return stream
 
         told = who(self._default, by)
-        outcome = self._writer.run("capture", told, body, (given, captured.memories_used, captured.chunks_used))
+        arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
+        outcome = self._writer.run("capture", told, body, arguments)
         if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
             answer = {"response": response, "response_summary": response_summary}
             return answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
@@ -116,6 +125,7 @@ class InteractionWrites(MemoryWrites, Reads):
         )
         if not attached.response and not attached.response_summary:
             raise Rejected("attach_response needs a response or a response_summary, and both are blank")
+        turn = Turn(self._counter, response=response) if response else None
 
         def body(work: Work) -> str:
             subject: Interaction = work.load(id, "i")
@@ -124,6 +134,8 @@ class InteractionWrites(MemoryWrites, Reads):
             check_chunks(work, attached.chunks_used)
             for event in domain.decide(domain.Attach(self._with_bodies(work, attached)), subject):
                 work.emit(subject.id, event, first=subject.row)
+            if turn is not None and is_tied(work, subject):
+                turn.emit(work, subject.id)
             return subject.id
 
         told = who(self._default, by)

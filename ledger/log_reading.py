@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict
-from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted
+from ledger.domain.errors import Conflict, StorageError, UnknownEvent
+from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted, Unknown
 from projections import audit, control
 from projections.projector import FAMILIES, projections
 
@@ -38,6 +38,20 @@ def read_event(connection: Any, position: int) -> AnyEvent | None:
         return None
     first = position if row[1] == 1 else first_position(connection, row[0]) or position
     return mapper.decode(position, first, *row)
+
+
+def read_known(connection: Any, position: int, first: int) -> AnyEvent:
+    """The event at a position that a row of the projections names, of a stream that begins at ``first``."""
+    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None:
+        raise StorageError(
+            f"the event at position {position} is not there, although a row names it: rebuild() the projections"
+        )
+    event = mapper.decode(position, first, *row)
+    if isinstance(event.data, Unknown):
+        raise UnknownEvent(f"the event at position {position} is of a newer version than this product")
+    return event
 
 
 def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:

@@ -12,14 +12,13 @@ from typing import Any, cast
 from ledger import answers
 from ledger.care import Numbers, fold_apart
 from ledger.domain import times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFound, ReadOnly, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
-from ledger.sessions.counting import ESTIMATE
 from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
@@ -34,10 +33,6 @@ Instant = int | str | datetime | date  # a position; a time with its offset, or 
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
 WARNING = "texts, statuses and confidences are those of position {}; how rare a word is, the scores take from today's text index"
-
-
-class ReadOnly(Rejected, AttributeError):
-    """A command was given to a moment of the past."""
 
 
 class Moments(Reads):
@@ -137,7 +132,7 @@ class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
         self._store = cast("EventStore", _Past(ledger, position))
         self._rarity = Rarity()
         self._vectors = getattr(ledger, "_vectors", None)
-        self._counter = getattr(ledger, "_counter", ESTIMATE)
+        self._counter, self._patterns = ledger._counter, ledger._patterns
 
     @property
     def position(self) -> int:

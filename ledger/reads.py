@@ -17,11 +17,13 @@ from ledger.domain.errors import Rejected, StorageError, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
+from ledger.domain.patterns import Patterns
 from ledger.domain.project import Project, check_category
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables, find_row, read_event, read_stream
 from ledger.memory_writes import Time
+from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.work import Who
 from ledger.writing import Writer
 from projections import control, digests, interactions, memories, projects
@@ -39,6 +41,8 @@ class Reads:
     _writer: Writer
     _default: Who
     _created: LedgerCreated
+    _patterns: Patterns = Patterns()  # which sessions are kept out
+    _counter: Counter = ESTIMATE
     _valid: str | None = None  # a time of the world: what is believed of then, and not of any time
 
     @contextmanager
@@ -60,6 +64,10 @@ class Reads:
                 ) from error
             except (UnicodeEncodeError, OverflowError) as error:
                 raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
+
+    def _keeps_out(self, session: str | None) -> str:
+        """Whether a pattern keeps the messages of a session out: "ignored", "stateless" or ""."""
+        return self._patterns.kind(session or "")
 
     def _user(self, user: str | None) -> str:
         return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)

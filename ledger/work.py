@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import AnyEvent, Event, ProjectRegistered, SessionOpened
+from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, SessionOpened
 from ledger.domain.policy import Policy
 from ledger.domain.project import NAME_BYTES, name_form
 from ledger.domain.text import check_text
@@ -111,6 +111,10 @@ class Work:
 
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
+
+    def body(self, text: str) -> str | Blob:
+        """A text as an event holds it."""
+        return self._writer.body(self, text)
 
     def policy(self) -> Policy:
         """The policy in force for the user."""

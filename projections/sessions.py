@@ -274,6 +274,18 @@ def backwards(
                 break
 
 
+def forwards(
+    connection: sqlite3.Connection, row: int, without: Sequence[tuple[int, int]] = (), *, batch: int = 512
+) -> Iterator[Message]:
+    """The same, the first first."""
+    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT ?"
+    for first, last in reversed(besides(without)):
+        above = first
+        while found := connection.execute(sql, (row, above, last, batch)).fetchall():
+            yield from map(message_of, found)
+            above = found[-1][0] + 1
+
+
 def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[Message]:
     """The messages of a session in these ranges, oldest first."""
     sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row"

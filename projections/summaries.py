@@ -188,6 +188,12 @@ def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
     return [summary(each) for each in connection.execute(sql, (row,))]
 
 
+def at_position(connection: sqlite3.Connection, position: int) -> Summary | None:
+    """The summary whose text the event at a position has."""
+    found = connection.execute("SELECT * FROM summaries WHERE row = ?", (position,)).fetchone()
+    return summary(found) if found else None
+
+
 def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None:
     """A summary of a session by its id or an unambiguous beginning of it."""
     sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"

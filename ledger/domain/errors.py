@@ -28,6 +28,10 @@ class Rejected(LedgerError):
         self.rule, self.subject, self.limit, self.current, self.requested = rule, subject, limit, current, requested
 
 
+class ReadOnly(Rejected, AttributeError):
+    """A command was given to a moment of the past."""
+
+
 class NotFound(LedgerError):
     """A command named a subject that does not exist for this user."""
 

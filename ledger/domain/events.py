@@ -403,18 +403,26 @@ class CompactionSkipped(Event, frozen=True):
     error: Code = ""
 
 
+class LeftOut(Struct, frozen=True):
+    """An item of a window, by the position that has its text, that was looked at and not given, and why."""
+
+    position: int
+    why: Code
+
+
 class ContextAssembled(Event, frozen=True):
     """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
-    and summaries, and which memories; asked how. Scores are as in ``Served``."""
+    and summaries, and the recall (the id of its RecallServed) that was woven in. ``settings`` say how it was asked, and what
+    was left out in numbers; ``tokens`` is all that it takes."""
 
     seen: int
     budget: int
     tokens: int
     messages: Ranges = ()
     summaries: tuple[Id, ...] = ()
-    memories: tuple[Served, ...] = ()
-    query: Body | None = ""
-    settings: dict[Code, int | Code | None] = {}
+    left_out: tuple[LeftOut, ...] = ()
+    recall: Id | None = None
+    settings: dict[Code, int | Code | tuple[Code, ...] | None] = {}
 
 
 # --- document --------------------------------------------------------------------------------------------------------

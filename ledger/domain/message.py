@@ -150,9 +150,15 @@ def _lifted(found: Draft) -> Draft:
 # --- what is stored --------------------------------------------------------------------------------------------------
 
 
+def stored_parts(parts: Raw | bytes | None) -> list[Part]:
+    """The parts as they lie in the event; none where they were erased."""
+    found: list[Part] | None = json.decode(parts) if parts is not None else None
+    return found or []
+
+
 def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int) -> tuple[Part, ...]:
     """The parts as they were given, each with its text."""
-    found: list[Part] = json.decode(parts) or [] if parts is not None else []
+    found = stored_parts(parts)
     if 0 <= content_of < len(found):
         found[content_of] = found[content_of] | {"text": content}
     return tuple(found)

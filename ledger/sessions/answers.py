@@ -105,6 +105,35 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
     skipped: str = ""
 
 
+class CompactionSkip(Struct, frozen=True, kw_only=True):
+    """Something that was not compacted, and why: a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless",
+    "under_way" (another compaction of the session is), "failed" (the summariser; ``error`` says how) or "moved" (the window
+    was no longer what was summarised)."""
+
+    why: str
+    kind: str
+    messages: int = 0
+    tokens: int = 0
+    error: str = ""
+
+
+class CompactionReport(Struct, frozen=True, kw_only=True):
+    """What a compaction did: the summaries it made, what it passed over, and the window before and after. ``under`` says
+    whether the window fits the ``budget``; ``calls`` is how often the summariser was asked."""
+
+    session: str
+    created: tuple[Summary, ...] = ()
+    skipped: tuple[CompactionSkip, ...] = ()
+    tokens_before: int = 0
+    tokens_after: int = 0
+    items_before: int = 0
+    items_after: int = 0
+    budget: int | None = None
+    under: bool | None = None
+    calls: int = 0
+    position: int = 0
+
+
 def summary(row: SummaryRow, session: str | None, content: str | None, recorded_at: str) -> Summary:
     told = {name: getattr(row, name) for name in SummaryRow.__struct_fields__ if name in Summary.__struct_fields__}
     return Summary(**told | {"session": session, "content": content, "position": row.row, "recorded_at": recorded_at})

@@ -10,10 +10,10 @@ from msgspec import UNSET, Struct
 
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import MessageAppended, MessageRepaired
+from ledger.domain.events import MessageAppended, MessageRepaired, Recorded
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.log_reading import read_event
+from ledger.log_reading import read_known
 from ledger.reads import NOWHERE, Reads, named
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
@@ -30,12 +30,11 @@ NEEDS = ("sessions", "summaries", "projects")
 class Told(Struct, frozen=True):
     """The texts of a message, as they are in the log and were repaired."""
 
-    data: MessageAppended
+    event: Recorded[MessageAppended]
     content: str | None
     reasoning: str | None
     parts: tuple[messages.Part, ...]
     model: str | None
-    recorded_at: str
 
 
 class SessionReads:
@@ -133,19 +132,18 @@ class SessionReads:
             reasoning=told.reasoning,
             parts=told.parts,
             tokens=row.tokens,
-            counter=told.data.counter,
+            counter=told.event.data.counter,
             model=told.model,
             interaction=row.interaction,
             created_at=row.time,
-            recorded_at=told.recorded_at,
+            recorded_at=told.event.envelope.recorded_at,
             hidden=hidden,
         )
 
     def _texts(self, connection: Any, row: MessageRow) -> Told:
         """The texts of a message; those of a captured turn lie with its interaction."""
-        event = read_event(connection, row.row)
-        data: MessageAppended = self._ledger._data(connection, row.row)
-        assert event is not None
+        event = read_known(connection, row.row, row.session)
+        data: MessageAppended = event.data
         content = self._ledger._text(connection, data.content)
         if data.interaction is not None:
             content = self._of_interaction(connection, data.interaction, data.field)
@@ -155,7 +153,7 @@ class SessionReads:
             reasoning = reasoning if repaired.reasoning is UNSET else repaired.reasoning
             model = model if repaired.model is UNSET else repaired.model
         parts = messages.whole_parts(data.parts, content, data.content_of)
-        return Told(data, content, reasoning, parts, model, event.envelope.recorded_at)
+        return Told(event, content, reasoning, parts, model)
 
     def _of_interaction(self, connection: Any, interaction: str, field: str) -> str | None:
         state = self._ledger._load(connection, interaction, "i", self.user)
@@ -179,9 +177,9 @@ class SessionReads:
             return [self._summary(connection, row) for row in found if status in ("", row.status)]
 
     def _summary(self, connection: Any, row: SummaryRow) -> answers.Summary:
-        event = read_event(connection, row.row)
-        content = self._ledger._text(connection, self._ledger._data(connection, row.row).content)
-        return answers.summary(row, self._given, content, event.envelope.recorded_at if event is not None else "")
+        event = read_known(connection, row.row, row.session)
+        content = self._ledger._text(connection, event.data.content)
+        return answers.summary(row, self._given, content, event.envelope.recorded_at)
 
     def _summary_row(self, connection: Any, state: State, given: object) -> SummaryRow:
         found = summaries.find(connection, state.row, given) if isinstance(given, str) and len(given) > 2 else None

@@ -6,26 +6,43 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ledger.domain.errors import ReadOnly
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
-from ledger.sessions.counting import Counter
-from ledger.sessions.reading import NEEDS, SessionReads, info, session_name
-from ledger.sessions.writing import SessionWrites
+from ledger.sessions.assembled import Assembly
+from ledger.sessions.assembling import SessionAssembly
+from ledger.sessions.compacting import Compacting
+from ledger.sessions.reading import NEEDS, info, session_name
+from ledger.sessions.summarising import Summariser
 from projections import sessions
 
 
-class PastSession(SessionReads):
-    """A session as it was known at a moment."""
+class SessionQuestions(SessionAssembly):
+    """All that can be asked of a session."""
 
 
-class Session(SessionWrites, PastSession):
-    """One conversation: append to it, read it, shorten it."""
+class Session(Compacting, SessionQuestions):
+    """One conversation: append to it, read it, keep it within a window."""
+
+
+class PastSession(SessionQuestions):
+    """A session as it was known at a moment, for reading."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Session, name):
+            raise AttributeError(f"a session has no {name!r}")
+        raise self._past(name)
+
+    def _recorded(self, found: Assembly, tail: int) -> Assembly:
+        raise self._past("record")
+
+    @staticmethod
+    def _past(name: str) -> ReadOnly:
+        return ReadOnly(f"{name} writes, and this is a session of the past; ask the ledger itself", rule="readonly")
 
 
 class SessionsRead(Reads):
     """The sessions of a user, as they can be listed and read."""
-
-    _counter: Counter
 
     def sessions(
         self, *, user: str | None = None, project: str | None = None, limit: int | None = LIST_LIMIT
@@ -41,13 +58,16 @@ class SessionsRead(Reads):
 
     def _session_of(self, kind: Any, id: str, project: str | None, user: str | None) -> Any:
         whose = replace(self._default, user=self._user(user))
-        return kind(self, session_name(id), whose, project, self._counter, "")
+        return kind(self, session_name(id), whose, project, self._counter, self._keeps_out(id))
 
 
 class Sessions(SessionsRead):
     """The part of the library door that opens sessions."""
 
+    _summariser: Summariser | None = None
+
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> Session:
         """The session that goes by this name, or an alias or id of it; it begins with its first message, in ``project``."""
         found: Session = self._session_of(Session, id, project, user)
+        found._summariser = self._summariser
         return found

@@ -43,6 +43,15 @@ class Window:
             yield of_message(row)
         yield from map(of_summary, reversed(waiting))
 
+    def forwards(self) -> Iterator[Item]:
+        """The items from the first to the last; read as far as they are asked for."""
+        waiting = list(reversed(self.summaries))
+        for row in sessions.forwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
+            while waiting and waiting[-1].first < row.row:
+                yield of_summary(waiting.pop())
+            yield of_message(row)
+        yield from map(of_summary, reversed(waiting))
+
     def items(self) -> list[Item]:
         """All of them, the first first."""
         return [*self.backwards()][::-1]

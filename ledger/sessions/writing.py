@@ -11,7 +11,7 @@ from ledger.domain import message as messages
 from ledger.domain import session as domain
 from ledger.domain import times
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import MessageAppended, MessagesHidden, SummaryInvalidated, SummarySet
+from ledger.domain.events import MessageAppended, MessageRepaired, MessagesHidden, SummaryInvalidated, SummarySet
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
@@ -316,6 +316,7 @@ def told_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChang
         session=session,
         change=change if data else "none",
         appended=sum(isinstance(each, MessageAppended) for each in data),
+        repaired=sum(isinstance(each, MessageRepaired) for each in data),
         hidden=hidden,
         invalidated=tuple(gone),
         position=outcome.events[-1].position if outcome.events else outcome.position,

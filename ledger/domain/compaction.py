@@ -1,0 +1,510 @@
+"""Which part of a session's window is summarised next, how short the summary has to be, and what stands in without a model.
+
+A leaf stands for messages, a condensed summary for summaries of one depth. The rules and numbers are seahorse's; otherwise
+than there, nothing is reordered (only neighbours are condensed), a condensed summary has a greatest size as well, a fallback
+is never condensed, and nothing is replaced by what is not smaller. The models are called by the caller, outside of any lock:
+what is here only says whom to summarise and judges the answer.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from ledger.domain.assembly import FRESH_TAIL, answers, is_turn
+from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, Item, Ranges
+
+CONTEXT_THRESHOLD = (3, 4)
+"""The part of the budget, as a fraction, from which on a window is to be compacted."""
+
+LEAF_FANOUT = 8
+CONDENSED_FANOUT = 4
+CONDENSED_FANOUT_HARD = 2
+"""Fewest messages of a leaf, summaries of a condensed one, and these where the window has to shrink."""
+
+FORCED_FANOUT = 2
+"""Fewest messages of a leaf where the window has to shrink."""
+
+LEAF_CHUNK_TOKENS = 20_000
+"""What one summary is written from, at most; a longer message or tool exchange is a chunk by itself."""
+
+MIN_TOKENS = 2_000
+"""Fewest tokens of a condensed run at the window's beginning, and of a leaf that the next message cut short."""
+
+LEAF_TARGET, LEAF_TARGET_AGGRESSIVE = 1_200, 640
+CONDENSED_TARGET, CONDENSED_TARGET_AGGRESSIVE = 2_000, 1_000
+NORMAL_PERCENT, AGGRESSIVE_PERCENT = 35, 20
+TEMPERATURE = 0.3
+"""The targets in tokens, and as a percentage of what is summarised, the smaller counts; the temperature to ask with."""
+
+FALLBACK_BYTES = 2_048
+WIDENED_FANOUT = 8
+PRECEDING = 2
+"""Bytes of the text in a fallback; most fallbacks that one new leaf takes over; earlier summaries given as context."""
+
+EXPAND_TOKENS = 4_000
+ITERATIONS = 20
+"""What expanding a summary returns at most; how many runs one call of ``compact_until_under`` applies at most."""
+
+SKIPS: Mapping[str, str] = MappingProxyType(
+    {
+        "nothing_old": "everything of that kind lies in the fresh tail or, when forced, in the last user turn",
+        "held": "the only messages outside of it belong to tool calls whose results lie inside",
+        "too_few": "nowhere are enough messages, or summaries of one depth",
+        "too_small": "the summaries that begin the window are too few for their depth and too short without it",
+        "too_large": "no two neighbours fit what one summary is written from",
+        "apart": "enough summaries of a depth, but messages or other summaries lie between them",
+        "fallback_only": "the only summaries outside the tail are fallbacks, which are never condensed",
+        "no_model": "a condensed summary needs a model, and there is none",
+        "refused": "no answer of the model was accepted at any level",
+        "no_improvement": "the new summary is not smaller than what it would replace",
+    }
+)
+"""Why nothing is compacted: the codes in ``Skip.why``, and the last three for a caller whose run came to nothing."""
+
+
+class Run(Struct, frozen=True):
+    """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
+
+    ``tokens`` is what they take in the window. ``context``, for a leaf, are up to two summaries before them, to be told to the
+    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts; where these are
+    more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
+    """
+
+    kind: str
+    depth: int
+    items: tuple[Item, ...]
+    tokens: int
+    context: tuple[Item, ...] = ()
+    readable: bool = True
+
+    @property
+    def summaries(self) -> tuple[str, ...]:
+        """The ids of the summaries that leave the window."""
+        return tuple(item.id for item in self.items if item.is_summary)
+
+    @property
+    def ranges(self) -> Ranges:
+        """From the first message that the items stand for to the last: what the session hid between them is not meant."""
+        ends = [last for item in self.items for _, last in item.ranges or ((item.place, item.place),)]
+        return ((self.items[0].place, max(ends)),)
+
+    @property
+    def messages(self) -> int:
+        return sum(item.messages for item in self.items)
+
+    @property
+    def source_tokens(self) -> int:
+        """Tokens of the messages beneath."""
+        return sum(item.source_tokens if item.is_summary else item.tokens for item in self.items)
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens of what the summary is written from: messages for a leaf, summaries for a condensed one."""
+        return self.source_tokens if self.kind == LEAF else self.tokens
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """How a model is to be asked; empty where it is not."""
+        return attempts(self.kind, self.input_tokens, below=self.tokens) if self.readable else ()
+
+
+class Skip(Struct, frozen=True):
+    """Nothing to compact, and ``why`` (``SKIPS``); the messages and tokens that were looked at for it."""
+
+    why: str
+    kind: str
+    messages: int = 0
+    tokens: int = 0
+
+
+def is_due(tokens: int, budget: int) -> bool:
+    """Whether a window of so many tokens is over the part of the budget from which on it is compacted."""
+    part, whole = CONTEXT_THRESHOLD
+    return tokens * whole > budget * part
+
+
+def improves(run: Run, tokens: int) -> bool:
+    """Whether a summary of so many tokens is smaller than what it would replace; otherwise the run is skipped."""
+    return 0 < tokens < run.tokens
+
+
+def runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
+    """All that could be compacted now, in the order to try it: the first that comes off changes the window.
+
+    Messages first, then summaries, then fallbacks that lie side by side; so those are only widened where the window holds
+    nothing else to shorten, or a model refuses what it does. With ``force`` each goes further into the tail.
+    """
+    seen = set[tuple[str, int, int]]()
+    tail = 0 if force else protect
+    for found in (
+        leaf_runs(items, protect=protect),
+        leaf_runs(items, force=True) if force else (),
+        condensed_runs(items, protect=tail, hard=force),
+        widened_runs(items, protect=tail, again=force),
+    ):
+        for run in found:
+            name = (run.kind, run.items[0].place, len(run.items))
+            if run.readable and name in seen:
+                continue
+            seen.add(name)
+            yield run
+
+
+# --- leaves ----------------------------------------------------------------------------------------------------------
+
+
+def leaf_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Run | Skip:
+    """The oldest messages of a window (oldest first) that make a leaf, or why there are none.
+
+    That is a stretch of messages with no summary between, outside the newest ``protect`` items: at least 8, or as many as
+    20,000 tokens hold. With ``force`` the tail is not protected but from the last user message on, and two messages, or one
+    of 2,000 tokens, are enough. A shorter stretch is passed over. A call and its results are never in and outside a run
+    where both are short enough to be in one.
+    """
+    found = next(leaf_runs(items, protect=protect, force=force), None)
+    if found is not None:
+        return found
+    border = _border(items, protect, force)
+    held = _held(items, border)
+    old = [item for item in items[:border] if not item.is_summary]
+    why = "nothing_old" if not old else "held" if len(held) == len(old) else "too_few"
+    return Skip(why, LEAF, len(old), _tokens(old))
+
+
+def leaf_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
+    """Every run that ``leaf_run`` might have chosen, the oldest first; no two of them overlap."""
+    border = _border(items, protect, force)
+    held = _held(items, border)
+    fewest = FORCED_FANOUT if force else LEAF_FANOUT
+    last = {call: at for call, at, _ in answers(items)}
+    plain = [not item.is_summary and at not in held for at, item in enumerate(items[:border])]
+    for is_plain, group in groupby(range(border), plain.__getitem__):
+        places = list(group)
+        if is_plain:
+            for first, stop in _chunks(items, places[0], places[-1] + 1, last, fewest):
+                yield _leaf(items, first, stop)
+
+
+def _leaf(items: Sequence[Item], first: int, stop: int, *, readable: bool = True) -> Run:
+    chosen = tuple(items[first:stop])
+    return Run(LEAF, 0, chosen, _tokens(chosen), _before(items, first), readable)
+
+
+def _before(items: Sequence[Item], first: int) -> tuple[Item, ...]:
+    """The nearest earlier summaries; a fallback would tell the summariser half a sentence."""
+    found = list[Item]()
+    for at in range(first - 1, -1, -1):
+        if len(found) == PRECEDING:
+            break
+        if items[at].is_summary and items[at].level != FALLBACK:
+            found.insert(0, items[at])
+    return tuple(found)
+
+
+def _border(items: Sequence[Item], protect: int, force: bool) -> int:
+    """Where the protected end of the window begins: the tail, or from the last user message on, or the last message."""
+    if not force:
+        return max(0, len(items) - max(0, protect))
+    newest_first = range(len(items) - 1, -1, -1)
+    user = next((at for at in newest_first if is_turn(items[at])), None)
+    return next((at for at in newest_first if not items[at].is_summary), 0) if user is None else user
+
+
+def _held(items: Sequence[Item], border: int) -> set[int]:
+    """Messages before the border whose call is answered after it, or that answer such a call: they wait for the rest.
+
+    Left where they are, they go into a later run together; without its call a result in the tail could not be given to a
+    model.
+    """
+    beside: dict[int, list[int]] = {}
+    waiting = list[int]()
+    for call, at, _ in answers(items):
+        beside.setdefault(call, []).append(at)
+        beside.setdefault(at, []).append(call)
+        if call < border <= at:
+            waiting.append(at)
+    reached = set(waiting)
+    while waiting:
+        new = [at for at in beside[waiting.pop()] if at not in reached]
+        reached.update(new)
+        waiting += new
+    return {at for at in reached if at < border}
+
+
+def _chunks(
+    items: Sequence[Item], start: int, end: int, last: Mapping[int, int], fewest: int
+) -> Iterator[tuple[int, int]]:
+    """A stretch of messages cut into what one leaf each is written from, as half-open ranges of indexes.
+
+    A chunk ends before the message that would take it over 20,000 tokens; but a few short ones before a long message are
+    taken along with it, for between two leaves they would never be summarised.
+    """
+    begun, tokens, at = start, 0, start
+    while at < end:
+        stop = _together(items, at, end, last)
+        more = _tokens(items[at:stop])
+        if tokens + more > LEAF_CHUNK_TOKENS and (at - begun >= LEAF_FANOUT or tokens >= MIN_TOKENS):
+            yield begun, at
+            begun, tokens = at, 0
+        tokens, at = tokens + more, stop
+        if tokens >= LEAF_CHUNK_TOKENS:
+            yield begun, at
+            begun, tokens = at, 0
+    if at - begun >= fewest or (fewest == FORCED_FANOUT and tokens >= MIN_TOKENS):
+        yield begun, at
+
+
+def _together(items: Sequence[Item], at: int, end: int, last: Mapping[int, int]) -> int:
+    """Where what cannot be cut off from a message ends: after the last result of its calls, and of those between.
+
+    Only if all that but its longest message fits a chunk, and only up to a summary. Otherwise the message is by itself: both
+    sides are old, so both are in a summary soon, and until then assembly leaves out a result without its call.
+    """
+    reach = after = at
+    tokens = longest = 0
+    while after <= reach:
+        tokens += items[after].tokens
+        longest = max(longest, items[after].tokens)
+        if tokens - longest > LEAF_CHUNK_TOKENS:
+            return at + 1
+        answered = last.get(after, after)
+        reach = max(reach, answered if answered < end else after)
+        after += 1
+    return after
+
+
+# --- condensed summaries ---------------------------------------------------------------------------------------------
+
+
+def condensed_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: bool = False) -> Run | Skip:
+    """The summaries of one depth that are condensed next, or why there are none.
+
+    First those that begin the window, if they have 2,000 tokens together (and up to 20,000); else the oldest four
+    neighbours of the shallowest depth that has as many outside the tail, with ``hard`` two to four. Never a fallback, never
+    one alone, and never two with anything between them.
+    """
+    found = next(condensed_runs(items, protect=protect, hard=hard), None)
+    if found is not None:
+        return found
+    fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
+    old = [item for item in items[: _border(items, protect, False)] if item.is_summary]
+    real = [item for item in old if item.level != FALLBACK]
+    depths = [item.depth for item in real]
+    if not real:
+        why = "fallback_only" if old else "nothing_old"
+    elif max(map(depths.count, depths)) >= fewest:
+        beside = any(stop - first >= fewest for first, stop in _neighbours(items, protect))
+        why = "too_large" if beside else "apart"
+    else:
+        first, stop = next(_neighbours(items, protect))
+        long = _tokens(items[first:stop]) >= MIN_TOKENS
+        why = "too_few" if first or stop < CONDENSED_FANOUT_HARD else "too_large" if long else "too_small"
+    return Skip(why, CONDENSED, sum(item.messages for item in old), _tokens(old))
+
+
+def condensed_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
+    """Every run that ``condensed_run`` might have chosen, in its order; the first two may overlap."""
+    fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
+    groups = list(_neighbours(items, protect))
+    opening = None
+    if groups and groups[0][0] == 0:
+        stop = _within(items, 0, groups[0][1])
+        if stop >= CONDENSED_FANOUT_HARD and _tokens(items[:stop]) >= MIN_TOKENS:
+            opening = _condensed(items, 0, stop)
+            yield opening
+    for first, end in sorted(groups, key=lambda group: items[group[0]].depth):
+        while end - first >= fewest:
+            stop = _within(items, first, min(end, first + CONDENSED_FANOUT))
+            if stop - first >= fewest:
+                if (run := _condensed(items, first, stop)) != opening:
+                    yield run
+                first = stop
+            else:
+                first += 1
+
+
+def _condensed(items: Sequence[Item], first: int, stop: int) -> Run:
+    chosen = tuple(items[first:stop])
+    return Run(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
+
+
+def _neighbours(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]:
+    """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
+    depths = [
+        item.depth if item.is_summary and item.level != FALLBACK else None
+        for item in items[: _border(items, protect, False)]
+    ]
+    for depth, group in groupby(range(len(depths)), depths.__getitem__):
+        places = list(group)
+        if depth is not None:
+            yield places[0], places[-1] + 1
+
+
+def _within(items: Sequence[Item], first: int, end: int) -> int:
+    """How far the items from ``first`` on fit what one summary is written from."""
+    tokens, stop = 0, first
+    while stop < end and tokens + items[stop].tokens <= LEAF_CHUNK_TOKENS:
+        tokens += items[stop].tokens
+        stop += 1
+    return stop
+
+
+# --- fallbacks -------------------------------------------------------------------------------------------------------
+
+
+def widened_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Run | Skip:
+    """Fallback leaves side by side that one new leaf over all their messages can stand for, or why there are none.
+
+    This keeps a window bounded where there is no model. It is for when no messages are left to summarise and nothing can be
+    condensed, because what is read again from the messages is the beginning only, once more, unless a model reads it.
+    """
+    found = next(widened_runs(items, protect=protect, again=again), None)
+    if found is not None:
+        return found
+    old = [item for first, stop in _fallbacks(items, protect) for item in items[first:stop]]
+    return Skip("too_few" if old else "nothing_old", LEAF, sum(item.messages for item in old), _tokens(old))
+
+
+def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
+    """Every run that ``widened_run`` might have chosen, in its order.
+
+    First neighbours whose messages a summariser can read at once, oldest first. With ``again`` also each fallback by
+    itself, for a model that failed on it before. Then, whatever they stand for, up to eight neighbours that stand for the
+    fewest messages together: so that old fallbacks are not widened over and over, and n of them take about n / 7 runs.
+    """
+    stretches = list(_fallbacks(items, protect))
+    for first, end in stretches:
+        while first < end:
+            stop = _readable(items, first, min(end, first + WIDENED_FANOUT))
+            if stop - first >= FORCED_FANOUT:
+                yield _leaf(items, first, stop)
+            first = max(stop, first + 1)
+    if again:
+        for first, end in stretches:
+            yield from (_leaf(items, at, at + 1) for at in range(first, end))
+    for first, end in stretches:
+        size = min(end - first, WIDENED_FANOUT)
+        if size >= FORCED_FANOUT:
+            starts = range(first, end - size + 1)
+            least = min(starts, key=lambda at: sum(item.messages for item in items[at : at + size]))
+            yield _leaf(items, least, least + size, readable=False)
+
+
+def _fallbacks(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]:
+    """Fallback leaves side by side outside the tail, as half-open ranges of indexes."""
+    border = _border(items, protect, False)
+    is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
+    for cut, group in groupby(range(border), is_cut.__getitem__):
+        places = list(group)
+        if cut:
+            yield places[0], places[-1] + 1
+
+
+def _readable(items: Sequence[Item], first: int, end: int) -> int:
+    """How far the messages beneath the fallbacks from ``first`` on fit what one summary is written from."""
+    tokens, stop = 0, first
+    while stop < end and tokens + items[stop].source_tokens <= LEAF_CHUNK_TOKENS:
+        tokens += items[stop].source_tokens
+        stop += 1
+    return stop
+
+
+def _tokens(items: Iterable[Item]) -> int:
+    return sum(item.tokens for item in items)
+
+
+# --- escalation ------------------------------------------------------------------------------------------------------
+
+
+class Attempt(Struct, frozen=True):
+    """One call of a model: how short its answer has to be, and how freely it is asked. ``retry`` is for an empty answer."""
+
+    level: str
+    target_tokens: int
+    temperature: float
+    retry: bool = False
+
+
+def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple[Attempt, ...]:
+    """The calls of a model in their order; ``following`` says which of them is next.
+
+    35 % of what is summarised and at most 1,200 tokens (condensed: 2,000), then 20 % and 640 (1,000); each once more at
+    temperature 0 if the answer was empty. ``below`` is what the summary replaces, which it has to be shorter than. When none
+    is accepted, a leaf becomes a ``fallback`` and a condensed run is skipped ("refused"): a fallback is no summary.
+    """
+    sizes = (
+        ((LEAF_TARGET, NORMAL_PERCENT), (LEAF_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
+        if kind == LEAF
+        else ((CONDENSED_TARGET, NORMAL_PERCENT), (CONDENSED_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
+    )
+    found = list[Attempt]()
+    for level, (most, percent) in zip((NORMAL, AGGRESSIVE), sizes, strict=True):
+        target = min(most, input_tokens * percent // 100)
+        target = target if below is None else min(target, below - 1)
+        if target > 0:
+            found += [Attempt(level, target, TEMPERATURE), Attempt(level, target, 0.0, retry=True)]
+    return tuple(found)
+
+
+def following(tries: Sequence[Attempt], done: Attempt | None = None, text: str = "") -> Attempt | None:
+    """The attempt to make after ``done``, whose answer ``text`` was not accepted; the first one without it. None: give up."""
+    if done is None:
+        return next(iter(tries), None)
+    later = tries[tries.index(done) + 1 :]
+    return next((each for each in later if each.level != done.level or not text.strip()), None)
+
+
+def accepts(attempt: Attempt, text: str, tokens: int) -> bool:
+    """Whether an answer of so many tokens is a summary: it says something, and keeps to the target."""
+    return bool(text.strip()) and 0 < tokens <= attempt.target_tokens
+
+
+def fallback(texts: Iterable[str], count: int) -> str:
+    """The beginning of the messages' texts, up to 2,048 bytes and never half a character, and of how many it is.
+
+    No more of ``texts`` is read than that needs.
+    """
+    taken, size = list[str](), 0
+    for text in texts:
+        taken.append(text)
+        size += len(text) + 1  # at least as many bytes
+        if size > FALLBACK_BYTES:
+            break
+    beginning = _cut("\n".join(taken), FALLBACK_BYTES)
+    return f"{beginning}\n[Truncated from {count} messages]"
+
+
+def _cut(text: str, most: int) -> str:
+    """As much of a text as so many bytes of UTF-8 hold, ending where a reader sees one character end and the next begin."""
+    end = size = 0
+    while end < len(text) and (size := size + len(text[end].encode("utf-8", "surrogatepass"))) <= most:
+        end += 1
+    whole = end
+    while 0 < whole < len(text) and _joined(text, whole):
+        whole -= 1
+    return text[: whole or end]  # one endless cluster: between two code points, then
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether the character at a place belongs to the one before: a mark, what a joiner joins, the second half of a flag."""
+    before, after = text[at - 1], text[at]
+    if _is_flag(before) and _is_flag(after):
+        begun = at
+        while begun and _is_flag(text[begun - 1]):
+            begun -= 1
+        return (at - begun) % 2 == 1
+    return (
+        "\u200d" in (before, after)
+        or unicodedata.category(after).startswith("M")
+        or "\U0001f3fb" <= after <= "\U0001f3ff"  # skin
+        or "\U000e0020" <= after <= "\U000e007f"  # tags, of regional flags
+    )
+
+
+def _is_flag(sign: str) -> bool:
+    return "\U0001f1e6" <= sign <= "\U0001f1ff"

@@ -1,0 +1,91 @@
+"""What an assembly gives: the entries of a window with their texts, and how a provider takes them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledger.domain import rendering
+from ledger.domain.errors import Rejected
+from ledger.domain.message import Part
+from ledger.domain.rendering import Rendered, Said
+from ledger.domain.window import Item
+from ledger.recall.packs import Pack
+
+PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A message or summary with its texts; None where they were erased. ``item`` says which one it is, and which of its
+    tool calls and results can be shown."""
+
+    item: Item
+    content: str | None
+    reasoning: str = ""
+    parts: tuple[Part, ...] = ()
+    sources: tuple[str, ...] = ()
+    descendants: int = 0
+    earliest: str = ""
+    latest: str = ""
+
+    @property
+    def said(self) -> Said:
+        return Said(
+            item=self.item,
+            content=self.content if self.content is not None else "(erased)",
+            reasoning=self.reasoning,
+            parts=self.parts,
+            sources=self.sources,
+            descendants=self.descendants,
+            earliest=self.earliest,
+            latest=self.latest,
+        )
+
+
+class Evicted(Struct, frozen=True):
+    """What of the window is not in it: items, the messages that these stand for, and their tokens."""
+
+    items: int = 0
+    messages: int = 0
+    tokens: int = 0
+
+
+class Assembly(Struct, frozen=True, kw_only=True):
+    """A session's window within a budget, oldest first. ``tokens`` is what all of it takes: the entries, the ``overhead`` of
+    the note around summaries, and what was recalled (``pack``). ``left_out`` are entries that were looked at and not taken,
+    as (position, why); ``reasons`` are codes of ``ledger.domain.assembly.REASONS``."""
+
+    session: str
+    budget: int
+    entries: tuple[Entry, ...] = ()
+    tokens: int = 0
+    over_budget: bool = False
+    reasons: tuple[str, ...] = ()
+    evicted: Evicted = Evicted()
+    left_out: tuple[tuple[int, str], ...] = ()
+    overhead: int = 0
+    pack: Pack | None = None
+    seen: int | None = None
+    receipt: str | None = None
+    skipped: str = ""
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(each.item for each in self.entries)
+
+    @property
+    def summary(self) -> str:
+        """The summaries as one block of XML, with a note of what they are; "" without any."""
+        return rendering.summary_block([each.said for each in self.entries if each.item.is_summary])
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        """What was recalled, one text each."""
+        return tuple(item.text for item in self.pack.items if item.text is not None) if self.pack is not None else ()
+
+    def render(self, provider: str = "openai", *, system: str = "") -> Rendered:
+        """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what
+        was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
+        """
+        if provider not in PROVIDERS:
+            raise Rejected(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
+        return PROVIDERS[provider]([each.said for each in self.entries], memories=self.memories, system=system)

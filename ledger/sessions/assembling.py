@@ -1,0 +1,275 @@
+"""Assembly: what of a session goes into a model's window, within a budget of tokens; recorded where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.domain import assembly, rendering
+from ledger.domain.assembly import FRESH_TAIL, Fitted
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import ContextAssembled, LeftOut, Ranges
+from ledger.domain.window import Item
+from ledger.log_reading import read_known
+from ledger.recall.packs import Pack
+from ledger.recorders import read_tip
+from ledger.sessions.assembled import Assembly, Entry, Evicted
+from ledger.sessions.reading import SessionReads
+from ledger.sessions.window import Window, of_message, of_summary
+from ledger.sessions.writing import LISTED
+from ledger.work import Work
+from projections import audit, sessions, summaries
+
+SHARE = 0.25  # of the budget, for what is recalled
+RECALLED = 20
+REFITS = 3
+
+
+class SessionAssembly(SessionReads):
+    """The part of a session that gives its window."""
+
+    def assemble(
+        self,
+        budget_tokens: int,
+        *,
+        query: str | None = None,
+        share: float = SHARE,
+        among: Iterable[str] = ("memories", "chunks"),
+        tail: int = FRESH_TAIL,
+        record: bool = False,
+    ) -> Assembly:
+        """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
+        fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
+        call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
+
+        With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
+        conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
+        session has an empty window. ``Rejected`` for a budget below 1.
+        """
+        budget = _whole("budget_tokens", budget_tokens)
+        _whole("tail", tail)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+            raise Rejected(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
+        pack = self._recalled(query, budget, share, among, record)
+        if self._kept_out == "ignored":
+            return Assembly(session=self._given, budget=budget, pack=pack, skipped="ignored")
+        with self._reading() as (connection, state):
+            seen, _ = read_tip(connection.cursor())
+            if state is None:
+                found = Assembly(session=self._given, budget=budget, pack=pack, seen=seen, tokens=_used(pack))
+            else:
+                found = self._assembled(connection, Window(connection, state), budget, tail, pack, seen)
+        return self._recorded(found, tail) if record else found
+
+    def _recalled(
+        self, query: str | None, budget: int, share: float, among: Iterable[str], record: bool
+    ) -> Pack | None:
+        if query is None or not query.strip():
+            return None
+        within = max(1, int(budget * share))
+        recall: Any = self._ledger
+        pack: Pack = recall.recall(
+            query,
+            user=self.user,
+            project=self._project_of(),
+            among=among,
+            k=RECALLED,
+            budget=within,
+            unit="tokens",
+            receipt=record,
+        )
+        return pack
+
+    def _project_of(self) -> str | None:
+        with self._reading() as (_, state):
+            return state.project if state is not None else self._project
+
+    def _assembled(
+        self, connection: Any, window: Window, budget: int, tail: int, pack: Pack | None, seen: int
+    ) -> Assembly:
+        woven = _used(pack)
+        overhead, fitted, entries = 0, None, list[Entry]()
+        for _ in range(REFITS):  # what frames the summaries is known once they are chosen
+            room = max(1, budget - woven - overhead)
+            fitted = assembly.fit(window.backwards(), room, tail=tail)
+            entries = [self._entry(connection, item) for item in fitted.items]
+            frame = self._frame(entries)
+            if frame <= overhead or fitted.tokens + woven + frame <= budget:
+                overhead = frame
+                break
+            overhead = frame
+        assert fitted is not None
+        total = fitted.tokens + woven + overhead
+        return Assembly(
+            session=self._given,
+            budget=budget,
+            entries=tuple(entries),
+            tokens=total,
+            over_budget=total > budget,
+            reasons=fitted.reasons,
+            evicted=_evicted(window, fitted),
+            left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
+            overhead=overhead,
+            pack=pack,
+            seen=seen,
+        )
+
+    def _entry(self, connection: Any, item: Item) -> Entry:
+        if item.is_summary:
+            row = summaries.at_position(connection, item.position)
+            assert row is not None
+            told = self._summary(connection, row)
+            return Entry(
+                item=item,
+                content=told.content,
+                sources=told.summaries,
+                descendants=told.descendants,
+                earliest=told.earliest,
+                latest=told.latest,
+            )
+        message = sessions.at_position(connection, item.position)
+        assert message is not None
+        said = self._texts(connection, message)
+        return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
+
+    def _frame(self, entries: Sequence[Entry]) -> int:
+        """What the note and the tags around summaries take, beside the summaries themselves."""
+        found = [each for each in entries if each.item.is_summary]
+        if not found:
+            return 0
+        block = self._counter.of_text(rendering.summary_block([each.said for each in found]))
+        return max(0, block - sum(each.item.tokens for each in found))
+
+    # --- receipts --------------------------------------------------------------------------------------------------
+
+    def _recorded(self, found: Assembly, tail: int) -> Assembly:
+        with self._reading() as (connection, state):
+            if state is None:
+                raise NotFound(
+                    f"no session of this user is called {self._given!r:.60}, so nothing of it can be recorded"
+                )
+            messages = [each.item.position for each in found.entries if not each.item.is_summary]
+            ranges = as_ranges(connection, state.row, messages)
+        settings: dict[str, int | str | tuple[str, ...] | None] = {
+            "tail": tail,
+            "over_budget": int(found.over_budget),
+            "overhead": found.overhead,
+            "evicted_items": found.evicted.items,
+            "evicted_messages": found.evicted.messages,
+            "evicted_tokens": found.evicted.tokens,
+            "reasons": found.reasons,
+        }
+        event = ContextAssembled(
+            seen=found.seen or 0,
+            budget=found.budget,
+            tokens=found.tokens,
+            messages=ranges[:LISTED],
+            summaries=tuple(each.item.id for each in found.entries if each.item.is_summary),
+            left_out=tuple(LeftOut(*each) for each in found.left_out),
+            recall=found.pack.receipt if found.pack is not None else None,
+            settings=settings,
+        )
+
+        def body(work: Work) -> str:
+            now = self._ledger._writer.named(work.who.user, "s", self._given)
+            if now is None:
+                raise NotFound(f"no session of this user is called {self._given!r:.60}")
+            session = work.load(now, "s")
+            work.project, work.session = session.project, session.id
+            work.emit(session.id, event, first=session.row)
+            for start in range(LISTED, len(ranges), LISTED):
+                more = ContextAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
+                work.emit(session.id, more, first=session.row)
+            return str(session.id)
+
+        outcome = self._ledger._writer.run("assemble", self._who, body)
+        return replace(found, receipt=str(outcome.events[0].envelope.event_id))
+
+    def reopen(self, receipt: str) -> Assembly | None:
+        """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
+        receipt. What was erased since has no text."""
+        with self._reading() as (connection, state):
+            entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
+            if entry is None or state is None or entry.subject != state.id or entry.type != ContextAssembled.__name__:
+                return None
+            data: ContextAssembled = read_known(connection, entry.position, state.row).data
+            ranges = [*data.messages]
+            for beside in audit.of_command(connection, entry.command_id):
+                if beside.type == entry.type and beside.position != entry.position:
+                    ranges += read_known(connection, beside.position, state.row).data.messages
+            out = {each.position for each in data.left_out}
+            found = [of_message(row) for row in sessions.within(connection, state.row, ranges) if row.row not in out]
+            rows = (summaries.find(connection, state.row, id) for id in data.summaries)
+            found += [of_summary(row) for row in rows if row is not None]
+            found.sort(key=lambda item: (item.place, item.position))
+            items, _ = assembly.settled(found)
+            entries = [self._entry_then(connection, item, data.seen) for item in items]
+        told = data.settings
+        pack = self._ledger.reopen(data.recall, user=self.user) if data.recall is not None else None  # type: ignore[attr-defined]
+        reasons = told.get("reasons")
+        return Assembly(
+            session=self._given,
+            budget=data.budget,
+            entries=tuple(entries),
+            tokens=data.tokens,
+            over_budget=bool(told.get("over_budget")),
+            reasons=reasons if isinstance(reasons, tuple) else (),
+            evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
+            left_out=tuple((each.position, each.why) for each in data.left_out),
+            overhead=_number(told, "overhead"),
+            pack=pack,
+            seen=data.seen,
+            receipt=receipt,
+        )
+
+    def _entry_then(self, connection: Any, item: Item, seen: int) -> Entry:
+        """The entry without what was added to the message later."""
+        if item.is_summary:
+            return self._entry(connection, item)
+        row = sessions.at_position(connection, item.position)
+        assert row is not None
+        said = self._texts(connection, replace(row, repairs=tuple(each for each in row.repairs if each <= seen)))
+        return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
+
+
+def as_ranges(connection: Any, row: int, positions: Sequence[int]) -> Ranges:
+    """Positions of messages as ranges, none of which holds another message of the session."""
+    found: list[tuple[int, int]] = []
+    between = _others(connection, row, positions)
+    for position in positions:
+        if found and next(between) == 0:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
+def _others(connection: Any, row: int, positions: Sequence[int]) -> Iterator[int]:
+    sql = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1)"
+    for before, after in pairwise(positions):
+        yield connection.execute(sql, (row, before, after)).fetchone()[0]
+
+
+def _evicted(window: Window, fitted: Fitted) -> Evicted:
+    """Everything of the window that was not chosen."""
+    chosen = fitted.items
+    messages = window.messages - sum(item.messages for item in chosen)
+    return Evicted(window.count - len(chosen), messages, window.tokens - fitted.tokens)
+
+
+def _used(pack: Pack | None) -> int:
+    return pack.used if pack is not None else 0
+
+
+def _number(told: Mapping[str, object], name: str) -> int:
+    value = told.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise Rejected(f"{name} is a whole number above 0, and {value!r:.40} is not", rule="budget")
+    return value

@@ -1,0 +1,419 @@
+"""Compaction: older items of a session's window give way to a summary, which is written outside of any lock.
+
+What is to be summarised is chosen on a snapshot, the summariser is asked, and under the lock the window is looked at again:
+if anything that was summarised is no longer there as it was, the summary is dropped, and the log says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Unpack
+
+from msgspec import Struct
+
+from ledger.domain import compaction
+from ledger.domain.assembly import FRESH_TAIL
+from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
+from ledger.domain.errors import Conflict, ModelFailed, Rejected
+from ledger.domain.events import CompactionSkipped
+from ledger.domain.message import readable
+from ledger.domain.session import Session as State
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF
+from ledger.memory_writes import By
+from ledger.sessions import answers
+from ledger.sessions.lease import Lease, leased
+from ledger.sessions.reconciling import Reconciling
+from ledger.sessions.summarising import PROMPTS, TIMEOUT_SECONDS, Summariser, as_summariser, ask, request
+from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
+from ledger.sessions.window import Window
+from ledger.sessions.writing import invalidate
+from ledger.work import Who, Work
+from projections import sessions, summaries
+from projections.summaries import Summary
+
+FORWARD_TOKENS = 3 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
+
+
+class Seen(Struct, frozen=True):
+    """A window on one snapshot: as many of its first items as one compaction can concern, and what all take."""
+
+    items: tuple[Any, ...]
+    protect: int
+    tokens: int
+    count: int
+
+
+class Compacting(Reconciling):
+    """The part of a session that keeps its window small."""
+
+    _summariser: Summariser | None = None
+
+    def compact(
+        self,
+        budget: int | None = None,
+        *,
+        summariser: Any = None,
+        force: bool = False,
+        timeout: float = TIMEOUT_SECONDS,
+        **by: Unpack[By],
+    ) -> answers.CompactionReport:
+        """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
+        while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more.
+
+        Meant for every turn. ``summariser`` stands in for the ledger's; without any a leaf is the cut beginning of its
+        messages, marked "fallback". The summariser is asked outside of any lock, for at most ``timeout`` seconds a time;
+        where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
+        what was made, and why nothing more was. ``Rejected`` inside a batch, and for a budget below 1.
+        """
+        bound = _budget(budget)
+
+        def steps(run: Callable[[bool], bool], seen: Callable[[], Seen]) -> None:
+            went_on = run(True)
+            for _ in range(ITERATIONS - 1):
+                if not (went_on or force) or (bound is not None and not compaction.is_due(seen().tokens, bound)):
+                    return
+                if bound is None and not force:
+                    return
+                if not run(False) or (force and bound is None):
+                    return
+
+        return self._compacting(steps, bound, summariser, timeout, by, force=False)
+
+    def compact_until_under(
+        self, budget: int, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS, **by: Unpack[By]
+    ) -> answers.CompactionReport:
+        """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
+        at most 20 steps. ``under`` in the report says whether it came to that."""
+        bound = _budget(budget)
+        assert bound is not None
+
+        def steps(run: Callable[[bool], bool], seen: Callable[[], Seen]) -> None:
+            for _ in range(ITERATIONS):
+                if seen().tokens <= bound or not run(False):
+                    return
+
+        return self._compacting(steps, bound, summariser, timeout, by, force=True)
+
+    def rebuild_summary(
+        self, id: str, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS, **by: Unpack[By]
+    ) -> answers.Summary:
+        """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
+        one, which stays in the log. What was written from the old one stands for nothing any more.
+
+        ``Rejected`` without a summariser, for a summary that does not stand, and where no answer was short enough;
+        ``ModelFailed`` where it failed. Nothing is changed then.
+        """
+        writer, told = self._writer_of(summariser), self._told(by)
+        if writer is None:
+            raise Rejected("rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model")
+        with self._reading() as (connection, state):
+            row = self._summary_row(connection, self._needed(state), id)
+            check_standing(row, "rebuilt")
+            known = {each.id: each for each in summaries.of_session(connection, row.session)}
+            beneath = tuple(known[each] for each in row.summaries if each in known)
+            sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, beneath)
+            texts = self._source_texts(connection, row.session, row.kind, sources)
+        size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
+        tries = compaction.attempts(row.kind, size)
+        written = self._ask(writer, row.kind, tries, texts, [], timeout, None)
+        if written is None:
+            raise Rejected(
+                f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
+            )
+        made = ""
+
+        def body(work: Work) -> str:
+            nonlocal made
+            state = self._known(work)
+            now = self._summary_row(work.connection(), state, row.id)
+            check_standing(now, "rebuilt")
+            everything = summaries.of_session(work.connection(), state.row)
+            invalidate(work, state, everything, {row.id}, "rebuilt")
+            made = record(work, state, sources, written, replaces=row.id)
+            return state.id
+
+        outcome = self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
+        if outcome.replayed:
+            raise Conflict("this key was used for a rebuild before, whose summary is in summaries()")
+        return self._summary_now_of(made)
+
+    # --- one compaction ------------------------------------------------------------------------------------------------
+
+    def _compacting(
+        self,
+        steps: Callable[[Callable[[bool], bool], Callable[[], Seen]], None],
+        bound: int | None,
+        given: Any,
+        timeout: float,
+        by: By,
+        *,
+        force: bool,
+    ) -> answers.CompactionReport:
+        if self._writer.batching:
+            raise Rejected(
+                "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
+            )
+        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
+            raise Rejected(f"timeout is a number of seconds above 0, and {timeout!r:.40} is not")
+        writer, told = self._writer_of(given), self._told(by)
+        if told.key is not None:
+            raise Rejected("a compaction takes no key: asked again it goes on from where the window is")
+        if self._kept_out:
+            return self._report([], [answers.CompactionSkip(why=self._kept_out, kind="")], None, bound, 0)
+        with self._reading() as (_, state):
+            self._needed(state)
+        work = f"compact {state.id}"  # type: ignore[union-attr]
+        with leased(self._ledger._store, work, timeout + 30) as lease:
+            before = self._seen()
+            if lease is None:
+                skipped = [answers.CompactionSkip(why="under_way", kind="")]
+                return self._report([], skipped, before, bound, 0)
+            compactor = Compactor(self, lease, writer, told, timeout, force=force)
+            steps(compactor.step, self._seen)
+            return self._report(compactor.made, compactor.skipped, before, bound, compactor.calls)
+
+    def _writer_of(self, given: Any) -> Summariser | None:
+        return as_summariser(given) if given is not None else self._summariser
+
+    def _seen(self) -> Seen:
+        with self._reading() as (connection, state):
+            return seen_of(Window(connection, self._needed(state)))
+
+    def _report(
+        self,
+        made: list[str],
+        skipped: list[answers.CompactionSkip],
+        before: Seen | None,
+        bound: int | None,
+        calls: int,
+    ) -> answers.CompactionReport:
+        with self._reading() as (connection, state):
+            if state is None or before is None:
+                return answers.CompactionReport(session=self._given, skipped=tuple(skipped), budget=bound)
+            window = Window(connection, state)
+            rows = [self._summary(connection, self._summary_row(connection, state, id)) for id in made]
+            return answers.CompactionReport(
+                session=self._given,
+                created=tuple(rows),
+                skipped=tuple(skipped),
+                tokens_before=before.tokens,
+                tokens_after=window.tokens,
+                items_before=before.count,
+                items_after=window.count,
+                budget=bound,
+                under=None if bound is None else window.tokens <= bound,
+                calls=calls,
+                position=state.position,
+            )
+
+    # --- texts -----------------------------------------------------------------------------------------------------
+
+    def _source_texts(self, connection: Any, row: int, kind: str, sources: Sources) -> list[str]:
+        """What a summary is written from, each message or summary as one text."""
+        if kind == CONDENSED:
+            return [self._summary_text(connection, each) for each in sources.summaries]
+        return list(self._message_texts(connection, row, sources))
+
+    def _message_texts(self, connection: Any, row: int, sources: Sources) -> Iterator[str]:
+        for each in sessions.within(connection, row, sources.ranges):
+            told = self._texts(connection, each)
+            yield f"{each.role} ({each.time[:16]}): {readable(told.content, told.parts)}"
+
+    def _summary_text(self, connection: Any, each: Summary) -> str:
+        content = self._summary(connection, each).content or ""
+        return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
+
+    def _ask(
+        self,
+        writer: Summariser,
+        kind: str,
+        tries: Any,
+        texts: list[str],
+        previous: list[str],
+        timeout: float,
+        counted: Callable[[], None] | None,
+    ) -> Written | None:
+        """The first answer that is short enough; None where none is."""
+        attempt = compaction.following(tries)
+        while attempt is not None:
+            asked = request(kind, attempt.level, texts, previous, attempt.target_tokens, attempt.temperature)
+            if counted is not None:
+                counted()
+            text = ask(writer, asked, timeout)
+            tokens = self._counter.of_text(text)
+            if compaction.accepts(attempt, text, tokens):
+                return Written(kind, attempt.level, text, tokens, self._counter.name, writer.name, PROMPTS[kind])
+            attempt = compaction.following(tries, attempt, text)
+        return None
+
+
+class Compactor:
+    """One compaction of one session under way: what it made, and what it passed over."""
+
+    def __init__(
+        self, session: Compacting, lease: Lease, writer: Summariser | None, told: Who, timeout: float, *, force: bool
+    ) -> None:
+        self.session, self.lease, self.writer, self.told, self.timeout = session, lease, writer, told, timeout
+        self.force = force
+        self.made: list[str] = []
+        self.skipped: list[answers.CompactionSkip] = []
+        self.calls = 0
+
+    def step(self, leaf_only: bool) -> bool:
+        """Makes one summary, if any can be made; whether the window changed."""
+        seen = self.session._seen()
+        if leaf_only:
+            found = compaction.leaf_run(seen.items, protect=seen.protect)
+            if isinstance(found, Skip):
+                self._skip(found.why, LEAF, found.messages, found.tokens)
+                return False
+            return self._try(found) == ""
+        tried = False
+        for run in compaction.runs(seen.items, protect=seen.protect, force=self.force):
+            tried = True
+            why = self._try(run)
+            if why == "":
+                return True
+            if why in ("failed", "moved"):
+                return False
+        if not tried:
+            self._skip_all(seen)
+        return False
+
+    def _skip_all(self, seen: Seen) -> None:
+        for found in (
+            compaction.leaf_run(seen.items, protect=seen.protect, force=self.force),
+            compaction.condensed_run(seen.items, protect=0 if self.force else seen.protect, hard=self.force),
+        ):
+            if isinstance(found, Skip):
+                self._skip(found.why, found.kind, found.messages, found.tokens)
+
+    def _skip(self, why: str, kind: str, messages: int, tokens: int, error: str = "") -> str:
+        told = answers.CompactionSkip(why=why, kind=kind, messages=messages, tokens=tokens, error=error)
+        if told not in self.skipped:
+            self.skipped.append(told)
+        return why
+
+    def _try(self, run: Run) -> str:
+        """Why a run came to nothing, or ""."""
+        if run.kind == CONDENSED and self.writer is None:
+            return self._skip("no_model", run.kind, run.messages, run.tokens)
+        asked = self.calls
+        try:
+            sources, written = self._write(run)
+        except ModelFailed as error:
+            cause = type(error.__cause__ or error).__name__
+            self._record_skip("failed", run, cause)
+            return self._skip("failed", run.kind, run.messages, run.tokens, cause)
+        if sources is None:
+            return self._moved(run)
+        if written is None or not compaction.improves(run, written.tokens):
+            why = "refused" if written is None else "no_improvement"
+            if self.calls > asked:
+                self._record_skip(why, run, "")
+            return self._skip(why, run.kind, run.messages, run.tokens)
+        return self._record(run, sources, written)
+
+    def _moved(self, run: Run) -> str:
+        self._record_skip("moved", run, "")
+        return self._skip("moved", run.kind, run.messages, run.tokens)
+
+    def _write(self, run: Run) -> tuple[Sources | None, Written | None]:
+        """What the run is of, and its summary, written outside of the lock."""
+        session = self.session
+        with session._reading() as (connection, state):
+            window = Window(connection, session._needed(state))
+            sources = sources_of(window, run)
+            if sources is None:
+                return None, None
+            tries = run.attempts if self.writer is not None else ()
+            texts = session._source_texts(connection, window.state.row, run.kind, sources) if tries else []
+            before = {each.id for each in run.context}
+            previous = [session._summary_text(connection, each) for each in window.summaries if each.id in before]
+            beginning: list[str] = []
+            if run.kind == LEAF:
+                beginning = texts or list(_beginning(session._message_texts(connection, window.state.row, sources)))
+        written = None
+        if tries and self.writer is not None:
+            written = session._ask(self.writer, run.kind, tries, texts, previous, self.timeout, self._called)
+        if written is None and run.kind == LEAF:
+            text = compaction.fallback(beginning, run.messages)
+            written = Written(LEAF, FALLBACK, text, session._counter.of_text(text), session._counter.name)
+        return sources, written
+
+    def _called(self) -> None:
+        self.calls += 1
+        self.lease.renew()
+
+    def _record(self, run: Run, sources: Sources, written: Written) -> str:
+        made = ""
+
+        def body(work: Work) -> str:
+            nonlocal made
+            state = self.session._known(work)
+            if sources_of(Window(work.connection(), state), run) == sources:
+                made = record(work, state, sources, written)
+            else:
+                self._emit_skip(work, state, "moved", run, "")
+            return state.id
+
+        self.session._writer.run("compact", self.told, body)
+        if not made:
+            return self._skip("moved", run.kind, run.messages, run.tokens)
+        self.made.append(made)
+        return ""
+
+    def _record_skip(self, why: str, run: Run, error: str) -> None:
+        def body(work: Work) -> str:
+            state = self.session._known(work)
+            self._emit_skip(work, state, why, run, error)
+            return state.id
+
+        self.session._writer.run("compact", self.told, body)
+
+    @staticmethod
+    def _emit_skip(work: Work, state: State, why: str, run: Run, error: str) -> None:
+        skipped = CompactionSkipped(why, run.kind, run.messages, run.tokens, error)
+        work.emit(state.id, skipped, first=state.row)
+
+
+def seen_of(window: Window) -> Seen:
+    """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
+    items, tokens = [], 0
+    for item in window.forwards():
+        items.append(item)
+        tokens += 0 if item.is_summary else item.tokens
+        if tokens > FORWARD_TOKENS and window.count - len(items) > FRESH_TAIL:
+            return Seen(tuple(items), 0, window.tokens, window.count)
+    return Seen(tuple(items), FRESH_TAIL, window.tokens, window.count)
+
+
+def sources_of(window: Window, run: Run) -> Sources | None:
+    """What a run is of, if all of it is in the window as it was chosen."""
+    if not run.summaries:
+        found = of_messages(window, run.items[0].place, run.items[-1].place)
+        whole = found is not None and (found.messages, found.tokens) == (len(run.items), run.tokens)
+        return found if whole else None
+    standing = {each.id: each for each in window.summaries}
+    if len(run.summaries) != len(run.items) or not all(each in standing for each in run.summaries):
+        return None
+    return of_summaries(window.connection, window.state.row, [standing[each] for each in run.summaries])
+
+
+def _beginning(texts: Iterator[str]) -> Iterator[str]:
+    """As many texts as a fallback can need."""
+    size = 0
+    for text in islice(texts, compaction.FALLBACK_BYTES):
+        yield text
+        size += len(text)
+        if size > compaction.FALLBACK_BYTES:
+            return
+
+
+def _budget(budget: object) -> int | None:
+    if budget is None:
+        return None
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise Rejected(f"budget is a whole number of tokens above 0, and {budget!r:.40} is not", rule="budget")
+    return budget

@@ -1,0 +1,178 @@
+"""Making a session say what a transcript kept elsewhere says: nothing to do, append the rest, or replace from where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.domain import message as messages
+from ledger.domain import times, transcript
+from ledger.domain.errors import Conflict
+from ledger.domain.events import MessageRepaired
+from ledger.domain.session import Session as State
+from ledger.domain.transcript import Known, Line, Plan
+from ledger.memory_writes import By
+from ledger.sessions import answers
+from ledger.sessions.summary_writes import SummaryWrites
+from ledger.sessions.transcripts import Outside, comparable, outside
+from ledger.sessions.window import Window
+from ledger.sessions.writing import appended, hide, told_of, with_bodies
+from ledger.work import Work
+from projections import sessions
+from projections.sessions import Message as MessageRow
+
+TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
+TRIES = 5
+REPAIR_BYTES = 256 * 1024
+
+
+class Reconciling(SummaryWrites):
+    """The part of a session that takes a transcript over."""
+
+    def reconcile(self, transcript: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
+        """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
+        is replaced from the first message that differs (what differed is hidden, and stays in the log).
+
+        A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
+        ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, content and parts decide; token
+        counts do not; reasoning, model or time that only the transcript has is added in place. Summaries of what is hidden
+        stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes on with one that was cut.
+        """
+        return self._take_over("reconcile", transcript, by)
+
+    def replace(self, messages: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
+        """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
+        return self._take_over("replace", messages, by)
+
+    def _take_over(self, verb: str, given: Iterable[Mapping[str, Any]], by: By) -> answers.HistoryChange:
+        lines, left_out = outside(given)
+        if self._kept_out:
+            return answers.HistoryChange(session=self._given, change="none", skipped=self._kept_out, left_out=left_out)
+        counted = [self._tokens(each.draft, each.token_count) for each in lines]
+        total = answers.HistoryChange(session=self._given, change="none", left_out=left_out)
+        arguments = (self._given, [each.line for each in lines])
+        tries, seen, plan = 0, *self._plan(lines)
+        while tries < TRIES:
+            done = self._apply(verb, lines, counted, seen, plan, by, arguments)
+            if done is None:  # somebody wrote to the session meanwhile
+                tries, seen, plan = tries + 1, *self._plan(lines)
+                continue
+            total = _together(total, done, plan)
+            if done.replayed or plan.appended <= TOGETHER:
+                return total
+            by = By(**{**by, "key": None})  # the rest goes on without it
+            seen = done.position
+            plan = Plan(transcript.APPEND, plan.kept + TOGETHER, plan.appended - TOGETHER)
+        raise Conflict(
+            f"the session {self._given!r:.60} is written to all the time, so no transcript can be held against it"
+        )
+
+    def _plan(self, lines: Sequence[Outside]) -> tuple[int, Plan]:
+        """The position that the session stood at, and what makes it say the same."""
+        with self._reading() as (connection, state):
+            if state is None:
+                return 0, transcript.reconcile((), [each.line for each in lines])
+            gone = Window(connection, state).hidden_ranges
+            rows = [*sessions.backwards(connection, state.row, gone, batch=4_096)][::-1]
+            known = [
+                Known(row.row, self._line(connection, row, lines[at] if at < len(lines) else None))
+                for at, row in enumerate(rows)
+            ]
+            return state.position, transcript.reconcile(known, [each.line for each in lines])
+
+    def _line(self, connection: Any, row: MessageRow, theirs: Outside | None) -> Line:
+        """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
+        told = self._texts(connection, row)
+        data, envelope = told.event.data, told.event.envelope
+        parts = comparable(messages.stored_parts(data.parts), data.content_of)
+        line = Line(
+            role=row.role,
+            content=told.content or "",
+            parts=parts,
+            reasoning=told.reasoning or None,
+            model=told.model or None,
+            created_at=row.time if envelope.occurred_at or self._was_dated(connection, row) else None,
+        )
+        erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
+        if theirs is None or not erased:
+            return line
+        return replace(theirs.line, role=row.role, created_at=line.created_at)
+
+    def _was_dated(self, connection: Any, row: MessageRow) -> bool:
+        return any(self._ledger._data(connection, position).created_at is not UNSET for position in row.repairs)
+
+    def _apply(
+        self,
+        verb: str,
+        lines: Sequence[Outside],
+        counted: Sequence[tuple[int, str]],
+        seen: int,
+        plan: Plan,
+        by: By,
+        arguments: object,
+    ) -> answers.HistoryChange | None:
+        """One append: what differs is hidden, what was missing added, and the first of what follows appended."""
+        fits = True
+
+        def body(work: Work) -> str:
+            nonlocal fits
+            if plan.kind == transcript.UNCHANGED and not plan.repairs:
+                return self._unchanged(work)
+            stream, first = self._opened(work)
+            state: State | None = work.load(stream, "s") if first else None
+            fits = (state.position if state is not None else 0) == seen
+            if not fits:
+                return stream
+            if plan.hidden and state is not None:
+                work.rows.flush()
+                window = Window(work.connection(), state)
+                hide(work, state, window, (plan.hidden[0], 2**62), "replace")
+            for repair in plan.repairs:
+                self._repair(work, stream, first, repair)
+            end = plan.kept + min(plan.appended, TOGETHER)
+            for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
+                work.occurred_at = one.created_at
+                data = appended(one.draft, *tokens, one.model)
+                work.emit(stream, with_bodies(self._writer, work, data), first=first)
+            return stream
+
+        outcome = self._writer.run(verb, self._told(by), body, arguments)
+        if not fits:
+            return None
+        change = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}.get(plan.kind, "repaired")
+        return told_of(self._given, outcome, change)
+
+    def _unchanged(self, work: Work) -> str:
+        found = self._writer.named(work.who.user, "s", self._given)
+        return found if found is not None else self._opened(work)[0]
+
+    @staticmethod
+    def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> None:
+        reasoning = repair.reasoning
+        if reasoning is not None and len(reasoning.encode()) > REPAIR_BYTES:
+            reasoning = None
+        told = MessageRepaired(
+            message=repair.position,
+            reasoning=UNSET if reasoning is None else reasoning,
+            model=UNSET if repair.model is None else repair.model,
+            created_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
+        )
+        if told != MessageRepaired(repair.position):
+            work.emit(stream, told, first=first)
+
+
+def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: Plan) -> answers.HistoryChange:
+    """One answer for all appends: it changed what any of them changed."""
+    return replace(
+        done,
+        change=total.change if done.change == "none" or total.change == "replaced" else done.change,
+        kept=plan.kept if total.change == "none" else total.kept,
+        appended=total.appended + done.appended,
+        repaired=total.repaired + done.repaired,
+        hidden=total.hidden + done.hidden,
+        left_out=total.left_out,
+        invalidated=(*total.invalidated, *done.invalidated),
+    )

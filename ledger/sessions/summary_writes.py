@@ -1,0 +1,206 @@
+"""The commands on summaries: record one in the place of what it was written from, take one out of use, bring it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from msgspec import Struct
+
+from ledger.domain.errors import Rejected
+from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
+from ledger.domain.session import Session as State
+from ledger.domain.window import CONDENSED
+from ledger.memory_writes import By, check_reason
+from ledger.sessions import answers
+from ledger.sessions.window import Window
+from ledger.sessions.writing import SessionWrites, invalidate
+from ledger.work import Work
+from projections import sessions, summaries
+from projections.sessions import besides
+from projections.summaries import Summary
+
+
+class Written(Struct, frozen=True):
+    """A summary as it was written, before it is recorded."""
+
+    kind: str
+    level: str
+    content: str
+    tokens: int
+    counter: str
+    model: str = ""
+    prompt: str = ""
+
+
+class Sources(Struct, frozen=True):
+    """What a summary is of: ranges of messages, how many and how large, from when to when; and the summaries that they
+    stand under in the window, if it is written from these or takes their place."""
+
+    ranges: Ranges
+    messages: int
+    tokens: int
+    earliest: str
+    latest: str
+    summaries: tuple[Summary, ...] = ()
+
+
+def of_messages(window: Window, first: int, last: int) -> Sources | None:
+    """The messages that are in the window as themselves, between two positions; None where there are none."""
+    connection, row = window.connection, window.state.row
+    free = besides((*window.hidden_ranges, *window.covered))
+    parts = [(max(lower, first), min(upper, last)) for lower, upper in sorted(free) if lower <= last and upper >= first]
+    return _of_ranges(connection, row, parts)
+
+
+def of_summaries(connection: Any, row: int, given: Sequence[Summary]) -> Sources:
+    """All that some summaries stand for."""
+    ranges = _joined(connection, row, [each for summary in given for each in summary.ranges])
+    return Sources(
+        ranges=ranges,
+        messages=sum(each.messages for each in given),
+        tokens=sum(each.source_tokens for each in given),
+        earliest=min(each.earliest for each in given),
+        latest=max(each.latest for each in given),
+        summaries=tuple(given),
+    )
+
+
+def _of_ranges(connection: Any, row: int, parts: Sequence[tuple[int, int]]) -> Sources | None:
+    what = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
+    sql = f"SELECT {what} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
+    found = [told for each in parts if (told := connection.execute(sql, (row, *each)).fetchone())[2]]
+    if not found:
+        return None
+    return Sources(
+        ranges=tuple((each[0], each[1]) for each in found),
+        messages=sum(each[2] for each in found),
+        tokens=sum(each[3] for each in found),
+        earliest=min(each[4] for each in found),
+        latest=max(each[5] for each in found),
+    )
+
+
+def _joined(connection: Any, row: int, ranges: Sequence[tuple[int, int]]) -> Ranges:
+    """The ranges in order; two between which nothing of the session lies become one."""
+    sql = "SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1"
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and connection.execute(sql, (row, found[-1][1], first)).fetchone() is None:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def record(work: Work, state: State, sources: Sources, written: Written, replaces: str | None = None) -> str:
+    """The events of one summary: it stands for its messages, and what it was written from or replaces leaves the window."""
+    beneath = sources.summaries if written.kind == CONDENSED else ()
+    made = work.new_id("y")
+    created = SummaryCreated(
+        summary=made,
+        kind=written.kind,
+        level=written.level,
+        depth=max((each.depth for each in beneath), default=-1) + 1,
+        content=work.body(written.content),
+        tokens=written.tokens,
+        counter=written.counter,
+        ranges=sources.ranges,
+        messages=sources.messages,
+        source_tokens=sources.tokens,
+        first=sources.ranges[0][0],
+        earliest=sources.earliest,
+        latest=sources.latest,
+        summaries=tuple(each.id for each in beneath),
+        descendants=sum(each.descendants + 1 for each in beneath),
+        descendant_tokens=sum(each.descendant_tokens + each.tokens for each in beneath),
+        model=written.model,
+        prompt=written.prompt,
+        replaces=replaces,
+    )
+    work.emit(state.id, created, first=state.row)
+    work.emit(state.id, ContextReplaced(made, tuple(each.id for each in sources.summaries)), first=state.row)
+    return made
+
+
+class SummaryWrites(SessionWrites):
+    """The part of a session that takes summaries out of use and brings them back."""
+
+    def invalidate_summary(
+        self, id: str, reason: str = "", *, subtree: bool = False, **by: Unpack[By]
+    ) -> answers.HistoryChange:
+        """Takes a summary out of use, with every one that was written from it: what it was written from is in the window
+        again. With ``subtree`` also all summaries beneath it, so that the messages themselves are."""
+        check_reason("reason", reason)
+
+        def body(work: Work) -> None:
+            state = self._known(work)
+            known = summaries.of_session(work.connection(), state.row)
+            row = self._summary_row(work.connection(), state, id)
+            if row.status == summaries.INVALID:
+                return
+            check_standing(row, "invalidated")
+            fallen, by_id = {row.id}, {each.id: each for each in known}
+            waiting = list(row.summaries) if subtree else []
+            while waiting:
+                fallen.add(beneath := waiting.pop())
+                waiting += by_id[beneath].summaries if beneath in by_id else ()
+            invalidate(work, state, known, fallen, "asked", reason)
+
+        return self._change("invalidate_summary", body, (id, reason, subtree), by, "invalidated")
+
+    def restore_summary(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Summary:
+        """Brings an invalidated summary back into the window, in the place of what it was written from; ``Rejected`` where
+        that is no longer all there: hidden meanwhile, or summed up by another."""
+        check_reason("reason", reason)
+
+        def body(work: Work) -> str:
+            state = self._known(work)
+            connection = work.connection()
+            row, window = self._summary_row(connection, state, id), Window(connection, state)
+            if row.status not in (summaries.WINDOW, summaries.UNDER):
+                _check_restorable(connection, window, row)
+                work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
+            return state.id
+
+        self._writer.run("restore_summary", self._told(by), body, (self._given, id, reason))
+        return self._summary_now_of(id)
+
+    def _summary_now_of(self, id: str) -> answers.Summary:
+        with self._reading() as (connection, state):
+            return self._summary(connection, self._summary_row(connection, self._needed(state), id))
+
+
+def check_standing(row: Summary, what: str) -> None:
+    """``Rejected`` for a summary that stands neither in the window nor under another."""
+    if row.status not in (summaries.WINDOW, summaries.UNDER):
+        raise Rejected(
+            f"the summary {row.id} is {row.status}, so it cannot be {what}; one that stands in the window or under another can",
+            rule="transition",
+            subject=row.id,
+        )
+
+
+def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
+    if row.status != summaries.INVALID:
+        raise Rejected(
+            f"the summary {row.id} is {row.status}; only an invalidated one can be restored",
+            rule="transition",
+            subject=row.id,
+        )
+    standing = {each.id for each in window.summaries}
+    if missing := [each for each in row.summaries if each not in standing]:
+        raise Rejected(
+            f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
+            rule="transition",
+            subject=row.id,
+        )
+    others = [each for each in window.summaries if each.id not in row.summaries]
+    taken = [*window.hidden_ranges, *(span for each in others for span in each.ranges)]
+    count, tokens = sessions.count(connection, window.state.row, row.ranges)
+    if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):
+        raise Rejected(
+            f"not all messages of the summary {row.id} are in the window: some are hidden, or another summary stands for them",
+            rule="transition",
+            subject=row.id,
+        )

@@ -1,0 +1,131 @@
+"""Transcripts kept elsewhere, as lists of objects: our own field names, and those of the OpenAI chat format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ledger.domain import message as messages
+from ledger.domain import times
+from ledger.domain.errors import Rejected
+from ledger.domain.message import Draft
+from ledger.domain.text import check_text
+from ledger.domain.transcript import Line
+
+_OWN = ("role", "content", "parts", "reasoning", "model", "created_at", "token_count")
+_OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_CALLS = ("tool_calls", "tool_call_id", "name")
+
+
+class Outside(Struct, frozen=True):
+    """One message of a transcript: checked, and ready to be compared or appended."""
+
+    draft: Draft
+    model: str
+    created_at: str | None  # with the offset it was given with
+    token_count: int | None
+
+    @property
+    def line(self) -> Line:
+        return Line(
+            role=self.draft.role,
+            content=self.draft.content,
+            parts=comparable(self.draft.parts, self.draft.content_of),
+            reasoning=self.draft.reasoning or None,
+            model=self.model or None,
+            created_at=self.created_at,
+        )
+
+
+def comparable(parts: Iterable[messages.Part], content_of: int) -> tuple[bytes, int]:
+    """Parts in a form in which equal ones are equal."""
+    return msgspec.json.encode(list(parts), order="deterministic"), content_of
+
+
+def outside(given: object) -> tuple[list[Outside], int]:
+    """The messages of a transcript, and how many say nothing and are left out; ``Rejected`` names the one that is none."""
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise Rejected(f"a transcript is a list of messages, not {type(given).__name__}")
+    found, left_out = [], 0
+    for number, each in enumerate(given, 1):
+        what = f"message {number:,} of the transcript"
+        one = _message(each, what)
+        if one is None:
+            left_out += 1
+        else:
+            found.append(one)
+    return found, left_out
+
+
+def _message(given: object, what: str) -> Outside | None:
+    if not isinstance(given, Mapping):
+        raise Rejected(f"{what} is an object with a role and a content, not {type(given).__name__}")
+    told: dict[Any, Any] = {_OTHERS.get(name, name): value for name, value in given.items()}
+    if unknown := sorted(str(name) for name in told if name not in (*_OWN, *_CALLS)):
+        raise Rejected(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
+    content, parts = _content(told, what)
+    parts += _reasoning(told, what)
+    if (
+        not (content or "").strip()
+        and not parts
+        and isinstance(told.get("role"), str)
+        and told["role"] in messages.ROLES
+    ):
+        return None
+    draft = messages.draft(told.get("role"), content, parts, what=what)
+    if draft.is_transient:
+        return None
+    model = check_text(
+        f"the model of {what}", told.get("model") or "", max_bytes=messages.NAME_BYTES, blank_allowed=True
+    )
+    at, tokens = told.get("created_at"), told.get("token_count")
+    if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0):
+        raise Rejected(f"the token_count of {what} is a whole number from 0, and {tokens!r:.40} is not")
+    moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
+    return Outside(draft, model, moment, tokens)
+
+
+def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
+    """The text and the parts, whichever of the two forms they are in."""
+    content, parts = told.get("content"), list(told.get("parts") or ())
+    if isinstance(content, list | tuple):
+        content, parts = "", [*(_openai_part(each) for each in content), *parts]
+    for call in told.get("tool_calls") or ():
+        parts.append(_call(call, what))
+    if told.get("tool_call_id") and not any(
+        isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
+    ):
+        parts.append({"type": "tool_result", "id": told["tool_call_id"], "text": content or ""})
+        content = ""
+    return content, parts
+
+
+def _reasoning(told: Mapping[str, Any], what: str) -> list[Any]:
+    reasoning = told.get("reasoning")
+    if not reasoning:
+        return []
+    check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES)
+    return [{"type": "reasoning", "text": reasoning}]
+
+
+def _openai_part(part: Any) -> Any:
+    if isinstance(part, Mapping) and part.get("type") == "image_url":
+        url = part.get("image_url")
+        return {"type": "media", "uri": url.get("url", "") if isinstance(url, Mapping) else url}
+    return part
+
+
+def _call(call: Any, what: str) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        raise Rejected(f"a tool call of {what} is an object with an id and a function")
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
+        except msgspec.DecodeError:
+            arguments = {"": arguments}  # what a model wrote that is no JSON, kept as it is
+    return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}

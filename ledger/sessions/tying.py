@@ -1,0 +1,34 @@
+"""A captured turn as messages of its session: they refer to the interaction, which has the texts."""
+
+from __future__ import annotations
+
+from ledger.domain.events import MessageAppended
+from ledger.domain.interaction import Interaction
+from ledger.domain.message import Draft
+from ledger.sessions.counting import Counter
+from ledger.work import Work
+from projections.sessions import MESSAGES
+
+ROLES = {"prompt": "user", "response": "assistant"}
+
+
+class Turn:
+    """The messages that a prompt, a response or both become, counted before the lock is taken."""
+
+    def __init__(self, counter: Counter, prompt: str = "", response: str = "") -> None:
+        self._counter = counter
+        given = (("prompt", prompt), ("response", response))
+        self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in given if text.strip()}
+
+    def emit(self, work: Work, interaction: str) -> None:
+        """Appends them to the session that the command is about."""
+        assert work.session is not None
+        state = work.find(work.session, "s")
+        for field, tokens in self._tokens.items():
+            data = MessageAppended(ROLES[field], tokens, self._counter.name, interaction=interaction, field=field)
+            work.emit(work.session, data, first=state.row if state is not None else 0)
+
+
+def is_tied(work: Work, interaction: Interaction) -> bool:
+    """Whether the prompt of an interaction is a message of its session."""
+    return interaction.session is not None and bool(work.rows.find(MESSAGES, ("interaction",), (interaction.id,)))

@@ -136,7 +136,9 @@ EVENTS: dict[str, e.Event] = {
             replaces=SUMMARY_BEFORE,
         ),
         e.ContextReplaced(summary=SUMMARY, summaries=(SUMMARY_BENEATH,)),
-        e.SummaryInvalidated(summaries=(SUMMARY,), why="asked", returned=(SUMMARY_BENEATH,), reason="left out the price"),
+        e.SummaryInvalidated(
+            summaries=(SUMMARY,), why="asked", returned=(SUMMARY_BENEATH,), reason="left out the price"
+        ),
         e.SummaryRestored(summary=SUMMARY, summaries=(SUMMARY_BENEATH,), reason="right after all"),
         e.CompactionSkipped(why="model", kind="leaf", messages=8, tokens=96, error="ModelFailed"),
         e.ContextAssembled(
@@ -145,8 +147,8 @@ EVENTS: dict[str, e.Event] = {
             tokens=600,
             messages=((7, 9), (12, 12)),
             summaries=(SUMMARY,),
-            memories=(e.Served(subject=MEMORY, position=7, score=930_000),),
-            query="what does the user drink?",
+            left_out=(e.LeftOut(position=11, why="budget"),),
+            recall=EVENT,
             settings={"tail": 32, "share": None, "ranking": "score/1"},
         ),
         e.DocumentIngested(

@@ -72,6 +72,7 @@ def test_what_is_default_takes_no_bytes() -> None:
         events.Blob,
         events.Redaction,
         events.Served,
+        events.LeftOut,
         events.Envelope,
     ],
 )
@@ -110,7 +111,6 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "SummaryCreated": ("content", "model"),
         "SummaryInvalidated": ("reason",),
         "SummaryRestored": ("reason",),
-        "ContextAssembled": ("query",),
         "RecallServed": ("query", "warnings"),
         "DocumentIngested": ("path", "title", "tags"),
         "ChunkAdded": ("content", "heading_path", "metadata"),

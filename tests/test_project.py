@@ -82,7 +82,10 @@ def test_a_state_survives_its_row(state: Project) -> None:
         *Project.__struct_fields__[:-1],
         "from_position",
     ]
-    for each in (session(), replace(session(), name=None, user=None, aliases=("moon day", None), moved_to=OTHER_SESSION)):
+    for each in (
+        session(),
+        replace(session(), name=None, user=None, aliases=("moon day", None), moved_to=OTHER_SESSION),
+    ):
         assert sessions.FAMILY.from_row(sessions.FAMILY.to_row(each)) == each
 
 

@@ -154,11 +154,21 @@ class WindowFold:
                 found[id] = INVALID
                 waiting += [each for each in _meant(made.summaries, self._find) if self.status[each] == UNDER]
             elif any(_shared(taken, each) for each in made.ranges):
-                found[id] = UNDER if self.status[id] == UNDER else REPLACED
+                found[id] = REPLACED
             else:
                 found[id] = WINDOW
                 for each in made.ranges:
                     insort(taken, each)
+        under = self._under(id for id, status in found.items() if status == WINDOW)
+        return {id: REPLACED if status == UNDER and id not in under else status for id, status in found.items()}
+
+    def _under(self, standing: Iterable[str]) -> set[str]:
+        """All that these were written from, one beneath the other."""
+        found, waiting = set[str](), list(standing)
+        while waiting:
+            beneath = [each for each in self._made[waiting.pop()].summaries if each in self._made]
+            waiting += [each for each in beneath if each not in found]
+            found.update(beneath)
         return found
 
 

@@ -42,7 +42,7 @@ def moved(data: Any, find: Find) -> dict[str, str]:
             return _put(data, summary, summaries, find)
         case SummaryInvalidated(summaries, _, returned):
             erased = [id for each in summaries for id in _beneath(each, find) if _status(id, find) == ERASED]
-            back = _meant((*returned, *erased), find)
+            back = meant((*returned, *erased), find)
             found = {id: WINDOW for id in back if _status(id, find) in (UNDER, WINDOW)}
             return found | {id: INVALID for id in summaries if _status(id, find) not in (None, ERASED)}
         case _:
@@ -53,9 +53,9 @@ def _put(data: Any, summary: str, summaries: Sequence[str], find: Find) -> dict[
     known = find(summary)
     if known is None:
         return {}
-    beneath = set(_meant(known[1], find))
+    beneath = set(meant(known[1], find))
     leaving = UNDER if isinstance(data, SummaryRestored) else REPLACED
-    found = {id: UNDER if id in beneath else leaving for id in _meant(summaries, find)}
+    found = {id: UNDER if id in beneath else leaving for id in meant(summaries, find)}
     if known[0] != ERASED:
         return found | {summary: WINDOW}
     return {id: status for id, status in found.items() if id not in beneath} | {
@@ -63,12 +63,12 @@ def _put(data: Any, summary: str, summaries: Sequence[str], find: Find) -> dict[
     }
 
 
-def _meant(ids: Iterable[str], find: Find) -> Iterator[str]:
+def meant(ids: Iterable[str], find: Find) -> Iterator[str]:
     """These summaries, and for an erased one those beneath it."""
     for id in ids:
         known = find(id)
         if known is not None and known[0] == ERASED:
-            yield from _meant(known[1], find)
+            yield from meant(known[1], find)
         elif known is not None:
             yield id
 
@@ -152,7 +152,7 @@ class WindowFold:
             made = self._made[id]
             if self.visible.count(made.ranges) != made.messages:
                 found[id] = INVALID
-                waiting += [each for each in _meant(made.summaries, self._find) if self.status[each] == UNDER]
+                waiting += [each for each in meant(made.summaries, self._find) if self.status[each] == UNDER]
             elif any(_shared(taken, each) for each in made.ranges):
                 found[id] = REPLACED
             else:

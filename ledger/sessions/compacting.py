@@ -29,7 +29,7 @@ from ledger.sessions.summary_writes import Sources, Written, check_standing, of_
 from ledger.sessions.window import Window
 from ledger.sessions.writing import invalidate
 from ledger.work import Who, Work
-from projections import sessions, summaries
+from projections import erasures, sessions, summaries
 from projections.summaries import Summary
 
 FORWARD_TOKENS = 3 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
@@ -114,6 +114,7 @@ class Compacting(Reconciling):
             beneath = tuple(known[each] for each in row.summaries if each in known)
             sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, beneath)
             texts = self._source_texts(connection, row.session, row.kind, sources)
+            seen = erasures.last(connection)
         size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
         tries = compaction.attempts(row.kind, size)
         written = self._ask(writer, row.kind, tries, texts, [], timeout, None)
@@ -128,6 +129,8 @@ class Compacting(Reconciling):
             state = self._known(work)
             now = self._summary_row(work.connection(), state, row.id)
             check_standing(now, "rebuilt")
+            if erasures.last(work.connection()) != seen:
+                raise Conflict("something was erased while the summary was written, which may repeat it; ask again")
             everything = summaries.of_session(work.connection(), state.row)
             invalidate(work, state, everything, {row.id}, "rebuilt")
             made = record(work, state, sources, written, replaces=row.id)
@@ -258,7 +261,7 @@ class Compactor:
         self.force = force
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
-        self.calls = 0
+        self.calls = self._erased = 0
 
     def step(self, leaf_only: bool) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
@@ -324,7 +327,7 @@ class Compactor:
         session = self.session
         with session._reading() as (connection, state):
             window = Window(connection, session._needed(state))
-            sources = sources_of(window, run)
+            sources, self._erased = sources_of(window, run), erasures.last(connection)
             if sources is None:
                 return None, None
             tries = run.attempts if self.writer is not None else ()
@@ -352,7 +355,9 @@ class Compactor:
         def body(work: Work) -> str:
             nonlocal made
             state = self.session._known(work)
-            if sources_of(Window(work.connection(), state), run) == sources:
+            connection = work.connection()
+            there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
+            if there and sources_of(Window(connection, state), run) == sources:
                 made = record(work, state, sources, written)
             else:
                 self._emit_skip(work, state, "moved", run, "")

@@ -112,5 +112,7 @@ def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     places = [item.place for item in window]
     assert places == sorted(set(places)), "the window is not in order of place"
     for each in session.summaries():
+        sources = [m for m in messages if any(first <= m.position <= last for first, last in each.ranges)]
+        assert len(sources) >= each.messages, "a summary is in force, and a message that it was written from is not"
         assert (each.content is None) == (each.status == "erased")
     assert {each.id for each in session.summaries("window")} == {item.id for item in window if item.is_summary}

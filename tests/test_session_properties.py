@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 
-from conftest import Clock, folded_from_zero
+from conftest import Clock, folded, folded_from_zero
 from conversations import check_window, condensed, items, rewritten, summed, widened
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -125,6 +125,43 @@ def compare(ledger, position):
         with moment._read() as then, made._read() as now:
             assert tables_of(then) == tables_of(now)
         assert answers_of(moment) == answers_of(made)
+
+
+def erase(ledger, number):
+    """One erasure of a message, a summary or a turn; whatever was written from it goes or stays as the number says."""
+    session = ledger.session("one")
+    subjects = [each.position for each in session.messages(hidden=True)] + [each.id for each in session.summaries()]
+    subjects += [each.id for each in ledger.interactions()]
+    if not subjects:
+        return
+    choice = ("erase", "erase", "keep")[number % 3]
+    kept = [each.id for each in session.summaries()][: number % 4]
+    for keep in (kept, ()):
+        with suppress(LedgerError):
+            ledger.erase(subjects[number % len(subjects)], derived=choice, sources="keep", quotes=choice, keep=keep)
+            return
+
+
+@settings(deadline=None, max_examples=60 if LONG else 4, suppress_health_check=list(HealthCheck))
+@given(actions, st.randoms(use_true_random=False))
+def test_whatever_is_erased_on_the_way(done, chance) -> None:
+    clock = Clock()
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
+        for number in range(9):
+            ledger.session("one").append("user", f"First {number} of them.", token_count=number)
+        for number in (0, 1, 2):
+            summed(ledger.session("one"), number, number + 1, f"Some {number} said it.")
+        condensed(ledger.session("one"), 0, 1, "Two said it.")
+        for place, (action, number) in enumerate(done):
+            act(ledger, clock, action, number)
+            if place % 12 == 3:
+                erase(ledger, number)
+            for name in NAMES:
+                check_window(ledger, name)
+        assert ledger.digest() == folded_from_zero(ledger)
+        for position in chance.sample(range(1, ledger.position + 1), SAMPLE):
+            with ledger.at(position)._read() as then, folded(ledger, position) as now:
+                assert tables_of(then) == tables_of(now)
 
 
 @settings(deadline=None, max_examples=400 if LONG else 12, suppress_health_check=list(HealthCheck))

@@ -170,6 +170,15 @@ def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None
     return summary(found[0]) if len(found) == 1 else None
 
 
+def session_of(connection: sqlite3.Connection, id: str) -> int | None:
+    """The row of the session that a summary is or was of, by its whole id."""
+    for table in ("summaries", "summaries_were"):
+        found = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
+        if found is not None:
+            return int(found[0])
+    return None
+
+
 def about(connection: sqlite3.Connection, row: int, position: int) -> list[Summary]:
     """The summaries, whatever became of them, that were written from a message or from what was written from it."""
     return [each for each in of_session(connection, row) if touches(each.ranges, ((position, position),))]

@@ -114,5 +114,6 @@ def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     for each in session.summaries():
         sources = [m for m in messages if any(first <= m.position <= last for first, last in each.ranges)]
         assert len(sources) >= each.messages, "a summary is in force, and a message that it was written from is not"
+        assert each.status != "made", "a summary was left half-made"
         assert (each.content is None) == (each.status == "erased")
     assert {each.id for each in session.summaries("window")} == {item.id for item in window if item.is_summary}

@@ -31,14 +31,17 @@ def senseless(
 ) -> list[AnyEvent]:
     """The events of a session that would count without some, or with others put back, and make no sense then.
 
-    A summary falls with any message or summary that it was written from, and one that replaced another with that. What took
+    A summary falls with any message or summary that it was written from, and one that replaced another with that; and each
+    of the two events that make one falls with the other, for a source may be distrusted from between them. What took
     summaries out of use falls with the last of these, unless it hid their messages too: that stays.
     """
     counting, fold, found = reader.counting(stream, but, also), WindowFold(), list[AnyEvent]()
     there = {event.position for event in counting if isinstance(event.data, MessageAppended)}
+    placed = {event.data.summary for event in counting if isinstance(event.data, ContextReplaced)}
     missing = _Missing(reader, stream, there)
     for event in counting:
-        if _makes_sense(event, fold, missing, is_gone):
+        whole = not isinstance(event.data, SummaryCreated) or event.data.summary in placed
+        if whole and _makes_sense(event, fold, missing, is_gone):
             fold.take(event)
         else:
             found.append(event)

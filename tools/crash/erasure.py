@@ -30,6 +30,7 @@ KEPT = "zqkeptword"  # what nobody erases
 BLOB_BYTES = 300 * 1024  # above what an event holds itself
 TAIL = 10  # the text index shares the beginnings of neighbouring words, so the end of a word is searched for
 ALL = {"derived": "erase", "sources": "erase", "quotes": "erase"}
+LONG_WORDS = "and so it went on from one day to the next, " * 5
 SHORT_EVERY = 12  # the short form kills before one file operation in so many; another seed takes others
 
 
@@ -246,6 +247,36 @@ def a_session(ledger: Ledger, word: str) -> dict[str, Any]:
     return {"session": word, **ALL}
 
 
+def a_message(ledger: Ledger, word: str) -> dict[str, Any]:
+    """A message with parts, its summaries one above the other, and one of the whole that was set."""
+    session = ledger.session("talk", project="home")
+    call = {"type": "tool_use", "id": word, "name": word, "arguments": {word: [f"{word} of the house"]}}
+    thought = {"type": "reasoning", "text": f"{word} it is."}
+    session.append("user", "Who lives here?")
+    said = session.append("assistant", f"It is {word}.", parts=[call, thought], model=word)
+    session.append("user", f"So it is {word}.")
+    _summed_up(ledger, word)
+    return {"subject": said.position, **ALL}
+
+
+def a_turn(ledger: Ledger, word: str) -> dict[str, Any]:
+    """A captured turn whose messages read their text through it."""
+    turn = ledger.capture(f"And {word}?", f"It is {word}.", session_id="talk", append=True, reinforce=False)
+    _summed_up(ledger, word)
+    return {"subject": turn.id, **ALL}
+
+
+def _summed_up(ledger: Ledger, word: str) -> None:
+    session = ledger.session("talk", project="home")
+    for part in range(3):
+        for each in range(12):
+            session.append("assistant" if each else "user", f"Word {each} of part {part}. {LONG_WORDS}")
+        session.compact_until_under(60, summariser=lambda asked: f"They speak of {word}.")
+    session.set_summary(f"{word} lives here.")
+    if not any(each.depth for each in session.summaries()):
+        raise AssertionError("the scene has no summary above another")
+
+
 def a_project(ledger: Ledger, word: str) -> dict[str, Any]:
     ledger.remember("It has a name.", project=word)
     ledger.set_state(word, "fact", word, word)
@@ -295,6 +326,8 @@ SCENES = (
     Scene("a successor", a_successor),
     Scene("an interaction", an_interaction),
     Scene("an answered interaction", an_answered_interaction),
+    Scene("a message", a_message),
+    Scene("a turn", a_turn),
     Scene("a session", a_session),
     Scene("a project", a_project),
     Scene("a document", a_document),

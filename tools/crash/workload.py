@@ -29,6 +29,7 @@ LIVES: tuple[tuple[str, ...], ...] = (
     ("state", "promote", "recall", "capture"),
     ("blob", "reopen", "remember", "checkpoint"),
     ("capture", "remember", "rebuild", "supersede"),
+    ("append", "summarise", "append", "truncate"),
 )
 
 
@@ -38,6 +39,14 @@ class Undone:
 
     position: int
     id: str = LEDGER_STREAM
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was done in a session is answered with a position of its stream."""
+
+    position: int
+    id: str
 
 
 class Player:
@@ -80,7 +89,7 @@ class Player:
         self._tell(getattr(self, f"_{step}"))
 
     def _tell(self, step: Callable[[], Sequence[Any]]) -> None:
-        early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
+        early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint, self._summarise)
         try:
             with self._open_ledger()._store.transact() if early else nullcontext():
                 answers = step()
@@ -146,6 +155,27 @@ class Player:
 
     def _state(self) -> Sequence[Any]:
         return [self._open_ledger().set_state("p0", "fact", f"key {self._count}", self._text())]
+
+    def _append(self) -> Sequence[Any]:
+        """Three messages, each acknowledged; the last is a turn, whose texts lie with the interaction."""
+        opened = self._open_ledger()
+        session = opened.session(self._name, project="p0")
+        said = [session.append("user", self._text(), key=f"{self._name} {self._count} {each}") for each in range(2)]
+        turn = opened.capture(self._text(), "Yes.", session_id=self._name, append=True, reinforce=False)
+        return [*(Said(each.position, session.id or "") for each in said), turn]
+
+    def _summarise(self) -> Sequence[Any]:
+        """The older half of what was said, as one summary, written by nobody's model."""
+        session = self._open_ledger().session(self._name, project="p0")
+        info = session.info()
+        assert info is not None
+        report = session.compact_until_under(max(1, info.window_tokens // 2))
+        return [Said(report.position, session.id or "")] if report.created else ()
+
+    def _truncate(self) -> Sequence[Any]:
+        session = self._open_ledger().session(self._name, project="p0")
+        session.set_summary(self._text())
+        return [Said(session.truncate(2).position, session.id or "")]
 
     def _undo(self) -> Sequence[Any]:
         command = self._open_ledger().audit(limit=1)[0].command_id

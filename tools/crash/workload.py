@@ -17,6 +17,10 @@ import projections.projector
 import projections.rebuild
 from ledger import Ledger, LedgerError
 from ledger.domain.events import LEDGER_STREAM
+from ledger.domain.window import CONDENSED, LEAF
+from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
+from ledger.sessions.window import Window
+from ledger.work import Who
 
 Ack = tuple[int, str]  # (position, id of the subject): this event is in the log at this position
 BLOB_CHARS = 270_000  # more than 256 KiB
@@ -89,7 +93,7 @@ class Player:
         self._tell(getattr(self, f"_{step}"))
 
     def _tell(self, step: Callable[[], Sequence[Any]]) -> None:
-        early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint, self._summarise)
+        early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
         try:
             with self._open_ledger()._store.transact() if early else nullcontext():
                 answers = step()
@@ -165,12 +169,9 @@ class Player:
         return [*(Said(each.position, session.id or "") for each in said), turn]
 
     def _summarise(self) -> Sequence[Any]:
-        """The older half of what was said, as one summary, written by nobody's model."""
+        """The oldest two messages as a summary, as a compaction writes it."""
         session = self._open_ledger().session(self._name, project="p0")
-        info = session.info()
-        assert info is not None
-        report = session.compact_until_under(max(1, info.window_tokens // 2))
-        return [Said(report.position, session.id or "")] if report.created else ()
+        return [Said(sum_up(session, self._text()), session.id or "")]
 
     def _truncate(self) -> Sequence[Any]:
         session = self._open_ledger().session(self._name, project="p0")
@@ -204,6 +205,24 @@ class Player:
     def _reopen(self) -> Sequence[Any]:
         self.close()
         return self._open()
+
+
+def sum_up(session: Any, text: str) -> int:
+    """Writes a summary of the first two messages of a window, or of its summaries where there are two; its position."""
+
+    def body(work: Any) -> str:
+        state = session._known(work)
+        window = Window(work.connection(), state)
+        two = [item for item in window.items() if not item.is_summary][:2]
+        sources, kind = of_messages(window, two[0].place, two[-1].place), LEAF
+        if len(window.summaries) > 1:
+            sources, kind = of_summaries(window.connection, state.row, window.summaries), CONDENSED
+        assert sources is not None
+        record(work, state, sources, Written(kind, "normal", text, 9, "given", "nobody", f"{kind}/1"))
+        return str(state.id)
+
+    outcome = session._writer.run("compact", Who(), body)
+    return int(outcome.events[-1].position)
 
 
 def acknowledged(told: bytes) -> list[Ack]:

@@ -29,9 +29,12 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> Said:
+        content = self.content if self.content is not None else "(erased)"
+        if any(part.get("text") == content for part in self.parts):
+            content = ""  # that part says it
         return Said(
             item=self.item,
-            content=self.content if self.content is not None else "(erased)",
+            content=content,
             reasoning=self.reasoning,
             parts=self.parts,
             sources=self.sources,

@@ -17,7 +17,7 @@ from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.memory_writes import By, Time, who
 from ledger.sessions import answers
-from ledger.sessions.counting import MAX_TOKENS
+from ledger.sessions.counting import check_tokens
 from ledger.sessions.reading import SessionReads, session_name
 from ledger.sessions.window import Window
 from ledger.work import Outcome, Who, Work
@@ -97,9 +97,7 @@ class SessionWrites(SessionReads):
     def _tokens(self, draft: Draft, given: int | None) -> tuple[int, str]:
         """How many, and who counted them."""
         if given is not None:
-            if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MAX_TOKENS:
-                raise Rejected(f"token_count is a whole number from 0 to {MAX_TOKENS:,}, and {given!r:.40} is not")
-            return given, "given"
+            return check_tokens("token_count", given), "given"
         return self._counter.of_message(draft), self._counter.name
 
     # --- how every command begins ----------------------------------------------------------------------------------

@@ -364,16 +364,16 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
         for other in others:
             theirs, summary, position = ids[other]
             assert session.message(position) is None
-            for ask in (
-                lambda theirs=theirs: ledger.session(theirs, user=user).append("user", "in theirs?"),
-                lambda summary=summary: session.invalidate_summary(summary),
-                lambda summary=summary: session.restore_summary(summary),
-                lambda summary=summary: session.rebuild_summary(summary, summariser=lambda _: "x"),
-                lambda theirs=theirs: session.add_alias(theirs),
-                lambda other=other: session.append("user", "x", user=other),
+            for ask, given in (
+                (lambda id, user: ledger.session(id, user=user).append("user", "in theirs?"), (theirs, user)),
+                (session.invalidate_summary, (summary,)),
+                (session.restore_summary, (summary,)),
+                (lambda id, session: session.rebuild_summary(id, summariser=lambda _: "x"), (summary, session)),
+                (session.add_alias, (theirs,)),
+                (lambda user, session: session.append("user", "x", user=user), (other, session)),
             ):
                 with pytest.raises(LedgerError) as refused:
-                    ask()
+                    ask(*given)
                 told.append(str(refused.value))
             assert ledger.session(theirs, user=user).messages() == []
             assert ledger.session(f"alias of CANARY-{other}", user=user).messages() == []
@@ -603,8 +603,8 @@ def test_a_captured_turn_is_two_messages_and_its_text_is_stored_once(ledger: Led
     ]
     log = raw_log(ledger)
     assert log.count(b"CANARY-prompt") == log.count(b"CANARY-response") == 1
-    with ledger._store.snapshot() as connection:
-        commands = {row[0] for row in connection.execute("SELECT json_extract(state, '$.command_id') FROM events WHERE type IN ('MessageAppended', 'InteractionCaptured')")}  # fmt: skip
+    both = [*events_of(ledger, "MessageAppended"), *events_of(ledger, "InteractionCaptured")]
+    commands = {each["command_id"] for each in both}
     assert len(commands) == 1, "one append"
     totals_agree(session)
     assert session.assemble(1_000).render().messages[-1] == {"role": "assistant", "content": "CANARY-response."}

@@ -22,7 +22,6 @@ TEXT_BYTES = 10 * 1024 * 1024
 PARTS, PARTS_BYTES = 1_000, 512 * 1024
 NAME_BYTES = 1024
 URI_BYTES = 64 * 1024
-MEDIA_TOKENS = 256  # of one media item (seahorse)
 
 Part = dict[str, Any]
 _ALSO = {"tool_call_id": "id", "tool_use_id": "id", "input": "arguments", "content": "text", "mime_type": "mime"}

@@ -1,19 +1,122 @@
-"""How many tokens a text takes, estimated without a tokenizer: rounded up, because a budget that is passed fails a call."""
+"""How many tokens a text takes, estimated without a tokenizer: rounded up, because a budget that is passed fails a call.
+
+Of the real count it is, with the vocabularies cl100k, o200k, Llama 3, DeepSeek 3, Qwen, Tekken and Claude 2: 110 to 122 %
+of English conversation (one short message in 25 is under, by 9 % at p99), 114 to 122 % of Python, 111 to 174 % of JSON, 98 to
+155 % of base64, hex and ids, 94 to 160 % of listings and tables of numbers; 137 to 254 % of Russian, 106 to 273 % of Chinese,
+Japanese and Korean (99 of traditional Chinese), 117 to 433 % of Hindi, 114 to 298 % of Arabic, 98 to 168 % of German, French,
+Spanish and Turkish (a sentence up to 15 % under), 94 to 586 % in scripts that only the newer vocabularies know. Claude 2's,
+of 65,000, takes more: 84 to 95 % of French, German, Spanish, Arabic, Thai and Vietnamese. Too low are Polish (92, there 72),
+Finnish (81, 74), Ethiopic (62), emoji (65) and made-up words (38): what must fit whatever it is needs a real tokenizer.
+``tools/token_error.py`` measures it.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[^\sA-Za-z0-9]")
+MESSAGE_TOKENS = 4
+"""What a provider adds to each message for its frame: the role and the marks around it."""
+
+MEDIA_TOKENS = 256
+"""For each image or other media item of a message (SEEDS 3b)."""
+
+# What a character is for the count: "a" and "A" are letters of English words, "0" is a digit, "q" an apostrophe and "." any
+# other ASCII sign; "n" ends a line. Beyond ASCII "k" takes one token, "h" three for two characters, "y" two for three, "w" two.
+_SCRIPTS = (  # up to and with this character, in order
+    (0x24F, "k"),  # Latin
+    (0x36F, "w"),
+    (0x3FF, "h"),  # Greek
+    (0x52F, "y"),  # Cyrillic
+    (0x5CF, "w"),  # Armenian, Hebrew points
+    (0x5FF, "h"),  # Hebrew
+    (0x64A, "k"),  # Arabic
+    (0x65F, "w"),  # its vowel marks
+    (0x6FF, "k"),
+    (0x8FF, "w"),
+    (0x97F, "h"),  # Devanagari
+    (0xDFF, "w"),
+    (0xE7F, "h"),  # Thai
+    (0x1DFF, "w"),
+    (0x1EFF, "k"),  # Vietnamese
+    (0x200F, "w"),
+    (0x206F, "k"),  # dashes, quotation marks
+    (0x218F, "w"),
+    (0x21FF, "k"),  # arrows
+    (0x24FF, "w"),
+    (0x259F, "k"),  # lines of tables
+    (0x2FFF, "w"),
+    (0x30FF, "k"),  # kana
+    (0x33FF, "w"),
+    (0x9FFF, "h"),  # Han
+    (0xABFF, "w"),
+    (0xD7AF, "h"),  # Hangul
+    (0xFEFF, "w"),
+    (0xFFEF, "k"),  # full and half width
+    (0x10FFFF, "w"),
+)
+_ENDS = [last for last, _ in _SCRIPTS]
+_COSTLY = frozenset("äöüßåæøœąćęłńśźżčďěňřšťůžğışőűțșāēīūļķņģ")
+"""Letters of the languages whose words are in pieces most; those of French, Spanish, Vietnamese are not among them."""
+
+
+def _class(character: str) -> str:
+    if character.isspace():
+        return "n" if character in "\r\n" else " "
+    if not character.isascii():
+        if character == "’":
+            return "q"
+        return "w" if character.lower() in _COSTLY else _SCRIPTS[bisect_left(_ENDS, ord(character))][1]
+    if character.isalpha():
+        return "a" if character.islower() else "A"
+    return "0" if character.isdigit() else "q" if character == "'" else "."
+
+
+class _Classes(dict[int, str]):
+    """The class of each character by its number, made when it is first asked for."""
+
+    def __missing__(self, number: int) -> str:
+        self[number] = found = _class(chr(number))
+        return found
+
+
+_CLASSES = _Classes()
+_ASCII_CLASSES = "".join(map(_class, map(chr, range(128)))).encode().ljust(256)
+_BLOB = re.compile(rb"(?<![aA0])(?=[aA]*0)(?=0*[aA])[aA0]{24,}+")
+_LINE_END = re.compile(rb"[aA0]n")
+_JOINED = bytes.maketrans(b"A0", b"aa")
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text for a byte-pair vocabulary of 100,000 and up: one for each started six letters of a word, each
-    started three digits, each other ASCII sign, and each other character up to U+FFFF; two beyond."""
-    return sum(map(_of_piece, _PIECES.findall(text)))
+    """Tokens of a text: one for each started six letters of a word, three of one in capitals, and each sign; one for up to
+    three digits that stand alone, two for four, else one a digit; beyond ASCII two thirds to two a character, by its script.
+
+    One for the end of a line after a letter or digit. Other white space takes nothing, and what a space parts counts by
+    itself. Never more than two a character.
+    """
+    said = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
+    total = len(_LINE_END.findall(said))
+    said = said.replace(b"n", b" ")
+    if b"0" in said:
+        if b"a" * 24 in said.translate(_JOINED):
+            said = _BLOB.sub(_of_blob, said)  # base64, hex: nothing in them is a word
+        apart = b" %b " % said.replace(b" ", b"  ")
+        total += apart.count(b"0") - apart.count(b" 00 ") - 2 * (apart.count(b" 000 ") + apart.count(b" 0000 "))
+    said = said.replace(b"aqa", b"a a")  # don't: two
+    total += said.count(b"q")
+    if b"A" in said:
+        said = said.replace(b"aA", b"a A").replace(b"Aa", b"aa")  # twoWords
+        said = said.replace(b"AAA", b"k").replace(b"AA", b"k").replace(b"A", b"k")
+    total += said.count(b"a" * 13)  # words this long are seldom English
+    for letters in (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a"):
+        said = said.replace(letters, b"k")
+    said = said.replace(b"...", b"..")  # vocabularies have many pairs and triples of signs
+    total += said.count(b".") + said.count(b"k") + 2 * said.count(b"w")
+    if text.isascii():
+        return total
+    said = said.replace(b"hh", b"hhh").replace(b"yyy", b"yy")
+    return total + said.count(b"h") + said.count(b"y")
 
 
-def _of_piece(piece: str) -> int:
-    if piece.isascii():
-        return -(-len(piece) // (3 if piece[0].isdigit() else 6))
-    return 1 if piece < "\U00010000" else 2
+def _of_blob(found: re.Match[bytes]) -> bytes:
+    return b"k" * (len(found[0]) - len(found[0]) // 8)

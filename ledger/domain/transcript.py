@@ -15,6 +15,7 @@ Two messages are the same when role, content and parts are equal and nothing tol
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 
 from msgspec import Struct
@@ -108,7 +109,15 @@ def _compatible(ours: str | None, theirs: str | None) -> bool:
 def _same_time(ours: str | None, theirs: str | None) -> bool:
     if not ours or not theirs or ours == theirs:
         return True
-    return parse("created_at", ours) == parse("created_at", theirs)
+    try:
+        one, other = datetime.fromisoformat(ours), datetime.fromisoformat(theirs)
+    except ValueError:
+        return parse("created_at", ours) == parse("created_at", theirs)
+    return _aware(one) == _aware(other)
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iterator[Repair]:

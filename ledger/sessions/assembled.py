@@ -29,12 +29,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> Said:
+        """As it is rendered: a text that lies in one of the parts is not said twice."""
         content = self.content if self.content is not None else "(erased)"
-        if any(part.get("text") == content for part in self.parts):
-            content = ""  # that part says it
         return Said(
             item=self.item,
-            content=content,
+            content="" if any(part.get("text") == content for part in self.parts) else content,
             reasoning=self.reasoning,
             parts=self.parts,
             sources=self.sources,

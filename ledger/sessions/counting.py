@@ -9,10 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelFailed, Rejected
-from ledger.domain.message import MEDIA_TOKENS, Draft
-from ledger.domain.tokens import estimate
+from ledger.domain.message import Draft
+from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
 
-FRAME_TOKENS = 4  # what a message takes beside its texts
 MAX_TOKENS = 2**40
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
 
@@ -35,7 +34,7 @@ class Counter(Struct, frozen=True):
 
     def of_message(self, draft: Draft) -> int:
         """Tokens of a message: its texts, its frame, and 256 for each media item."""
-        return sum(map(self.of_text, draft.texts)) + FRAME_TOKENS + MEDIA_TOKENS * draft.media
+        return sum(map(self.of_text, draft.texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * draft.media
 
 
 def check_tokens(name: str, given: object) -> int:

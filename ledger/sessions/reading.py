@@ -14,6 +14,7 @@ from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
+from ledger.domain.window import Item
 from ledger.log_reading import read_known, read_messages
 from ledger.reads import Reads
 from ledger.sessions import answers
@@ -197,6 +198,11 @@ class SessionReads:
         if found is None:
             raise NotFound(f"no summary of this session has the id {given!r:.40}")
         return found
+
+    def window(self) -> list[Item]:
+        """The messages and summaries that stand for the conversation now, oldest first, without their texts."""
+        with self._reading() as (connection, state):
+            return Window(connection, state).items() if state is not None and self._kept_out != "ignored" else []
 
     # --- how it stands -------------------------------------------------------------------------------------------
 

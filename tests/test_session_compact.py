@@ -736,9 +736,8 @@ def test_a_compaction_takes_no_key_and_needs_a_session(ledger: Ledger, chat) -> 
 
 def test_a_readonly_ledger_compacts_nothing(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with Ledger.open(path) as ledger:
-        with ledger.batch():
-            talk(ledger.session("chat"), TAIL + 20)
+    with Ledger.open(path) as ledger, ledger.batch():
+        talk(ledger.session("chat"), TAIL + 20)
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(LedgerError):
         ledger.session("chat").compact(summariser=Writer())
 

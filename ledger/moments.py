@@ -26,6 +26,7 @@ from ledger.writing import Writer
 from projections import as_of, audit, memories, passages, search
 from projections.as_of import HEAD, Times
 from projections.passages import Passage as PassageRow
+from projections.rows import Values
 from projections.text_hits import Rarity
 
 Instant = int | str | datetime | date  # a position; a time with its offset, or a date; the id of an event
@@ -187,6 +188,11 @@ class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
         if self._past.apart:
             return super()._passage_hits(connection, expression, wanted, limit)
         return passages.matching_then(connection, expression, wanted, self._position, limit=limit)
+
+    def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
+        if self._past.apart:
+            return []
+        return passages.gone(connection, self._position, condition, values)
 
     def _unseen(self, connection: Any, index: Any) -> bool:
         return True  # what was said then may have gone from the index

@@ -1,22 +1,36 @@
-"""The passages of what was captured and ingested, cut at a readable size, and the text index over them.
+"""The passages of what was captured, said and ingested, cut at a readable size, and the text index over them.
 
 A passage is the unit that a search scores; the best one stands for its turn. It holds its own text and nobody else's, so
 that an erased turn leaves nothing in its neighbours: what those lend it in a search is their score, when it is asked.
+
+A message keeps its passages while it is hidden: a search leaves them out. One whose text lies with a captured turn has none
+of its own. Its time is the one that it was appended with; a time that a repair brings is told by ``messages`` alone.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from ledger.domain.document import Document
-from ledger.domain.events import AnyEvent, Blob, ChunkAdded, InteractionCaptured, ResponseAttached
+from ledger.domain.events import (
+    AnyEvent,
+    Blob,
+    ChunkAdded,
+    InteractionCaptured,
+    MessageAppended,
+    ResponseAttached,
+    SummaryCreated,
+)
 from ledger.domain.interaction import Interaction
+from ledger.domain.message import beside
 from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
+from ledger.domain.session import Session
+from ledger.domain.times import moment
 from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
@@ -27,6 +41,9 @@ if TYPE_CHECKING:
 
 FIELD_BITS, NUMBER_BITS = 1, 15  # a row is the position of the event, the field in it, and the number of the passage
 FIELDS = ("prompt", "response")
+TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
+UNTYPED = "\ue000"  # no question has it: in the index it ends a word that is not text
+SEVERAL = "x" + UNTYPED  # that a passage is one of several of its turn, message or summary
 
 PASSAGES = Table(
     "passages",
@@ -40,6 +57,7 @@ PASSAGES = Table(
         "until INTEGER NOT NULL",
         "text TEXT NOT NULL",
         "whole INTEGER NOT NULL",
+        "pieces INTEGER NOT NULL",
         "speaker TEXT",
         "user TEXT",
         "project TEXT",
@@ -59,31 +77,36 @@ PASSAGES = Table(
 PASSAGES_WERE = ended(PASSAGES, "passages_were")
 WAITING = Table(
     "passages_waiting",
-    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "day TEXT NOT NULL"),
+    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "day TEXT NOT NULL", "place TEXT NOT NULL"),
     ("row",),
     derived=True,
     then=CURRENT,
 )
-PASSAGE_SEARCH = TextIndex("passage_search", ("text", "day"), WAITING, lambda kept: (indexed(kept[0]), kept[1]))
-SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3)", "passages", PASSAGES.names)
+PASSAGE_SEARCH = TextIndex(
+    "passage_search", ("text", "day", "place"), WAITING, lambda kept: (indexed(kept[0]), *kept[1:])
+)
+SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
 
 
 class Passage(Struct, frozen=True):
-    """One passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The columns of its row."""
+    """One passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The columns of its row.
+
+    ``pieces`` are how many passages there are of all that was said there: of a message with its parts."""
 
     row: int
-    corpus: str  # "turn" or "chunk"
+    corpus: str  # "turn", "chunk", "message" or "summary"
     subject: int
-    id: str  # of the interaction or chunk
+    id: str  # of the interaction or chunk; of a message or summary the session's
     field: str
     start: int
     until: int
     text: str
     whole: int
-    speaker: str | None  # of a turn that begins with a name, folded
+    pieces: int
+    speaker: str | None  # of a turn or message that begins with a name, folded
     user: str | None
     project: str | None
-    session: str | None
+    session: str | None  # of a turn or message
     time: str
     from_position: int
 
@@ -99,7 +122,7 @@ class Passage(Struct, frozen=True):
 
 
 class Passages:
-    name, version, follows = "passages", 1, frozenset("id")
+    name, version, follows = "passages", 2, frozenset("ids")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: Log | None) -> None:
@@ -111,8 +134,8 @@ class Passages:
                 self._document(change, rows)
             elif change.refold:
                 self._again(change, rows)
-            elif isinstance(event.data, InteractionCaptured | ResponseAttached) and change.new is not None:
-                for row in self._of_turns(change.new, event, event.position):
+            elif change.new is not None:
+                for row in self._of_event(change.new, event, event.position):
                     _stand(row, rows)
 
     def _document(self, change: Change, rows: Rows) -> None:
@@ -138,7 +161,7 @@ class Passages:
         """What the events in force say stands from here; what they no longer say ends here."""
         at = change.event.position
         events = change.in_force if change.new is not None else ()
-        wanted = {row[0]: row for each in events for row in self._of_turns(change.new, each, at)}
+        wanted = {row[0]: row for each in events for row in self._of_event(change.new, each, at)}
         for row in rows.find(PASSAGES, ("subject",), (change.first,)):
             if row[:-1] == wanted.get(row[0], ())[:-1]:
                 del wanted[row[0]]
@@ -147,15 +170,31 @@ class Passages:
         for row in wanted.values():
             _stand(row, rows)
 
-    def _of_turns(self, state: Interaction, event: AnyEvent, since: int) -> Iterator[Values]:
-        """The rows of one event's texts."""
-        if not isinstance(event.data, InteractionCaptured | ResponseAttached):
-            return
+    def _of_event(self, state: Any, event: AnyEvent, since: int) -> Iterator[Values]:
+        """The rows of one event's texts; of an event without texts there are none."""
+        match event.data:
+            case InteractionCaptured() | ResponseAttached():
+                yield from self._of_turn(state, event, since)
+            case MessageAppended(interaction=None):
+                yield from self._of_message(state, event, since)
+            case SummaryCreated(content=body) if text := self._text(body):
+                place = (state.user, state.project, None, event.data.earliest, since)
+                yield from _pieces(_first(event), (SUMMARY, state.row, state.id, "content"), text, place)
+
+    def _of_turn(self, state: Interaction, event: AnyEvent, since: int) -> Iterator[Values]:
         place = (state.user, state.project, state.session, state.time, since)
         for number, field in enumerate(FIELDS):
             if text := self._text(getattr(event.data, field, None)):
-                first = (event.position << FIELD_BITS | number) << NUMBER_BITS
-                yield from _pieces(first, ("turn", state.row, state.id, field), text, place)
+                yield from _pieces(_first(event, number), (TURN, state.row, state.id, field), text, place)
+
+    def _of_message(self, state: Session, event: AnyEvent, since: int) -> Iterator[Values]:
+        data, envelope = event.data, event.envelope
+        time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
+        what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
+        content, parts = self._text(data.content) or "", beside(data.parts)
+        more = len(_places(content)), len(_places(parts))
+        yield from _pieces(_first(event), (*what, "content"), content, place, more[1])
+        yield from _pieces(_first(event, 1), (*what, "parts"), parts, place, more[0])
 
     def _text(self, body: str | Blob | None) -> str | None:
         if not isinstance(body, Blob):
@@ -163,27 +202,37 @@ class Passages:
         return self._log.blob(body.blob) if self._log is not None else None
 
 
-_TEXT, _TIME = (PASSAGES.names.index(name) for name in ("text", "time"))
+_TEXT, _TIME, _PIECES = (PASSAGES.names.index(name) for name in ("text", "time", "pieces"))
+_CORPUS, _OF, _SESSION = (PASSAGES.names.index(name) for name in ("corpus", "id", "session"))
 
 
 def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
     data: ChunkAdded = event.data
     if data.content:
-        what = ("chunk", state.row, data.chunk, "")
+        what = (CHUNK, state.row, data.chunk, "")
         place = (state.user, state.project, None, event.envelope.recorded_at, since)
-        yield from _pieces(event.position << FIELD_BITS + NUMBER_BITS, what, data.content, place)
+        yield from _pieces(_first(event), what, data.content, place)
 
 
-def _pieces(first: int, what: Values, text: str, place: Values) -> Iterator[Values]:
-    """The rows of one text, numbered from ``first``."""
-    places = [(start, until) for start, until in split(text) if text[start:until].strip()]
+def _first(event: AnyEvent, field: int = 0) -> int:
+    return (event.position << FIELD_BITS | field) << NUMBER_BITS
+
+
+def _pieces(first: int, what: Values, text: str, place: Values, more: int = 0) -> Iterator[Values]:
+    """The rows of one text, numbered from ``first``; so many ``more`` belong to the same message."""
+    places = _places(text)
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
-        yield (first + at, *what, start, until, piece, len(text), _named(what[0], piece), *place)
+        told = (start, until, piece, len(text), len(places) + more)
+        yield (first + at, *what, *told, _named(what[0], piece), *place)
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    return [(start, until) for start, until in split(text) if text[start:until].strip()]
 
 
 def _named(corpus: str, text: str) -> str | None:
-    name = folded(speaker(text)[0]) if corpus == "turn" else ""
+    name = folded(speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
     return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
 
 
@@ -202,7 +251,19 @@ def _stand(row: Values, rows: Rows) -> None:
 
 
 def _indexed(row: Values) -> Values:
-    return (row[_TEXT].replace("\0", " "), day_words(row[_TIME]))
+    return (row[_TEXT].replace("\0", " "), day_words(row[_TIME]), _place(row))
+
+
+def _place(row: Values) -> str:
+    """Words of the index that tell in which session a text stands, as what, and whether it is one of several."""
+    session = row[_OF] if row[_CORPUS] == SUMMARY else row[_SESSION]
+    told = [place_word(session, row[_CORPUS])] if session is not None else []
+    return " ".join([*told, *([SEVERAL] if row[_PIECES] > 1 else [])])
+
+
+def place_word(session: str, corpus: str) -> str:
+    """What the texts of a corpus in a session (its id) have in the column ``place``."""
+    return f"{session.partition('_')[2]}{corpus}{UNTYPED}"
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -212,8 +273,14 @@ WHOLE_SESSION = 2_000  # passages; of a longer session only the turns around the
 AROUND = 100
 
 
+_VISIBLE = (
+    f"(m.corpus <> '{MESSAGE}' OR NOT EXISTS (SELECT 1 FROM hidden_messages h WHERE h.session = m.subject"
+    f" AND h.first <= m.row >> {FIELD_BITS + NUMBER_BITS} AND h.last >= m.row >> {FIELD_BITS + NUMBER_BITS}))"
+)
+
+
 class Wanted(Struct, frozen=True):
-    """What a search is among: passages of one user, of some corpora, in some projects."""
+    """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages."""
 
     user: str
     corpora: Sequence[str]
@@ -226,6 +293,8 @@ class Wanted(Struct, frozen=True):
         if self.projects is not None:
             where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
             values.extend(self.projects)
+        if MESSAGE in self.corpora:
+            where.append(_VISIBLE)
         return " AND ".join(where), values
 
 
@@ -250,16 +319,20 @@ def matching_then(
     """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
     the index, so it is scored aside."""
     found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
-    condition, values = wanted.condition()
-    names = ", ".join(f"m.{name}" for name in PASSAGES.names)
-    gone = (
-        f"SELECT {names} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
-        " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
-    )
-    then = {row[0]: tuple(row) for row in connection.execute(gone, (position, position, *values))}
+    then = {row[0]: row for row in gone(connection, position, *wanted.condition())}
     texts = [(row[0], *_indexed(row)) for row in then.values()]
     found += [(Passage(*then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
     return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+
+
+def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[Any]) -> list[Values]:
+    """The rows that stood at a position and are not in the index any more; ``condition`` is on ``m``."""
+    names = ", ".join(f"m.{name}" for name in PASSAGES.names)
+    sql = (
+        f"SELECT {names} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
+        " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
+    )
+    return list(map(tuple, connection.execute(sql, (position, position, *values))))
 
 
 def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
@@ -267,23 +340,38 @@ def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted)
     return [Passage(*row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
 
 
-def turns_around(connection: sqlite3.Connection, session: str, turns: Sequence[int]) -> list[int]:
-    """The turns of a session in their order, around some of them, the best first: each with the neighbours it can have."""
+def turns_around(
+    connection: sqlite3.Connection, session: str, turns: Sequence[int], without: Sequence[tuple[int, int]] = ()
+) -> list[int]:
+    """The turns of a session in their order, around some of them, the best first: each with the neighbours it can have.
+
+    What else lies in these ranges of positions (``without``) is hidden, and no neighbour.
+    """
     rows = connection.execute("SELECT row FROM passages WHERE session = ? LIMIT ?", (session, WHOLE_SESSION + 1))
-    whole = [row for (row,) in rows]
+    whole, given = [row for (row,) in rows], set(turns)
     if len(whole) <= WHOLE_SESSION:
-        return sorted({row >> NUMBER_BITS for row in whole})
+        every = {row >> NUMBER_BITS for row in whole}
+        return sorted(each for each in every if each in given or not _within(each, without))
     found = set(turns)
     for turn in turns[:AROUND]:
         for beyond, step in ((_BEFORE, 0), (_AFTER, 1)):
-            at = turn
-            for _ in range(WINDOW):
+            at, steps = turn, 0
+            while steps < WINDOW:
                 row = connection.execute(beyond, (session, (at + step) << NUMBER_BITS)).fetchone()
                 if row is None:
                     break
                 at = row[0] >> NUMBER_BITS
-                found.add(at)
+                if at in given or (skipped := _within(at, without)) is None:
+                    found.add(at)
+                    steps += 1
+                else:
+                    at = ((skipped[step] + step) << FIELD_BITS) - step
     return sorted(found)
+
+
+def _within(turn: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    at = turn >> FIELD_BITS
+    return next((each for each in ranges if each[0] <= at <= each[1]), None)
 
 
 # No min() or max(): where a view stands before the table, they go through the whole session.

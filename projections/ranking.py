@@ -65,7 +65,7 @@ class Candidate(Struct):
     """One text that may answer, as it is ranked: ``key`` tells it from the others of its corpus, ties end at ``position``."""
 
     key: int
-    corpus: str  # "memory", "turn" or "chunk"
+    corpus: str  # "memory", "turn" (a message is one, too) or "chunk"
     text: str
     position: int
     row: int

@@ -7,7 +7,7 @@ ranges of positions, so that an act over many messages writes few rows.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -242,6 +242,12 @@ def of_interaction(connection: sqlite3.Connection, interaction: str) -> list[Mes
     """The messages whose text lies with an interaction."""
     sql = "SELECT * FROM messages WHERE interaction = ? ORDER BY row"
     return [message_of(row) for row in connection.execute(sql, (interaction,))]
+
+
+def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, str]:
+    """Who speaks in these messages."""
+    marks = ", ".join("?" * len(rows))
+    return dict(connection.execute(f"SELECT row, role FROM messages WHERE row IN ({marks})", tuple(rows)).fetchall())
 
 
 class Hidden(Struct, frozen=True):

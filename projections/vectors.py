@@ -33,6 +33,9 @@ ROUGHLY = 1e-3  # how far from one the square of a vector's length may be
 Key = tuple[str, int]  # (corpus, row)
 
 
+POSITION_BITS = 16  # of a passage's row, beneath the position of its event
+
+
 class Corpus(Struct, frozen=True):
     """One kind of text that gets vectors: where the texts lie, and which of them may be found."""
 
@@ -62,11 +65,13 @@ CORPORA = {
             "p",
             "passages",
             "text",
-            "user IS NOT NULL",
+            "user IS NOT NULL AND corpus <> 'summary'",
             "SELECT p.row FROM (SELECT DISTINCT f.position AS subject FROM main.events e CROSS JOIN main.events f"
-            " ON f.stream = e.stream AND f.version = 1 WHERE e.position > ? AND e.position <= ?"
+            " ON f.stream = e.stream AND f.version = 1 WHERE e.position > ?1 AND e.position <= ?2"
             " AND (e.stream >= 'i_' AND e.stream < 'i`' OR e.stream >= 'd_' AND e.stream < 'd`')) s"
-            " CROSS JOIN main.passages p ON p.subject = s.subject",
+            " CROSS JOIN main.passages p ON p.subject = s.subject"
+            f" UNION SELECT row FROM main.passages WHERE row >= (?1 + 1) << {POSITION_BITS}"
+            f" AND row < (?2 + 1) << {POSITION_BITS}",
             ("passages", "passages_were"),
             "passages",
         ),

@@ -28,6 +28,8 @@ OTHERWISE_SPELLED = {
     "export_file": ["export"],
     "policy": ["policy", "show"],
     "adopt_policy": ["policy", "adopt"],
+    "session": ["session", "show"],
+    "sessions": ["session", "list"],
 }
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
@@ -35,6 +37,8 @@ READERS = {
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
     "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
+    "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
+    "session grep": ["chat", "coffee"], "session expand": ["chat", "said"], "session summary": ["chat"],
 }  # fmt: skip
 
 
@@ -54,7 +58,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.set_state("shop", "decision", "db", "sqlite")
         ledger.remember("The user never drinks milk in coffee.")
         notes = ledger.ingest("# Coffee\n\nDark roasts are roasted longest.\n", tags=["drinks"])
-    return db, {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+        said = ledger.session("chat").append("user", "Is there any coffee?")
+    ids = {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+    return db, {**ids, "said": str(said.position)}
 
 
 def run(*arguments: str, db: str | None = None, stdin: str | bytes | None = None) -> Result:
@@ -375,7 +381,20 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
     with Ledger.open(db) as ledger:
         paper = ledger.ingest(f"# {EVIL}\n\n{EVIL}", title=EVIL, tags=[EVIL], path=EVIL, project=EVIL)
         ledger.remember("Read.", source=paper.chunks[0].id)
-    subjects = {"m_": id, "i_": turn, "shop": EVIL, "coffee": "bold red end", "d_": paper.id, "c_": paper.chunks[0].id}
+        session = ledger.session(EVIL)
+        said, _ = session.append("user", EVIL, model=EVIL), session.set_summary(EVIL)
+        session.add_alias(EVIL + EVIL)
+    subjects = {
+        "chat": EVIL,
+        "900": "900",
+        "said": str(said.position),
+        "m_": id,
+        "i_": turn,
+        "shop": EVIL,
+        "coffee": "bold red end",
+        "d_": paper.id,
+        "c_": paper.chunks[0].id,
+    }
     for reader, arguments in READERS.items():
         result = run(*reader.split(), *[subjects[each] for each in arguments], db=db)
         assert result.exit_code == 0, result.output

@@ -24,6 +24,7 @@ from ledger.domain.grep import (
     Tree,
     Word,
     _Folded,
+    _is_cut,
     _plain,
     expression,
     is_exact,
@@ -152,9 +153,9 @@ def test_there_may_be_many_terms(index: sqlite3.Connection) -> None:
         ("a", "A", True), ("a", "an", False), ("é", "e", True), ("ecole", "ÉCOLE", True), ("12", "123", False),
         ("tea cup", "a cup of tea", True), ("tea cup", "tea", False), ("tea OR cup", "cup", True),
         ("tea -cup", "tea", True), ("tea -cup", "tea cups", False), ("tea OR -cup", "milk", True),
-        ('"ea cu"', "tea cup", True), ('"tea cup"', "tea, cup", False), ('"tea cup"', "TEA \n cup", True),
-        ('"run"', "overrun", True), ('"run"', "running", True), ('"running"', "run", False),
-        ("don't", "I don’t", True), ("don't", "I dont", False), ("v3.11", "v3.110", True), ("v3.11", "v3 11", False),
+        ('"ea cu"', "tea cup", False), ('"tea cup"', "tea, cup", False), ('"tea cup"', "TEA \n cup", True),
+        ('"run"', "overrun, running", False), ('"run"', "(run)", True), ('"running"', "run", False),
+        ("don't", "I don’t", True), ("don't", "I dont", False), ("v3.11", "v3.110", False), ("v3.11", "v3 11", False),
         ("a_case", "in a_case.", True), ("100%", "100% sure", True), ("100%", "1000", False), ("a_c", "abc", False),
         ("->", "x->y", True), ("::", "std::map", True), ("print()", "print()", True), ("print()", "print(1)", False),
         ("茶", "我喝茶吗", True), ("喝茶", "我喝茶吗", True), ("喝吗", "我喝茶吗", False), ("喝茶", "喝,茶", False),
@@ -187,7 +188,7 @@ def test_the_index_finds_every_text_that_matches(index: sqlite3.Connection, patt
 @given(WHOLE_TEXT, st.data())
 @example("¨a", None)
 @example("ᄒ\u1161x", None)
-def test_every_text_has_every_part_of_it_in_quotes(
+def test_every_text_has_every_part_of_it_in_quotes_that_is_cut_between_words(
     index: sqlite3.Connection, text: str, data: st.DataObject | None
 ) -> None:
     start, end = (0, len(text)) if data is None else sorted(data.draw(st.integers(0, len(text))) for _ in range(2))
@@ -196,6 +197,9 @@ def test_every_text_has_every_part_of_it_in_quotes(
     tree = tree_of(f'"{part}"')
     if tree is None or _plain(plain[start:end]) != plain[start:end]:
         return  # nothing to look for, or cut in the middle of a letter
+    space = len(part) - len(part.lstrip()), len(part.rstrip()) - len(part)
+    if _is_cut(plain, start + space[0]) or _is_cut(plain, end + space[1]):
+        return
     assert matches(tree, text, stem) and spans(tree, text, stem)
     said = expression(tree)
     assert said is None or finds(index, text, said)
@@ -204,7 +208,7 @@ def test_every_text_has_every_part_of_it_in_quotes(
 @given(LIKELY)
 def test_every_text_has_each_word_of_it(text: str) -> None:
     for word in split(text):
-        assert matches(Word(word), text, stem)
+        assert has(word, text)
 
 
 @given(ANY_TEXT | LIKELY, ANY_TEXT)
@@ -224,8 +228,9 @@ def test_no_pattern_breaks_a_search(index: sqlite3.Connection, pattern: str, tex
     ("pattern", "asked"),
     [
         ("run", '"run"'), ("run tea", '("run" AND "tea")'), ("a OR b", '("a" OR "b")'), ("a -b", '"a"'), ("a OR -b", None),
-        ("::", None), ("a ::", '"a"'), ("a OR ::", None), ('"ea cu"', None), ('"ea big cu"', '"big"'), ('"run"', None),
-        ("喝茶", '"喝 茶"'), ('"私はcoffee"', '"私 は"'), ('"(tea)"', '"tea"'), ("𞤀", None), ("ߊ", None), ("a a", '"a"'),
+        ("::", None), ("a ::", '"a"'), ("a OR ::", None), ('"ea cu"', '"ea cu"'), ('"tea, cup"', '"tea cup"'),
+        ('"run"', '"run"'),
+        ("喝茶", '"喝 茶"'), ('"私はcoffee"', '"私 は coffee"'), ('"(tea)"', '"tea"'), ("𞤀", None), ("ߊ", None), ("a a", '"a"'),
     ],
 )  # fmt: skip
 def test_the_index_is_asked_for_what_is_sure_to_stand_whole(pattern: str, asked: str | None) -> None:
@@ -254,10 +259,10 @@ def test_a_stem_is_the_beginning_of_its_word_but_for_its_last_letter(word: str) 
     [
         ("run", "Running, overrun; RUNS", ["Running", "RUNS"]), ("tea -cup", "tea cup", ["tea"]),
         ("cafe", "un café, un cafe\u0301!", ["café", "cafe\u0301"]), ("file", "the ﬁle", ["ﬁle"]),
-        ("茶", "茶と茶", ["茶", "茶"]), ("喝茶", "我喝茶吗", ["喝茶"]), ('"a b"', "xa \n bx", ["a \n b"]),
+        ("茶", "茶と茶", ["茶", "茶"]), ("喝茶", "我喝茶吗", ["喝茶"]), ('"a b"', "xa \n b, a \n b", ["a \n b"]),
         ("run", "私runする", ["run"]), ("한", "\u1112\u1161\u11ab국", ["\u1112\u1161\u11ab"]), ("if", "ﬁf if", ["if"]),
-        ("->", "é -> ü", ["->"]), ('"i"', "ﬁ", ["ﬁ"]), ("NOT (a NOT b)", "a b", ["b"]), ("a OR b", "b a", ["b", "a"]),
-        ('"aa"', "aaaa", ["aaaa"]), ('"strasse"', "Straße", ["Straße"]),
+        ("->", "é -> ü", ["->"]), ('"fi"', "ﬁ", ["ﬁ"]), ("NOT (a NOT b)", "a b", ["b"]), ("a OR b", "b a", ["b", "a"]),
+        ('"a a"', "aa a a", ["a a"]), ('"strasse"', "Straße", ["Straße"]),
     ],
 )  # fmt: skip
 def test_places_are_those_of_the_text_as_it_is(pattern: str, text: str, found: list[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
+from ledger import Ledger, Session
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,6 +26,12 @@ SAID = (
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("letters 1 26\n1 {'letters': 1}\n",),
     ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),
+    (
+        "18 normal summarise 33\n",
+        "True summary ('The user drinks green tea.',)\n<conversation_summaries>\n",
+        "On day 9 comes ship number 9; it carries 9 tons of green tea.\n2 50\n",
+        "True 1\n",
+    ),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 
@@ -45,12 +51,24 @@ def test_the_examples_run_as_they_stand(
 
 def test_every_public_verb_of_the_library_is_documented() -> None:
     words = set(re.findall(r"[a-z_]+", README))
-    verbs = {name for name in dir(Ledger) if not name.startswith("_")}
+    verbs = {name for door in (Ledger, Session) for name in dir(door) if not name.startswith("_")}
     assert verbs - words == set()
 
 
 @pytest.mark.parametrize(
-    "table", ["events", "blobs", "memories", "confidence_steps", "audit", "checkpoint", "leases", "vectors"]
+    "table",
+    [
+        "events",
+        "blobs",
+        "memories",
+        "confidence_steps",
+        "audit",
+        "checkpoint",
+        "leases",
+        "vectors",
+        "messages",
+        "summaries",
+    ],
 )
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:
     assert f"`{table}`" in README

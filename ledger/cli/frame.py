@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -81,6 +82,7 @@ def command(
     options: tuple[str, ...] = (),
     past: tuple[str, ...] = (),
     writes: bool = False,
+    writes_with: str = "",
     creates: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -89,10 +91,10 @@ def command(
     A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
     ``embedder`` is a model that the ledger is opened with; all others are the command's own. ``view`` names the function
-    of ``ledger.cli.showing`` for the answer. ``options`` are of ``WRITES``; without any, and without ``writes``, the ledger
-    is opened for reading. ``creates`` begins a ledger where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the
-    ledger may be that of a moment. An answer of None is a
-    subject that does not exist.
+    for the answer, of ``ledger.cli.showing`` or, after its name and a point, of another module there. ``options`` are of
+    ``WRITES``; without any, and without ``writes``, the ledger is opened for reading, and so it is without the argument that
+    ``writes_with`` names. ``creates`` begins a ledger where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the
+    ledger may be that of a moment. An answer of None is a subject that does not exist.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,8 +106,8 @@ def command(
             told = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
                 mine = _with_stdin(given)
-                readonly = not (options or writes or mine.get("receipt") is True)  # a recall may leave one
-                answer = _ask(function, own, told, mine, readonly=readonly, creates=creates)
+                changes = mine[writes_with] not in (None, False) if writes_with else writes or bool(options)
+                answer = _ask(function, own, told, mine, readonly=not changes, creates=creates)
                 if answer is None:
                     subject = _SUBJECTS.get(function.__name__, "memory")
                     raise NotFound(f"{_never(told)} such {subject} of this user: {_named(mine)}")
@@ -127,6 +129,7 @@ _SUBJECTS = {
     "state": "project",
     "history": "subject",
     "reopen": "receipt",
+    "dag": "session",
 }
 
 
@@ -241,8 +244,8 @@ def show(answer: Any, view: str, *, json: bool, quiet: bool) -> None:
 
 
 def _show_to_people(answer: Any, view: str, *, quiet: bool) -> None:
-    from ledger.cli import showing
-
+    module, _, name = view.rpartition(".")
+    showing = import_module(f"ledger.cli.{module or 'showing'}")
     ids = showing.ids(answer) if quiet else None
     if ids is not None:
         print("".join(each + "\n" for each in ids), end="")
@@ -250,7 +253,7 @@ def _show_to_people(answer: Any, view: str, *, quiet: bool) -> None:
     if answer == [] or answer == ():
         say("nothing found", quiet=quiet)
         return
-    shown = getattr(showing, view)(answer)
+    shown = getattr(showing, name)(answer)
     if isinstance(shown, str):  # a text for a file of its own, neither wrapped nor cut
         print(shown, end="")
     else:

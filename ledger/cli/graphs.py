@@ -1,12 +1,10 @@
 """The entity graph drawn: as a tree for the terminal, and as text for Mermaid and for Graphviz.
 
-A name can hold anything, so a label for Mermaid has a character code for all but letters, digits and what is plain between
-them, and one for Graphviz is a quoted string; in both what would reorder or hide text is shown as its escape.
+A name can hold anything, so every label is made harmless for the syntax that it stands in.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -15,11 +13,10 @@ from rich.tree import Tree
 
 from ledger import answers
 from ledger.cli.terminal_text import shortened
-from ledger.domain.harmless import one_line
+from ledger.domain.harmless import dot_label, mermaid_label
 from ledger.domain.memory import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
-_NOT_PLAIN = re.compile(r"(?<=[^\W_])[-_.](?=[^\W_])|[^\W_]| |(.)", re.DOTALL)
 
 Line = tuple[str, str, str, int]  # source, relation, target, weight
 
@@ -68,9 +65,9 @@ def _memories(count: int) -> str:
 def mermaid(graph: answers.Graph) -> str:
     """A flowchart for Mermaid: what is said with arrows, what only stands together with lines."""
     numbers = _numbers(graph)
-    lines = [f'  n{number}["{_coded(name)}"]' for name, number in numbers.items()]
+    lines = [f'  n{number}["{mermaid_label(name)}"]' for name, number in numbers.items()]
     for source, relation, target, weight in _lines(graph):
-        label = _coded(f"{relation} ({weight})" if weight > 1 else relation)
+        label = mermaid_label(f"{relation} ({weight})" if weight > 1 else relation)
         arrow = "-.-" if relation == CO_OCCURS else "-->"
         lines.append(f'  n{numbers[source]} {arrow}|"{label}"| n{numbers[target]}')
     return "\n".join(["flowchart LR", *lines]) + "\n"
@@ -79,9 +76,9 @@ def mermaid(graph: answers.Graph) -> str:
 def dot(graph: answers.Graph) -> str:
     """A digraph for Graphviz."""
     numbers = _numbers(graph)
-    lines = [f"  n{number} [label={_quoted(name)}];" for name, number in numbers.items()]
+    lines = [f"  n{number} [label={dot_label(name)}];" for name, number in numbers.items()]
     for source, relation, target, weight in _lines(graph):
-        label = _quoted(f"{relation} ({weight})" if weight > 1 else relation)
+        label = dot_label(f"{relation} ({weight})" if weight > 1 else relation)
         style = ", dir=none, style=dashed" if relation == CO_OCCURS else ""
         lines.append(f"  n{numbers[source]} -> n{numbers[target]} [label={label}{style}];")
     return "\n".join(["digraph memory {", "  rankdir=LR;", *lines, "}"]) + "\n"
@@ -102,14 +99,3 @@ def _lines(graph: answers.Graph) -> Iterator[Line]:
         if key not in seen:
             seen.add(key)
             yield ends[0], each.relation, ends[1], each.weight
-
-
-def _coded(text: str) -> str:
-    """A label for Mermaid, in which all that could be syntax is a character code."""
-    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[1])};" if found[1] else found[0], one_line(text))
-
-
-def _quoted(text: str) -> str:
-    """A label for Graphviz, which also reads HTML's entities in it."""
-    told = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
-    return f'"{told}"'

@@ -29,7 +29,8 @@ def add_to(app: typer.Typer) -> None:
         command(app, LOOK, view=function.__name__, past=BELIEFS if function in (memories, memory, graph) else PAST)(
             function
         )
-    for pack in (recall, user_profile, project_context):
+    command(app, LOOK, view="pack", past=BELIEFS, writes_with="receipt")(recall)
+    for pack in (user_profile, project_context):
         command(app, LOOK, view="pack", past=BELIEFS)(pack)
     command(app, LOOK, view="pack")(reopen)
     for function in (why, history, confidence, audit):

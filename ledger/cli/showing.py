@@ -8,53 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ledger import answers, document_answers
 from ledger.cli import graphs
 from ledger.cli.charts import StepChart
-from ledger.cli.terminal_text import shortened, visible
+from ledger.cli.pieces import LISTED_CHARS, card_of, counted, detailed, heading, listing, moment, short, titled, whole
+from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
 from ledger.recall.packs import Item, Pack
 
-LISTED_CHARS = 150  # of a text in a list
 QUOTED_CHARS = 110
 SEARCHED_CHARS = 20_000  # of a source, for the sentence to quote
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-LEFT: Literal["left"] = "left"
-RIGHT: Literal["right"] = "right"
 _STATUS_STYLES = {"active": "green", "candidate": "yellow", "superseded": "dim", "invalid": "red", "retracted": "dim"}
 
 
 # --- small pieces ----------------------------------------------------------------------------------------------------
-
-
-def moment(time: str | None) -> str:
-    """A stored time to the minute, in UTC."""
-    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
-
-
-def _text(text: str | None, chars: int = LISTED_CHARS) -> Text:
-    return Text(shortened(text, chars)) if text is not None else Text("(erased)", style="dim italic")
-
-
-def _whole(text: str | None) -> Text:
-    return Text(visible(text)) if text is not None else Text("(erased)", style="dim italic")
-
-
-def _with(main: Text, *details: object) -> Text:
-    """A text, and under it in small print what is known about it."""
-    told = " · ".join(one_line(str(each)) for each in details if each)
-    if not main.plain:
-        return Text(told, style="dim")
-    return Text.assemble(main, ("\n" + told, "dim")) if told else main
 
 
 def _decimal(value: float, sign: str = "") -> str:
@@ -71,42 +46,8 @@ def _change(delta: float) -> Text:
     return Text(_decimal(delta, "+") if delta else "", style="green" if delta > 0 else "red")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _status(status: str | None) -> Text:
     return Text(one_line(status or ""), style=_STATUS_STYLES.get(status or "", ""))
-
-
-def _table(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
-    """A list; the last column takes what room is left, the others are never cut."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
-    for column in columns:
-        last, side = column == columns[-1], RIGHT if column in right else LEFT
-        table.add_column(column, no_wrap=not last, justify=side, overflow="fold", ratio=1 if last else None)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _card(fields: Mapping[str, object]) -> Table:
-    """Names and values, one a line; what is None or blank is left out, and a number 0 is told."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in fields.items():
-        if value not in (None, "", ()):
-            table.add_row(Text(name), value if isinstance(value, Text) else Text(one_line(str(value))))
-    return table
-
-
-def heading(title: str) -> Text:
-    return Text("\n" + title, style="bold cyan")
-
-
-def _part(title: str, body: RenderableType | None) -> list[RenderableType]:
-    return [] if body is None else [heading(title), body]
 
 
 def compact(data: Any, chars: int = LISTED_CHARS) -> str:
@@ -136,7 +77,7 @@ def ids(answer: Any) -> list[str] | None:
 
 
 def memories(found: Sequence[answers.Memory]) -> RenderableType:
-    return _table("id", "conf", "memory", rows=[_memory_row(each) for each in found])
+    return listing("id", "conf", "memory", rows=[_memory_row(each) for each in found])
 
 
 def _memory_row(memory: answers.Memory) -> list[RenderableType]:
@@ -144,7 +85,7 @@ def _memory_row(memory: answers.Memory) -> list[RenderableType]:
     marks = ("quarantined" if memory.quarantined else "", " ".join(f"#{tag}" for tag in memory.tags))
     seen = f"{memory.reference_count} × confirmed" if memory.reference_count else ""
     details = (memory.kind, memory.project, status, seen, *marks)
-    return [Text(memory.id), _confidence(memory.confidence), _with(_text(memory.content), *details)]
+    return [Text(memory.id), _confidence(memory.confidence), detailed(short(memory.content), *details)]
 
 
 def changed(memory: answers.Memory) -> RenderableType:
@@ -155,18 +96,18 @@ def changed(memory: answers.Memory) -> RenderableType:
 def related(memory: answers.Memory) -> RenderableType:
     """A memory after a command on what it says of names: with all that it says of them now."""
     said = [Text(one_line(f"{each.source} {each.relation} {each.target}")) for each in memory.edges]
-    return Group(memories([memory]), *_part("It says", Group(*said or [Text("nothing of two names")])))
+    return Group(memories([memory]), *titled("It says", Group(*said or [Text("nothing of two names")])))
 
 
 def memory(found: answers.Memory) -> RenderableType:
-    return _card(_memory_fields(found))
+    return card_of(_memory_fields(found))
 
 
 def _memory_fields(memory: answers.Memory) -> dict[str, object]:
     seen = f"{memory.reference_count} ×, last {moment(memory.last_referenced_at)}" if memory.reference_count else ""
     return {
         "id": memory.id,
-        "memory": _whole(memory.content),
+        "memory": whole(memory.content),
         "status": _status(memory.status + (" (quarantined)" if memory.quarantined else "")),
         "confidence": _confidence(memory.confidence),
         "confirmed": seen,
@@ -186,14 +127,14 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
 
 
 def review(queue: Sequence[answers.Candidate]) -> RenderableType:
-    return _table("id", "conf", "candidate", rows=[_candidate_row(each) for each in queue])
+    return listing("id", "conf", "candidate", rows=[_candidate_row(each) for each in queue])
 
 
 def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     found, origin = candidate.memory, candidate.provenance
     twin = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
     by = f"{origin.rule} in {origin.interaction}" if origin is not None else ", ".join(found.sources)
-    text = _with(_text(found.content), found.kind, found.project, by, twin)
+    text = detailed(short(found.content), found.kind, found.project, by, twin)
     if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
     return [Text(found.id), _confidence(found.confidence), text]
@@ -208,7 +149,7 @@ def _says_more(quote: str, content: str) -> bool:
 def pack(found: Pack) -> RenderableType:
     unit = "characters" if found.unit == "chars" else found.unit
     budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
-    count = _count(len(found.items), "item") if found.items else found.nothing
+    count = counted(len(found.items), "item") if found.items else found.nothing
     searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
     told = f"{count}{searched}, {budget}, {len(found.cut)} cut"
     receipt = (f"receipt {found.receipt}",) if found.receipt else ()
@@ -216,12 +157,12 @@ def pack(found: Pack) -> RenderableType:
     if not found.items and not found.cut:
         return Group(Text(found.nothing), *notes)
     parts: list[RenderableType] = [_items(found.items)] if found.items else []
-    cut = _part("Cut", _items(found.cut) if found.cut else None)
+    cut = titled("Cut", _items(found.cut) if found.cut else None)
     return Group(*parts, Text(told, style="dim"), *cut, *notes)
 
 
 def _items(found: Sequence[Item]) -> RenderableType:
-    return _table("#", "score", "id", "text", rows=[_item_row(item) for item in found], right=["#", "score"])
+    return listing("#", "score", "id", "text", rows=[_item_row(item) for item in found], right=["#", "score"])
 
 
 def _item_row(item: Item) -> list[RenderableType]:
@@ -230,10 +171,11 @@ def _item_row(item: Item) -> list[RenderableType]:
         about = (item.memory.kind, item.memory.project, item.memory.status if item.memory.status != "active" else "")
     elif item.passage is not None:
         where = " › ".join(item.passage.heading_path) or item.passage.session_id
-        about = (item.passage.field or item.source, where, moment(item.passage.occurred_at))
+        what = item.source if item.source == "message" else item.passage.field or item.source
+        about = (what, where, moment(item.passage.occurred_at))
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
-            _with(_text(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
+            detailed(short(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 
 # --- documents -------------------------------------------------------------------------------------------------------
@@ -241,22 +183,22 @@ def _item_row(item: Item) -> list[RenderableType]:
 
 def documents(found: Sequence[document_answers.Document]) -> RenderableType:
     rows = [[Text(each.id), Text(f"{each.chunk_count:,}"), _document(each)] for each in found]
-    return _table("id", "chunks", "document", rows=rows, right=["chunks"])
+    return listing("id", "chunks", "document", rows=rows, right=["chunks"])
 
 
 def _document(found: document_answers.Document, *more: object) -> Text:
     status = "" if found.status == "active" else found.status
     kind = found.doc_type if found.doc_type != "markdown" else ""
     tags = " ".join(f"#{tag}" for tag in found.tags)
-    size = _count(found.size, "character")
-    return _with(_text(found.title), *more, found.path, found.project, kind, status, tags, size)
+    size = counted(found.size, "character")
+    return detailed(short(found.title), *more, found.path, found.project, kind, status, tags, size)
 
 
 def ingested(report: document_answers.IngestReport) -> RenderableType:
     rows = [
         [Text(each.id), Text(f"{each.chunk_count:,}"), _document(each, _came_to(each))] for each in report.documents
     ]
-    parts: list[RenderableType] = [_table("id", "chunks", "document", rows=rows, right=["chunks"])] if rows else []
+    parts: list[RenderableType] = [listing("id", "chunks", "document", rows=rows, right=["chunks"])] if rows else []
     told = [f"{len(report.errors):,} not taken in"] if report.errors else []
     if len(report.documents) > 1 and report.correlation_id is not None:
         told.append(f"undo {report.correlation_id} takes all of it back")
@@ -276,10 +218,10 @@ def changed_document(found: document_answers.Document) -> RenderableType:
 
 
 def document(found: document_answers.Document) -> RenderableType:
-    card = _card(
+    card = card_of(
         {
             "id": found.id,
-            "title": _whole(found.title),
+            "title": whole(found.title),
             "path": found.path,
             "status": found.status,
             "type": found.doc_type,
@@ -287,11 +229,11 @@ def document(found: document_answers.Document) -> RenderableType:
             "user": found.user,
             "agent": found.agent,
             "tags": ", ".join(found.tags),
-            "size": f"{_count(found.size, 'character')} in {_count(found.chunk_count, 'chunk')}",
+            "size": f"{counted(found.size, 'character')} in {counted(found.chunk_count, 'chunk')}",
             "recorded": f"{moment(found.recorded_at)}, taken in last {moment(found.updated_at)}",
         }
     )
-    return Group(card, *_part("Chunks", _chunks(found.chunks) if found.chunks else None))
+    return Group(card, *titled("Chunks", _chunks(found.chunks) if found.chunks else None))
 
 
 def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
@@ -299,10 +241,10 @@ def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     rows = []
     for each in found:
         above = _headings(each) if each.status != "erased" else Text("(erased)", style="dim italic")
-        words = above if each.text is None else Text.assemble(above, "\n", _whole(each.text.strip("\r\n")))
+        words = above if each.text is None else Text.assemble(above, "\n", whole(each.text.strip("\r\n")))
         place = (f"{each.line or ''}", f"{each.size or 0:,}") if each.status != "erased" else ("", "")
         rows.append([Text(each.id), *map(Text, place), words])
-    return _table("id", "line", "chars", "under", rows=rows, right=["line", "chars"])
+    return listing("id", "line", "chars", "under", rows=rows, right=["line", "chars"])
 
 
 def _headings(chunk: document_answers.Chunk) -> Text:
@@ -312,10 +254,10 @@ def _headings(chunk: document_answers.Chunk) -> Text:
 
 def chunk(found: document_answers.Chunk) -> RenderableType:
     gone = {"gone": " (its document was replaced by a newer text)", "removed": " (with its document)"}
-    return _card(
+    return card_of(
         {
             "id": found.id,
-            "text": _whole(found.text.strip("\r\n") if found.text is not None else None),
+            "text": whole(found.text.strip("\r\n") if found.text is not None else None),
             "under": _headings(found),
             "status": found.status + gone.get(found.status, ""),
             "document": f"{found.document} {found.title or ''}",
@@ -332,9 +274,9 @@ def _cited_chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     for each in found:
         status = "" if each.status == "active" else each.status
         place = f"{each.path or each.title or each.document}" + (f", line {each.line}" if each.line else "")
-        told = Text.assemble(_headings(each), "\n", _text(each.text, QUOTED_CHARS))
-        rows.append([Text(each.id), _with(told, place, status)])
-    return _table("id", "said", rows=rows)
+        told = Text.assemble(_headings(each), "\n", short(each.text, QUOTED_CHARS))
+        rows.append([Text(each.id), detailed(told, place, status)])
+    return listing("id", "said", rows=rows)
 
 
 graph = graphs.tree  # the view of that name
@@ -352,7 +294,7 @@ def diff(found: answers.Diff) -> RenderableType:
     for name in _PARTS:
         pairs: tuple[answers.Changed, ...] = getattr(found, name)
         rows = [[Text(each.id), _changed(name, each)] for each in pairs]
-        parts += _part(f"{name.capitalize()} ({len(pairs):,})", _table("id", "memory", rows=rows) if rows else None)
+        parts += titled(f"{name.capitalize()} ({len(pairs):,})", listing("id", "memory", rows=rows) if rows else None)
     nothing = [Text("nothing is believed otherwise")] if not parts else []
     return Group(Text(span, style="dim"), *nothing, *parts)
 
@@ -362,8 +304,8 @@ def _changed(part: str, pair: answers.Changed) -> Text:
     one = after or before
     assert one is not None  # a pair is of a memory that was there at one end
     if part == "revised" and before is not None and after is not None:
-        return _with(_text(after.content), *_revisions(before, after))
-    return _with(_text(one.content), one.kind, one.project, _turn_of(part, before, after))
+        return detailed(short(after.content), *_revisions(before, after))
+    return detailed(short(one.content), one.kind, one.project, _turn_of(part, before, after))
 
 
 def _turn_of(part: str, before: answers.Memory | None, after: answers.Memory | None) -> str:
@@ -410,33 +352,33 @@ def _validity(memory: answers.Memory) -> str:
 def why(answer: answers.Why) -> RenderableType:
     parts: list[RenderableType] = [_why_head(answer)]
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
-    parts += _part("Confidence over time (UTC)", chart)
-    parts += _part("Steps", steps(answer.steps))
-    parts += _part("Sources", _quotes(answer) if answer.sources else None)
-    parts += _part("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
-    parts += _part("Documents", documents(answer.documents) if answer.documents else None)
-    parts += _part("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
+    parts += titled("Confidence over time (UTC)", chart)
+    parts += titled("Steps", steps(answer.steps))
+    parts += titled("Sources", _quotes(answer) if answer.sources else None)
+    parts += titled("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
+    parts += titled("Documents", documents(answer.documents) if answer.documents else None)
+    parts += titled("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
     return Group(*parts)
 
 
 def _why_head(answer: answers.Why) -> RenderableType:
     if answer.memory is None:
-        return _card({"id": answer.id, "status": "not in force: what made it was undone"})
+        return card_of({"id": answer.id, "status": "not in force: what made it was undone"})
     wanted = ("id", "memory", "status", "confidence", "confirmed", "kind", "project", "valid")
     fields = _memory_fields(answer.memory)
-    return _card({name: fields[name] for name in wanted})
+    return card_of({name: fields[name] for name in wanted})
 
 
 def steps(found: Sequence[answers.Step]) -> RenderableType:
     rows = [_step_row(each) for each in found]
-    return _table("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"])
+    return listing("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"])
 
 
 def _step_row(step: answers.Step) -> list[RenderableType]:
     cited = step.data.get("interaction") if isinstance(step.data, dict) else None
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
     force = "" if step.in_force else "not in force"
-    what = _with(Text(one_line(step.type)), by, cited, force)
+    what = detailed(Text(one_line(step.type)), by, cited, force)
     if step.because:
         what = Text.assemble(what, ("\n" + shortened(step.because, LISTED_CHARS), "italic"))
     numbers = (_confidence(step.confidence), _change(step.delta))
@@ -446,7 +388,7 @@ def _step_row(step: answers.Step) -> list[RenderableType]:
 def _quotes(answer: answers.Why) -> RenderableType:
     about = stems((answer.memory.content if answer.memory is not None else None) or "")
     rows = [[Text(each.id), Text(moment(each.occurred_at)), _telling(each, about)] for each in answer.sources]
-    return _table("id", "when", "said", rows=rows)
+    return listing("id", "when", "said", rows=rows)
 
 
 def _telling(source: answers.Interaction, about: frozenset[str]) -> Text:
@@ -454,12 +396,12 @@ def _telling(source: answers.Interaction, about: frozenset[str]) -> Text:
     said = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
     sentences = [each for each in _SENTENCE.split(said) if each.strip()]
     best = max(sentences, key=lambda each: len(stems(each) & about), default=None)
-    return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else _text(source.prompt)
+    return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else short(source.prompt)
 
 
 def _quote(source: answers.Interaction) -> Text:
-    asked = Text("> ", style="dim").append_text(_text(source.prompt, QUOTED_CHARS))
-    return asked if not source.response else asked.append("\n").append_text(_text(source.response, QUOTED_CHARS))
+    asked = Text("> ", style="dim").append_text(short(source.prompt, QUOTED_CHARS))
+    return asked if not source.response else asked.append("\n").append_text(short(source.response, QUOTED_CHARS))
 
 
 def _chain(answer: answers.Why) -> RenderableType:
@@ -471,40 +413,40 @@ def _chain(answer: answers.Why) -> RenderableType:
 def confidence(points: Sequence[answers.ConfidencePoint]) -> RenderableType:
     rows = [_point_row(each) for each in points]
     chart = StepChart((each.recorded_at, each.confidence) for each in points)
-    return Group(chart, Text(""), _table("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"]))
+    return Group(chart, Text(""), listing("pos", "when", "conf", "change", "what", rows=rows, right=["pos", "change"]))
 
 
 def _point_row(point: answers.ConfidencePoint) -> list[RenderableType]:
     how = ("echo" if point.echo else "", point.matcher, point.interaction, "" if point.in_force else "not in force")
-    what = _with(Text(one_line(point.type)), *how)
+    what = detailed(Text(one_line(point.type)), *how)
     return [Text(str(point.position)), Text(moment(point.recorded_at)), _confidence(point.confidence),
             _change(point.delta), what]  # fmt: skip
 
 
 def history(found: Sequence[answers.Step]) -> RenderableType:
-    return _table("pos", "when", "what", rows=[_history_row(each) for each in found], right=["pos"])
+    return listing("pos", "when", "what", rows=[_history_row(each) for each in found], right=["pos"])
 
 
 def _history_row(step: answers.Step) -> list[RenderableType]:
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
-    what = _with(Text(one_line(step.type)), by, "" if step.in_force else "not in force")
+    what = detailed(Text(one_line(step.type)), by, "" if step.in_force else "not in force")
     return [Text(str(step.position)), Text(moment(step.recorded_at)), Text.assemble(what, "\n" + compact(step.data))]
 
 
 def audit(entries: Sequence[answers.AuditEntry]) -> RenderableType:
-    return _table("pos", "when", "subject", "what", rows=[_audit_row(each) for each in entries], right=["pos"])
+    return listing("pos", "when", "subject", "what", rows=[_audit_row(each) for each in entries], right=["pos"])
 
 
 def _audit_row(entry: answers.AuditEntry) -> list[RenderableType]:
     by = entry.command if not entry.actor else f"{entry.command} by {entry.actor}"
     place = (entry.client, entry.project, entry.session_id, "" if entry.in_force else "not in force")
-    what = _with(Text(one_line(entry.type)), by, *place)
+    what = detailed(Text(one_line(entry.type)), by, *place)
     return [Text(str(entry.position)), Text(moment(entry.recorded_at)), Text(one_line(entry.subject)), what]
 
 
 def refusals(found: Sequence[answers.Refusal]) -> RenderableType:
     rows = [_refusal_row(each) for each in found]
-    return _table("pos", "when", "command", "rule", "of", rows=rows, right=["pos"])
+    return listing("pos", "when", "command", "rule", "of", rows=rows, right=["pos"])
 
 
 def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
@@ -520,11 +462,11 @@ def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
 
 def interactions(found: Sequence[answers.Interaction]) -> RenderableType:
     rows = [[Text(each.id), Text(moment(each.occurred_at)), _turn(each)] for each in found]
-    return _table("id", "when", "turn", rows=rows)
+    return listing("id", "when", "turn", rows=rows)
 
 
 def _turn(found: answers.Interaction) -> Text:
-    return _with(_quote(found), found.project, found.session_id, found.client)
+    return detailed(_quote(found), found.project, found.session_id, found.client)
 
 
 def captured(found: answers.Interaction) -> RenderableType:
@@ -540,33 +482,33 @@ def interaction(found: answers.Interaction) -> RenderableType:
     used = lists | {"context pack": pack}
     fields = head | {name.replace("_id", ""): getattr(found, name) for name in names} | used
     said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.response_summary}
-    texts = [part for name, text in said.items() if text != "" for part in _part(name, _whole(text))]
-    return Group(_card(fields), *texts)
+    texts = [part for name, text in said.items() if text != "" for part in titled(name, whole(text))]
+    return Group(card_of(fields), *texts)
 
 
 def projects(found: Sequence[answers.Project]) -> RenderableType:
-    return _table("id", "project", "about", rows=[_project_row(each) for each in found])
+    return listing("id", "project", "about", rows=[_project_row(each) for each in found])
 
 
 def _project_row(project: answers.Project) -> list[RenderableType]:
     aliases = [one_line(each) for each in project.aliases if each]
     also = f"also {', '.join(aliases)}" if aliases else ""
     known = f"{len(project.state)} of trusted state" if project.state else ""
-    return [Text(project.id), _text(project.name, 30), _with(_text(project.description or ""), also, known)]
+    return [Text(project.id), short(project.name, 30), detailed(short(project.description or ""), also, known)]
 
 
 def project(found: answers.Project) -> RenderableType:
-    return Group(projects([found]), *_part("Trusted state", state(found.state) if found.state else None))
+    return Group(projects([found]), *titled("Trusted state", state(found.state) if found.state else None))
 
 
 def state(entries: Sequence[answers.StateEntry]) -> RenderableType:
-    return _table("category", "key", "value", rows=[_state_row(each) for each in entries])
+    return listing("category", "key", "value", rows=[_state_row(each) for each in entries])
 
 
 def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
     until = f"until position {entry.to_position}" if entry.to_position is not None else ""
     details = (f"since {moment(entry.recorded_at)}", f"by {entry.actor}" if entry.actor else "", entry.source, until)
-    return [Text(one_line(entry.category)), _text(entry.key, 24), _with(_text(entry.value), *details)]
+    return [Text(one_line(entry.category)), short(entry.key, 24), detailed(short(entry.value), *details)]
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------
@@ -574,7 +516,7 @@ def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
 
 def report(found: Any) -> RenderableType:
     """Any report or set of numbers, field by field under the names it has in Python."""
-    return _card({name: _told(value) for name, value in answers.plain(found).items()})
+    return card_of({name: _told(value) for name, value in answers.plain(found).items()})
 
 
 def _told(value: Any) -> str:
@@ -594,7 +536,7 @@ def stats(found: answers.Stats) -> RenderableType:
     behind = [each.name for each in found.projections if each.position != found.position and each.parked_at is None]
     standing = f"{len(found.projections)} projections" + (f", parked: {', '.join(parked)}" if parked else "")
     standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not parked else ""
-    return _card({name: _told(value) for name, value in fields.items()} | {"projections": standing})
+    return card_of({name: _told(value) for name, value in fields.items()} | {"projections": standing})
 
 
 def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableType:
@@ -603,20 +545,20 @@ def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableTy
     rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in found.reinforced]
     told = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}"
     told += f", {found.echoes} echoes, {found.left_over} left over"
-    return Group(*([_table("id", "confidence", rows=rows)] if rows else []), Text(told, style="dim"))
+    return Group(*([listing("id", "confidence", rows=rows)] if rows else []), Text(told, style="dim"))
 
 
 def extraction(found: answers.ExtractionReport) -> RenderableType:
     told = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
     told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.preview else told
-    kept = _part("Candidates", memories(found.kept) if found.kept else None)
+    kept = titled("Candidates", memories(found.kept) if found.kept else None)
     rows = [[Text(one_line(each["rule"])), _found(each)] for each in found.dropped]
-    dropped = _part("Found" if found.preview else "Dropped", _table("rule", "what", rows=rows) if rows else None)
+    dropped = titled("Found" if found.preview else "Dropped", listing("rule", "what", rows=rows) if rows else None)
     return Group(Text(told), *kept, *dropped)
 
 
 def _found(told: Mapping[str, Any]) -> Text:
-    return _with(_text(told.get("content") or ""), told.get("kind"), told.get("reason"))
+    return detailed(short(told.get("content") or ""), told.get("kind"), told.get("reason"))
 
 
 def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
@@ -624,42 +566,44 @@ def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
     if isinstance(found, answers.Stats):
         return stats(found)
     counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
-    told = f"{_count(found.lines, 'line')}: {counts}"
-    rows = [[Text(str(number)), _text(why)] for number, why in found.errors[:20]]
+    told = f"{counted(found.lines, 'line')}: {counts}"
+    rows = [[Text(str(number)), short(why)] for number, why in found.errors[:20]]
     more = [Text(f"and {len(found.errors) - 20:,} more bad lines", style="dim")] if len(found.errors) > 20 else []
     named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
-    return Group(Text(told), *named, *([_table("line", "why", rows=rows, right=["line"])] if rows else []), *more)
+    return Group(Text(told), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 
 
 def undo(found: answers.UndoReport) -> RenderableType:
     if not found.events:
         return Text("there was nothing to do: no event went out of force, or came back", style="dim")
-    what = f"{_count(found.events, 'event')} of {_count(len(found.commands), 'command')}"
-    told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {_count(len(found.subjects), 'subject')}"
+    what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
+    told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": f"redo {found.command_id}"} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
-    return Group(Text(told), _card(concerned | again))
+    return Group(Text(told), card_of(concerned | again))
 
 
 def distrust(found: answers.DistrustReport) -> RenderableType:
     """What a source had said and moved, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
-    told = f"{found.kind} {one_line(found.source)} from position {found.since}: {would} {_count(found.events, 'event')}"
+    told = (
+        f"{found.kind} {one_line(found.source)} from position {found.since}: {would} {counted(found.events, 'event')}"
+    )
     lists = {"memories": found.memories, "gone": found.gone, "shown to": found.receipts}
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
-    return Group(Text(told), _card(card), *_open_questions(found.undetermined))
+    return Group(Text(told), card_of(card), *_open_questions(found.undetermined))
 
 
 def distrusted(found: Sequence[answers.Distrusted]) -> RenderableType:
     if not found:
         return Text("every source is trusted", style="dim")
     rows: list[list[RenderableType]] = [
-        [Text(each.kind), _with(_text(each.source), each.reason), Text(str(each.since)), Text(each.command_id)]
+        [Text(each.kind), detailed(short(each.source), each.reason), Text(str(each.since)), Text(each.command_id)]
         for each in found
     ]
-    return _table("kind", "source", "since", "command", rows=rows)
+    return listing("kind", "source", "since", "command", rows=rows)
 
 
 def what_if(found: answers.WhatIf) -> RenderableType:
@@ -670,16 +614,16 @@ def what_if(found: answers.WhatIf) -> RenderableType:
         for name, beliefs in groups
         for each in beliefs
     ]
-    told = Text(f"{_count(len(rows), 'belief')} would differ at position {found.position}; nothing was written")
-    table = [_table("", "memory", "now", "then", rows=rows)] if rows else []
+    told = Text(f"{counted(len(rows), 'belief')} would differ at position {found.position}; nothing was written")
+    table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
     return Group(*table, told, *_open_questions(found.undetermined))
 
 
 def _belief(memory: answers.Memory | None) -> Text:
     if memory is None:
         return Text("—", style="dim")
-    return _with(
-        _text(memory.content, QUOTED_CHARS), memory.status, _decimal(memory.confidence), f"×{memory.reference_count}"
+    return detailed(
+        short(memory.content, QUOTED_CHARS), memory.status, _decimal(memory.confidence), f"×{memory.reference_count}"
     )
 
 
@@ -691,7 +635,7 @@ def _open_questions(found: Sequence[answers.Undetermined]) -> list[RenderableTyp
     ]
     return [
         Text("\nundetermined: it could have come out otherwise"),
-        _table("position", "event", "subject", "why", rows=rows),
+        listing("position", "event", "subject", "why", rows=rows),
     ]
 
 
@@ -702,12 +646,12 @@ def health(found: answers.DoctorReport) -> RenderableType:
     """What the doctor found, the worst last, where people look."""
     order = list(_LEVEL_STYLES)
     rows: list[list[RenderableType]] = [
-        [Text(each.level, style=_LEVEL_STYLES[each.level]), Text(each.what), _with(_whole(each.found), each.hint)]
+        [Text(each.level, style=_LEVEL_STYLES[each.level]), Text(each.what), detailed(whole(each.found), each.hint)]
         for each in sorted(found.findings, key=lambda each: order.index(each.level))
     ]
     counts = {level: sum(each.level == level for each in found.findings) for level in ("problem", "warning")}
-    told = ", ".join(_count(number, level) for level, number in counts.items() if number) or "nothing is wrong"
-    return Group(_table("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {told}", style="bold"))
+    told = ", ".join(counted(number, level) for level, number in counts.items() if number) or "nothing is wrong"
+    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {told}", style="bold"))
 
 
 def line(found: object) -> RenderableType:
@@ -739,7 +683,7 @@ def verified(found: answers.VerifyReport) -> RenderableType:
     }
     problems = [Text(one_line(each)) for each in found.problems]
     notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *_unseen(found))]
-    return Group(_card(fields), *([heading("Problems"), *problems] if problems else []), *notes)
+    return Group(card_of(fields), *([heading("Problems"), *problems] if problems else []), *notes)
 
 
 def _unseen(found: answers.VerifyReport) -> list[str]:
@@ -769,7 +713,7 @@ def erasure(found: answers.ErasureReport) -> RenderableType:
     """The lists of an erasure, and how far it is."""
     names = ("erased", "derived", "sources", "quotes")
     rows = [_erased_row(name, each) for name in names for each in getattr(found, name)]
-    table = [_table("position", "list", "what becomes of it", "text", rows=rows)] if rows else []
+    table = [listing("position", "list", "what becomes of it", "text", rows=rows)] if rows else []
     return Group(*table, _erasure_state(found))
 
 
@@ -780,7 +724,7 @@ def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
         Text(str(each.position)),
         Text(name),
         becomes,
-        _with(_text(each.excerpt or ""), each.type, each.subject, fields),
+        detailed(short(each.excerpt or ""), each.type, each.subject, fields),
     ]
 
 
@@ -791,7 +735,7 @@ def _erasure_state(found: answers.ErasureReport) -> Text:
     if found.state == "pending":
         return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
     files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written anew"
-    kept = f"; {_count(found.hits, 'place')} where other events say the same" if found.hits else ""
+    kept = f"; {counted(found.hits, 'place')} where other events say the same" if found.hits else ""
     return Text(f"{what} is erased by {found.command_id}: {files}{kept}")
 
 
@@ -808,7 +752,7 @@ def erasures(found: Sequence[answers.ErasureReport]) -> RenderableType:
         ]
         for each in found
     ]
-    return _table("position", "state", "kind", "subject", "command", rows=rows)
+    return listing("position", "state", "kind", "subject", "command", rows=rows)
 
 
 def held(found: answers.Hold) -> RenderableType:
@@ -818,7 +762,7 @@ def held(found: answers.Hold) -> RenderableType:
 
 def holds(found: Sequence[answers.Hold]) -> RenderableType:
     rows: list[list[RenderableType]] = [
-        [Text(each.id), Text(each.subject or "everything"), _text(each.reason), Text(each.recorded_at)]
+        [Text(each.id), Text(each.subject or "everything"), short(each.reason), Text(each.recorded_at)]
         for each in found
     ]
-    return _table("hold", "on", "reason", "since", rows=rows)
+    return listing("hold", "on", "reason", "since", rows=rows)

@@ -12,6 +12,7 @@ from rich.text import Text
 from ledger import answers
 from ledger.cli import showing
 from ledger.cli.charts import StepChart
+from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
     turns = f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}"
     told = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
     clock = "The ledger's clock followed the dates of the conversation."
-    return [showing.heading("What went in"), Text(told), Text(clock, style="dim")]
+    return [heading("What went in"), Text(told), Text(clock, style="dim")]
 
 
 def _current(ledger: Ledger) -> list[RenderableType]:
-    pages: list[RenderableType] = [showing.heading("What is believed now: the strongest by project")]
+    pages: list[RenderableType] = [heading("What is believed now: the strongest by project")]
     projects = [each.name for each in ledger.projects()]
     found = [each for name in ("", *projects) for each in _strongest(ledger.memories(project=name))]
     return [*pages, showing.memories(found)]
@@ -64,11 +65,11 @@ def _strongest(found: list[answers.Memory]) -> list[answers.Memory]:
 def _asked(ledger: Ledger) -> list[RenderableType]:
     """A question, and what answers it within a budget: of what is believed, and of what was said."""
     title = f"Asked: {A_QUESTION}"
-    return [showing.heading(title), showing.pack(ledger.recall(A_QUESTION, among="all", k=3, budget=600))]
+    return [heading(title), showing.pack(ledger.recall(A_QUESTION, among="all", k=3, budget=600))]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:
-    pages: list[RenderableType] = [showing.heading("Facts that changed: nothing was overwritten")]
+    pages: list[RenderableType] = [heading("Facts that changed: nothing was overwritten")]
     for old in reversed(ledger.memories(status="superseded")):
         successor = ledger.memory(old.superseded_by) if old.superseded_by else None
         reason = next((step.because for step in ledger.history(old.id) or () if step.type == "MemorySuperseded"), "")
@@ -86,7 +87,7 @@ def _changed(ledger: Ledger) -> list[RenderableType]:
 def _queue(ledger: Ledger) -> list[RenderableType]:
     queue = ledger.review()
     title = f"Waiting for review: {len(queue)} candidates that the rules found, the first 2"
-    return [showing.heading(title), showing.review(queue[:2])]
+    return [heading(title), showing.review(queue[:2])]
 
 
 def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
@@ -94,7 +95,7 @@ def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     points = ledger.confidence(memory.id)
     told = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
     return [
-        showing.heading(title),
+        heading(title),
         StepChart(((each.recorded_at, each.confidence) for each in points), rows=7),
         Text(f"{told} In full: memory-ledger why {memory.id}", style="dim"),
     ]
@@ -102,7 +103,7 @@ def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
 
 def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
     entries = ledger.audit(subject=memory, limit=TRAIL)
-    return [showing.heading("The audit trail of one memory, newest first"), showing.audit(entries)]
+    return [heading("The audit trail of one memory, newest first"), showing.audit(entries)]
 
 
 def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
@@ -110,7 +111,7 @@ def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
     last = datetime.fromisoformat(ledger.audit(limit=1)[0].recorded_at).astimezone(UTC)
     idle = max((each for each in ledger.memories() if not each.reference_count), key=lambda each: each.active_at)
     title = "What fades: 3 % a day after 30 idle days, unless it was ever confirmed"
-    pages: list[RenderableType] = [showing.heading(title)]
+    pages: list[RenderableType] = [heading(title)]
     for memory in (idle, strongest):
         row = "  ".join(_later(memory, last, days) for days in DAYS_LATER)
         pages.append(Text.assemble(row, (f"   {shortened(memory.content or '', 30)}", "dim")))
@@ -127,7 +128,7 @@ def _then(ledger: Ledger) -> list[RenderableType]:
     now = {each.id for each in ledger.memories()}
     gone = [each for each in ledger.at(A_DAY).memories() if each.id not in now]
     title = f"As it was known on {A_DAY}: {len(gone)} beliefs that are no longer held"
-    return [showing.heading(title), showing.memories(gone[:TOP])]
+    return [heading(title), showing.memories(gone[:TOP])]
 
 
 def _without(ledger: Ledger) -> list[RenderableType]:
@@ -138,7 +139,7 @@ def _without(ledger: Ledger) -> list[RenderableType]:
         f"{len(found.lost)} beliefs fewer, {len(found.gained)} held again, {len(found.changed)} with other confidence"
     )
     pages: list[RenderableType] = [
-        showing.heading(title),
+        heading(title),
         Text(f"{counts}; {found.events} events would be out of force."),
     ]
     both = [(belief.now, belief.then) for belief in found.changed if belief.now is not None and belief.then is not None]
@@ -151,7 +152,7 @@ def _without(ledger: Ledger) -> list[RenderableType]:
 def _sound(ledger: Ledger) -> list[RenderableType]:
     report = ledger.verify()
     told = f"{report.events} events, their chain and every projection: {'sound' if report.ok else 'NOT SOUND'}."
-    return [showing.heading("Verified"), Text(told)]
+    return [heading("Verified"), Text(told)]
 
 
 def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:
@@ -162,4 +163,4 @@ def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:
         f"{numbers['events']} events in {numbers['rebuild_seconds']:.2f} s: {same}."
     )
     title = "Every projection lost, and back from the log"
-    return [showing.heading(title), Text(told, style="" if numbers["equal"] else "bold red")]
+    return [heading(title), Text(told, style="" if numbers["equal"] else "bold red")]

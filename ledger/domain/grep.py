@@ -4,14 +4,14 @@
     tea OR coffee           one of them; AND binds tighter than OR, and NOT tighter than both
     coffee NOT decaf        also ``coffee -decaf``; there must be something that is not excluded
     (tea OR coffee) cup     parentheses group
-    "exact words, in order" what stands in quotes is looked for as it is, also across the bounds of words; "" in it is one "
+    "exact words, in order" what stands in quotes is looked for as it is, whole words of it; "" in it is one "
 
 Operators are in capitals; ``and`` is a word. A bare word of letters and digits is found as a whole word, and so are its
-inflections, those that the index gives the same stem ("run" finds "running", not "overrun" or "ran"). A bare term with
-other signs in it (``don't``, ``a_case``, ``v3.11``, ``->``, ``print()``) or of a script without spaces is taken as if it
-stood in quotes; ``. , ; : ! ? ' ` 。 、`` at the ends of a term with letters or digits are left out. Nothing else is
-special: no ``*``, ``%`` or ``_``. Case, accents, compatibility forms, the shape of quotation marks, and which white space
-how often it is, make no difference anywhere.
+inflections, those that the index gives the same stem ("run" finds "running", not "overrun" or "ran"); in quotes it is found
+without these. A bare term with other signs in it (``don't``, ``a_case``, ``v3.11``, ``->``, ``print()``) or of a script
+without spaces is taken as if it stood in quotes; ``. , ; : ! ? ' ` 。 、`` at the ends of a term with letters or digits are
+left out. Nothing else is special: no ``*``, ``%`` or ``_``. Case, accents, compatibility forms, the shape of quotation
+marks, and which white space how often it is, make no difference anywhere.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class Either(Struct, frozen=True):
 Tree = Word | Literal | Not | All | Either
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _MARKS = str.maketrans("‘’‛“”„‟", '\'\'\'""""')  # one for one, so that places stay
 _AT_ENDS = ".,;:!?'`。、"
 _AND, _OR, _NOT = "AND", "OR", "NOT"
@@ -187,7 +188,7 @@ def _literal(text: str) -> Literal:
 
 def _plain(text: str) -> str:
     """A text folded as the index folds it, with one form of quotation marks."""
-    return folded(text).translate(_MARKS)
+    return folded(text) if text.isascii() else folded(text).translate(_MARKS)
 
 
 class _Parser:
@@ -260,7 +261,7 @@ def expression(tree: Tree) -> str | None:
     """An FTS5 MATCH expression that finds every text that ``matches``, and maybe more; nothing in it is syntax that was
     typed. None where the index cannot tell, and every text has to be looked at.
 
-    For an index of whole texts as ``indexed`` gives them: where a text lies in several rows, all in one need not match.
+    For an index of whole texts as ``indexed`` gives them: of a text that lies in several rows see ``in_any_row``.
     """
     match tree:
         case Word(text):
@@ -276,6 +277,24 @@ def expression(tree: Tree) -> str | None:
             some = [expression(each) for each in of]
             told = [each for each in some if each is not None]
             return _joined(told, _OR) if len(told) == len(some) else None
+
+
+def in_any_row(tree: Tree) -> str | None:
+    """The same for texts that lie in several rows: an expression that finds at least one row of every text that ``matches``,
+    by one word that it must have, a long one. Equal to ``expression`` where that finds such texts too."""
+    match tree:
+        case Literal(text):
+            words = [word for word in (_narrowing(text) or "").strip('"').split() if _is_known(word)]
+            return f'"{max(words, key=len)}"' if words else None
+        case All(of):
+            found = [each for each in map(in_any_row, of) if each is not None]
+            return max(found, key=lambda each: (-each.count(f" {_OR} "), len(each))) if found else None
+        case Either(of):
+            some = [in_any_row(each) for each in of]
+            told = [each for each in some if each is not None]
+            return _joined(told, _OR) if len(told) == len(some) else None
+        case _:
+            return expression(tree)
 
 
 def is_exact(tree: Tree) -> bool:
@@ -296,12 +315,8 @@ def _joined(found: list[str], operator: str) -> str:
 
 
 def _narrowing(text: str) -> str | None:
-    """A phrase of the words that stand whole in a text; the first and the last may be part of a longer one."""
+    """A phrase of the words of a text."""
     words = indexed(text).split() if not text.isascii() else _WORD.findall(text)
-    if words and _may_go_on(text[0]):
-        del words[0]
-    if words and _may_go_on(text[-1]):
-        del words[-1]
     words = words[:MAX_NARROWING_WORDS]
     if not any(map(_is_known, words)):
         return None
@@ -363,7 +378,23 @@ def spans(tree: Tree, text: str, stem: Stem) -> list[Span]:
 def _places(term: Word | Literal, said: str, stem: Stem) -> Iterator[Span]:
     if isinstance(term, Word):
         return _places_of_word(term.text, said, stem)
-    return (found.span() for found in _spelled(term.text).finditer(said))
+    return _places_of_literal(term.text, said)
+
+
+def _places_of_literal(text: str, said: str) -> Iterator[Span]:
+    """Only where it begins and ends with whole words: so the index, which knows no others, finds all of them."""
+    spelled, at = _spelled(text), 0
+    while found := spelled.search(said, at):
+        start, at = found.span()
+        if _is_cut(said, start) or _is_cut(said, at):
+            at = start + 1
+        else:
+            yield start, at
+
+
+def _is_cut(said: str, at: int) -> bool:
+    """Whether one word stands on both sides of a place."""
+    return 0 < at < len(said) and _may_go_on(said[at - 1]) and _may_go_on(said[at])
 
 
 @lru_cache(maxsize=256)
@@ -374,21 +405,29 @@ def _spelled(text: str) -> re.Pattern[str]:
 def _places_of_word(word: str, said: str, stem: Stem) -> Iterator[Span]:
     is_known = _is_known(word)
     root = stem(word) if is_known else word
-    beginning = root[:-1]  # a stem differs from the word's beginning in its last letter at the most
-    if beginning not in said:
-        return
-    for start, found in _words(said):
-        if found == word or (is_known and found.startswith(beginning) and _is_known(found) and stem(found) == root):
+    beginning = root[:-1]  # a stem differs from the beginning of its word in its last letter at the most
+    for start, found in _words(said, beginning):
+        if found == word or (is_known and _is_known(found) and stem(found) == root):
             yield start, start + len(found)
 
 
-def _words(said: str) -> Iterator[tuple[int, str]]:
-    """The words of a folded text as ``split`` has them, and where they begin."""
-    for found in _WORD.finditer(said):
-        word, start = found.group(), found.start()
-        for part in (word,) if word.isascii() else split(word):
-            yield start, part
-            start += len(part)
+def _words(said: str, beginning: str) -> Iterator[tuple[int, str]]:
+    """The words of a folded text that begin like this, as ``split`` has them, and where."""
+    at = said.find(beginning)
+    while 0 <= at < len(said):
+        end = at
+        if _may_go_on(said[at]) and not (at and _may_go_on(said[at - 1])):
+            end = _end_of_word(said, at)
+            yield at, said[at:end]
+        at = said.find(beginning, max(end, at + 1))
+
+
+def _end_of_word(said: str, start: int) -> int:
+    found = _ASCII_WORD.match(said, start)
+    end = found.end() if found else start
+    while end < len(said) and _may_go_on(said[end]):
+        end += 1
+    return end
 
 
 # --- places in the text as it is -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Stored text on one line, with what would move, colour, reorder or hide it shown as its escape."""
+"""Stored text made harmless: on one line, in a fence, in a label of a picture. What would move or hide it shows as its escape."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ UNSAFE = re.compile(
 )
 _BLANK = re.compile(r"[ \t\n]+")
 _TICKS = re.compile("`+")
+_NOT_PLAIN = re.compile(r"(?<=[^\W_])[-_.](?=[^\W_])|[^\W_]| |(.)", re.DOTALL)
 
 
 def escape(found: re.Match[str]) -> str:
@@ -28,3 +29,14 @@ def fenced(lines: list[str], label: str) -> str:
     longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join([fence + label, *lines, fence])
+
+
+def mermaid_label(text: str) -> str:
+    """A label for Mermaid, in which all but letters, digits, blanks and what is plain between them is a character code."""
+    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[1])};" if found[1] else found[0], one_line(text))
+
+
+def dot_label(text: str) -> str:
+    """A quoted label for Graphviz, which also reads HTML's entities in it."""
+    told = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{told}"'

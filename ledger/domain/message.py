@@ -186,6 +186,21 @@ def texts_of(part: Part) -> list[str]:
     return [text for name in ("id", "text", "uri") if (text := part.get(name))]
 
 
+def beside(parts: Raw | bytes | None) -> str:
+    """What stored parts say beside the content, as one text to search: which tools were called with what, what they gave,
+    what media there are. White space follows each sign of the arguments, for a long text is cut there."""
+    told: list[str] = []
+    for part in whole_parts(parts, None, -1):
+        match part["type"]:
+            case "tool_use":
+                told.append(f"{part['name']} {json.format(json.encode(part['arguments']), indent=0).decode()}")
+            case "media":
+                told.append("" if part["uri"].startswith("data:") else part["uri"])
+            case _:
+                told.append(part.get("text") or "")
+    return "\n".join(text for text in told if text.strip())
+
+
 def readable(content: str | None, parts: Sequence[Part]) -> str:
     """One text for people: the content, and in brackets what else there is."""
     told = [content or ""] if not any(part.get("text") == content for part in parts) else []

@@ -11,7 +11,7 @@ PASSAGE_CHARS = 800
 MAX_PASSAGES = 1 << 15
 """Of one text; 10 MB in passages of at least 400 characters are fewer."""
 
-_BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s")))  # better places first
+_BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
 
 
 MONTHS = (
@@ -24,8 +24,8 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
     """Where the passages begin and end, in characters: end to end, so that nothing of the text is left out.
 
-    Cut after a blank line, else after a sentence or line, else after white space, in the second half of what fits; where
-    there is none of them, anywhere.
+    Cut after a blank line, else after a sentence or line, else after white space, else between words, in the second half of
+    what fits; where there is none of them, anywhere.
     """
     found, start = [], 0
     while len(text) - start > size:

@@ -17,7 +17,7 @@ from projections.ranking import RANKINGS
 
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns")
-CORPORA = {"chunks": "chunk", "turns": "turn"}
+CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was captured, a message appended to a session
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = ("prefix", "shares")
 NEVER = "candidate"
@@ -41,7 +41,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     @property
     def corpora(self) -> tuple[str, ...]:
         """The corpora of passages that are searched."""
-        return tuple(CORPORA[each] for each in self.among if each in CORPORA)
+        return tuple(corpus for each in self.among for corpus in CORPORA.get(each, ()))
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -53,7 +53,8 @@ class Asked(Struct, frozen=True, kw_only=True):
         """The projections that are read."""
         graph = ("graph",) if self.ranking == "rubino/1" else ()
         searched = ("search",) if "memories" in self.among else ()
-        return ("memories", "projects", *graph, *searched, *(("passages", "documents") if self.corpora else ()))
+        passages = ("passages", "documents") if self.corpora else ()
+        return ("memories", "projects", *graph, *searched, *passages, *(("sessions",) if "turns" in self.among else ()))
 
 
 def checked(

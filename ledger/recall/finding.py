@@ -15,7 +15,7 @@ from ledger.domain.question import READ_CHARS, Question
 from ledger.embedding import Asked as Sought
 from ledger.embedding import VectorSearch
 from ledger.recall.asked import Asked, day_of
-from projections import graph, memories, passages, ranking, search
+from projections import graph, memories, passages, ranking, search, sessions
 from projections.passages import NUMBER_BITS, Passage
 from projections.ranking import Candidate
 from projections.rows import TextIndex
@@ -80,6 +80,7 @@ class Finder:
         self._add_nearest(found)
         if asked.ranking == "score/1":
             beside = self._beside(found)
+            self._tell_roles(found)
             self._add_cosines(found)
             order = ranking.by_score([each.candidate for each in found], self._question, beside)
         else:
@@ -133,15 +134,16 @@ class Finder:
 
     def _beside(self, found: list[Found]) -> dict[str, list[int]]:
         """The turns of each session among the candidates in their order; those next to a candidate become one."""
-        sessions: dict[str, list[Candidate]] = {}
+        groups: dict[str, list[Candidate]] = {}
         for each in found:
             if each.candidate.group is not None:
-                sessions.setdefault(each.candidate.group, []).append(each.candidate)
+                groups.setdefault(each.candidate.group, []).append(each.candidate)
         beside, known = {}, {each.candidate.key for each in found if each.passage is not None}
+        hidden = self._hidden(found)
         fresh: set[int] = set()
-        for session, turns in sessions.items():
+        for session, turns in groups.items():
             best = [each.key for each in sorted(turns, key=lambda each: -each.words)]
-            keys = beside[session] = passages.turns_around(self._connection, session, best)
+            keys = beside[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
             hit = set(best)
             for left, right in pairwise(keys):
                 if left in hit or right in hit:
@@ -149,6 +151,21 @@ class Finder:
         rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
         found += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
         return beside
+
+    def _hidden(self, found: Iterable[Found]) -> dict[str, list[tuple[int, int]]]:
+        """What is hidden of the sessions that messages were found in."""
+        said = (each.passage for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE)
+        rows = {each.id: each.subject for each in said}
+        return {
+            id: [(each.first, each.last) for each in sessions.hidden(self._connection, row)] for id, row in rows.items()
+        }
+
+    def _tell_roles(self, found: Iterable[Found]) -> None:
+        """Who speaks in a message: a person as in a prompt, or not."""
+        said = [each for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE]
+        roles = sessions.roles(self._connection, {each.candidate.position for each in said})
+        for each in said:
+            each.candidate.role = "prompt" if roles.get(each.candidate.position) == "user" else "response"
 
     # --- by vectors ----------------------------------------------------------------------------------------------
 
@@ -252,9 +269,10 @@ def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
 
 
 def of_passage(row: Passage, bm25: float = 0.0) -> Found:
+    """A message is ranked as the turn of a conversation that it is."""
     candidate = Candidate(
         key=row.turn,
-        corpus=row.corpus,
+        corpus=passages.TURN if row.corpus == passages.MESSAGE else row.corpus,
         text=row.text,
         position=row.position,
         row=row.row,

@@ -9,10 +9,10 @@ from ledger.domain.harmless import fenced, one_line
 
 
 class Passage(Struct, frozen=True, kw_only=True):
-    """A piece of something that was captured or ingested, in its own words: characters ``start`` to ``end`` of it.
+    """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
 
-    ``id`` is the interaction's or chunk's; ``field`` is "prompt" or "response" of an interaction. The text is None where it
-    was erased since.
+    ``id`` is the interaction's or chunk's, of a message its session's, which has it at ``position``; ``field`` is "prompt" or
+    "response" of an interaction, "content" or "parts" of a message. The text is None where it was erased since.
     """
 
     id: str
@@ -30,7 +30,8 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One entry of a pack: a memory, a turn of an interaction, a chunk of a document, or trusted state.
+    """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
+    document, or trusted state.
 
     ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
     it is not in the pack, and is "" in it.
@@ -58,9 +59,9 @@ class Item(Struct, frozen=True, kw_only=True):
 class Pack(Struct, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
-    ``searched`` is among how many memories, turns and chunks; ``used`` is what the texts of the items take of the ``budget``
-    in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one was asked
-    for; ``changed`` what is otherwise since, in a reopened one.
+    ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
+    ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
+    was asked for; ``changed`` what is otherwise since, in a reopened one.
     """
 
     items: tuple[Item, ...]

@@ -26,7 +26,7 @@ from ledger.recorders import read_tip
 from projections import context, documents, memories, passages, projects, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
-from projections.rows import TextIndex
+from projections.rows import TextIndex, Values
 from projections.text_hits import Rarity
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
@@ -64,9 +64,10 @@ class Recalling(Reads):
         """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
         (chars or tokens).
 
-        Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured) is
-        named too, or "all"; with ``kinds`` memories of these only, and ``status`` finds hidden ones too, candidates never.
-        With a project: what is of it or of none; without, or with "": all of the user's. ``packing`` is "prefix" (up to the
+        Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured,
+        and the messages of sessions that are not hidden) is named too, or "all"; with ``kinds`` memories of these only, and
+        ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
+        of the user's. ``packing`` is "prefix" (up to the
         first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
         ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
         "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
@@ -150,6 +151,10 @@ class Recalling(Reads):
         least = min(limit, ENOUGH)
         return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
 
+    def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
+        """The passages wanted that neither the index nor what waits for it has any more."""
+        return []
+
     def _unseen(self, connection: Any, index: TextIndex) -> bool:
         """Whether there may be texts that neither the index nor what waits for it has."""
         return False
@@ -185,7 +190,7 @@ class Recalling(Reads):
                 Item(
                     rank=rank,
                     score=round(each.candidate.score, 6),
-                    source=each.candidate.corpus,
+                    source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
                     id=memory.id if memory is not None else passage.id if passage is not None else "",
                     text=memory.content if memory is not None else passage.text if passage is not None else None,
                     signals={name: round(value, 6) for name, value in each.candidate.signals.items()},

@@ -14,12 +14,14 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     InteractionCaptured,
+    MessageAppended,
     ProjectStateSet,
     RecallServed,
     ResponseAttached,
     Served,
 )
 from ledger.domain.ids import KINDS
+from ledger.domain.message import beside
 from ledger.domain.times import moment
 from ledger.log_reading import first_position, read_event
 from ledger.recall.asked import Asked
@@ -27,9 +29,9 @@ from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
 from ledger.work import Work
-from projections import audit, context, memories, passages, projects
+from projections import audit, context, memories, passages, projects, sessions
 
-SOURCES = {"m": "memory", "i": "turn", "c": "chunk", "p": "state"}
+SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
 
 class Reopening(Recalling):
@@ -68,7 +70,7 @@ class Reopening(Recalling):
         ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
         """
         owner = self._user(user)
-        with self._read("memories", "projects", "audit") as connection:
+        with self._read("memories", "projects", "audit", "sessions") as connection:
             entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
             event = read_event(connection, entry.position) if entry is not None else None
             if event is None or not isinstance(event.data, RecallServed) or event.envelope.user != owner:
@@ -98,7 +100,7 @@ class Reopening(Recalling):
             state = memories.get_at(connection, first, seen)
             memory = self._memories(connection, [state])[0] if state is not None else None
             text = memory.content if memory is not None else None
-        elif kind in "ic":
+        elif kind in "ics":
             passage = self._passage_then(connection, each)
             text = passage.text
         elif kind == "p" and (event := read_event(connection, each.position)) is not None:
@@ -129,6 +131,8 @@ class Reopening(Recalling):
         elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
             whole = self._text(connection, getattr(data, each.field, None))
             begun = read_event(connection, event.first)
+        elif isinstance(data, MessageAppended):
+            whole = beside(data.parts) if each.field == "parts" else self._text(connection, data.content)
         envelope = begun.envelope if begun is not None else None
         names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
         return Passage(
@@ -159,6 +163,8 @@ class Reopening(Recalling):
             return _turn(item.memory, after) or _partly_erased(connection, item, seen)
         if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
             return f"{item.id}: out of force, or removed"
+        if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
+            return f"{item.id}: hidden since ({why})"
         if item.state is not None and (told := self._state_otherwise(connection, item.id, item.state)) is not None:
             return told
         return _partly_erased(connection, item, seen)
@@ -174,6 +180,12 @@ class Reopening(Recalling):
             if standing[0][-2] != before.from_position
             else None
         )
+
+
+def _why_hidden(connection: Any, told: Passage) -> str:
+    row = first_position(connection, told.id)
+    gone = sessions.hidden(connection, row) if row is not None else []
+    return next((each.why for each in gone if each.first <= told.position <= each.last), "")
 
 
 def _served(item: Item) -> Served:

@@ -12,12 +12,14 @@ from ledger.sessions import answers
 from ledger.sessions.assembled import Assembly
 from ledger.sessions.assembling import SessionAssembly
 from ledger.sessions.compacting import Compacting
+from ledger.sessions.picture import SessionPicture
 from ledger.sessions.reading import NEEDS, info, session_name
+from ledger.sessions.searching import SessionSearch
 from ledger.sessions.summarising import Summariser
 from projections import sessions
 
 
-class SessionQuestions(SessionAssembly):
+class SessionQuestions(SessionSearch, SessionPicture, SessionAssembly):
     """All that can be asked of a session."""
 
 

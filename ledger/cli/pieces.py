@@ -1,0 +1,73 @@
+"""The pieces that answers are shown with: texts made harmless, lists, cards and headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ledger.cli.terminal_text import shortened, visible
+from ledger.domain.harmless import one_line
+
+LISTED_CHARS = 150  # of a text in a list
+LEFT: Literal["left"] = "left"
+RIGHT: Literal["right"] = "right"
+
+
+def moment(time: str | None) -> str:
+    """A stored time to the minute, in UTC."""
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
+
+
+def short(text: str | None, chars: int = LISTED_CHARS) -> Text:
+    return Text(shortened(text, chars)) if text is not None else Text("(erased)", style="dim italic")
+
+
+def whole(text: str | None) -> Text:
+    return Text(visible(text)) if text is not None else Text("(erased)", style="dim italic")
+
+
+def detailed(main: Text, *details: object) -> Text:
+    """A text, and under it in small print what is known about it."""
+    told = " · ".join(one_line(str(each)) for each in details if each)
+    if not main.plain:
+        return Text(told, style="dim")
+    return Text.assemble(main, ("\n" + told, "dim")) if told else main
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
+    """A list; the last column takes what room is left, the others are never cut."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
+    for column in columns:
+        last, side = column == columns[-1], RIGHT if column in right else LEFT
+        table.add_column(column, no_wrap=not last, justify=side, overflow="fold", ratio=1 if last else None)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def card_of(fields: Mapping[str, object]) -> Table:
+    """Names and values, one a line; what is None or blank is left out, and a number 0 is told."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value not in (None, "", ()):
+            table.add_row(Text(name), value if isinstance(value, Text) else Text(one_line(str(value))))
+    return table
+
+
+def heading(title: str) -> Text:
+    return Text("\n" + title, style="bold cyan")
+
+
+def titled(title: str, body: RenderableType | None) -> list[RenderableType]:
+    return [] if body is None else [heading(title), body]

@@ -1,0 +1,341 @@
+"""What sessions answer, as people read it in a terminal; harmless as everything in ``showing`` is, and made of its pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from ledger.cli import showing
+from ledger.cli.pieces import card_of, counted, detailed, heading, listing, moment, short, titled, whole
+from ledger.cli.terminal_text import as_json, shortened, visible
+from ledger.domain.assembly import REASONS
+from ledger.domain.compaction import SKIPS
+from ledger.domain.harmless import one_line
+from ledger.domain.message import readable
+from ledger.domain.rendering import Rendered
+from ledger.domain.window import FALLBACK, NORMAL
+from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
+from ledger.sessions.assembled import Assembly, Entry
+from ledger.sessions.picture import NO_SUMMARY, Node, Picture, span
+from ledger.sessions.search_answers import Expansion, GrepHit, GrepResult, Unexpanded
+from projections.summaries import WINDOW
+
+SKIPPED: Mapping[str, str] = {
+    **SKIPS,
+    "ignored": "a pattern keeps this session out altogether",
+    "stateless": "a pattern keeps what is said in this session out",
+    "transient": "nothing but an assistant's reasoning, which is not stored",
+    "under_way": "another compaction of this session is under way",
+    "failed": "the summariser failed",
+    "moved": "the window was no longer what was summarised",
+}
+NO_MODEL = "written without a model: each is the cut beginning of its messages, marked as a fallback, and no summary"
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """A session with its messages, the summary of it that somebody set, and those of its parts where asked for."""
+
+    session: SessionInfo
+    summary: str
+    messages: list[Message]
+    summaries: list[Summary] | None
+
+
+class InFull(Shown, frozen=True, kw_only=True):
+    """The same, to be shown with every message whole."""
+
+
+def ids(answer: Any) -> list[str] | None:
+    """What an answer lists, for ``--quiet``: ids, of messages their positions; None where it is no list."""
+    match answer:
+        case Shown():
+            return [str(each.position) for each in answer.messages]
+        case Message():
+            return [str(answer.position)] if not answer.skipped else []
+        case SessionInfo() | Summary():
+            return [answer.id]
+        case CompactionReport():
+            return [each.id for each in answer.created]
+        case HistoryChange():
+            return list(answer.invalidated)
+        case Assembly():
+            return [answer.receipt] if answer.receipt else [_known_by(each) for each in answer.entries]
+        case GrepResult():
+            return [each.id or str(each.position) for each in answer.hits]
+        case Expansion():
+            return [str(each.position) for each in answer.messages]
+        case _:
+            return showing.ids(answer)
+
+
+# --- sessions and messages -------------------------------------------------------------------------------------------
+
+
+def infos(found: Sequence[SessionInfo]) -> RenderableType:
+    return listing("id", "messages", "session", rows=[_info_row(each) for each in found], right=["messages"])
+
+
+def _info_row(found: SessionInfo) -> list[RenderableType]:
+    names = [one_line(each) for each in found.aliases]
+    also = f"also {', '.join(names)}" if names else ""
+    window = f"window: {counted(found.window_items, 'item')}, {counted(found.window_tokens, 'token')}"
+    size = f"{counted(found.tokens, 'token')}{f', {found.hidden:,} hidden' if found.hidden else ''}"
+    about = (also, found.project, size, window, f"last {moment(found.updated_at)}")
+    return [Text(found.id), Text(f"{found.messages:,}"), detailed(short(found.name), *about)]
+
+
+def info(found: SessionInfo) -> RenderableType:
+    """A session after a command."""
+    return infos([found])
+
+
+def shown(found: Shown) -> RenderableType:
+    about = found.session
+    left = about.messages - len([each for each in found.messages if not each.hidden])
+    summary_set = titled("Summary, as it was set", whole(found.summary)) if found.summary else []
+    written = titled("Summaries", summaries(found.summaries)) if found.summaries else []
+    note = f"{counted(left, 'message')} not shown: --limit, --before" if left else ""
+    texts = _messages_whole(found.messages) if isinstance(found, InFull) else [_messages(found.messages)]
+    told = [Text(note, style="dim")] if note else []
+    return Group(infos([about]), *summary_set, *written, *titled("Messages", Group(*told, *texts)))
+
+
+def _messages(found: Sequence[Message]) -> RenderableType:
+    if not found:
+        return Text("none", style="dim")
+    rows = [[Text(str(each.position)), Text(each.role), _said(each, short(_text_of(each)))] for each in found]
+    return listing("pos", "role", "message", rows=rows, right=["pos"])
+
+
+def _messages_whole(found: Sequence[Message]) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for each in found:
+        head = f"\n#{each.position} {each.role}"
+        parts += [Text(head, style="bold"), _said(each, whole(_text_of(each)))]
+    return parts or [Text("none", style="dim")]
+
+
+def _text_of(found: Message) -> str | None:
+    return None if found.content is None else found.text or found.reasoning or ""
+
+
+def _said(found: Message, text: Text) -> Text:
+    hidden = f"hidden by {found.hidden}" if found.hidden else ""
+    reasoning = f"{counted(len(found.reasoning), 'character')} of reasoning" if found.reasoning else ""
+    return detailed(text, counted(found.tokens, "token"), moment(found.created_at), found.model, reasoning, hidden)
+
+
+def message(found: Message) -> RenderableType:
+    """A message after a command."""
+    if found.skipped:
+        return Text(f"not stored: {_why(found.skipped)}")
+    return _messages([found])
+
+
+def summary(found: str) -> RenderableType:
+    return Text(visible(found)) if found else Text("none is set", style="dim")
+
+
+def change(found: HistoryChange) -> RenderableType:
+    """What became of a session's history."""
+    if found.skipped:
+        return Text(f"nothing was done: {_why(found.skipped)}")
+    names = ("kept", "appended", "repaired", "hidden", "left_out")
+    counts = {name: getattr(found, name) for name in names}
+    told = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
+    gone = {"out of use": Text("\n".join(found.invalidated))} if found.invalidated else {}
+    what = {"none": "nothing to do", "appended": ""}.get(found.change, found.change)
+    return Group(Text(": ".join(each for each in (what, ", ".join(told)) if each)), card_of(gone))
+
+
+# --- summaries and compaction ----------------------------------------------------------------------------------------
+
+
+def summaries(found: Sequence[Summary]) -> RenderableType:
+    return listing("id", "status", "summary", rows=[_summary_row(each) for each in found])
+
+
+def _summary_row(found: Summary) -> list[RenderableType]:
+    level = NO_SUMMARY if found.level == FALLBACK else found.level
+    size = f"{counted(found.messages, 'message')}, {found.source_tokens:,} → {counted(found.tokens, 'token')}"
+    by = f"by {found.model}" if found.model else ""
+    about = (f"{found.kind}, depth {found.depth}", level, size, by, span(found.earliest, found.latest))
+    return [Text(found.id), Text(found.status), detailed(short(found.content), *about)]
+
+
+def restored(found: Summary) -> RenderableType:
+    """A summary after a command."""
+    return summaries([found])
+
+
+def compaction(found: CompactionReport) -> RenderableType:
+    if found.position == 0:
+        return Group(*(Text(f"nothing was done: {_why(each.why)}") for each in found.skipped))
+    parts: list[RenderableType] = [summaries(found.created)] if found.created else []
+    tokens = _from_to(found.tokens_before, found.tokens_after, "token")
+    items = _from_to(found.items_before, found.items_after, "item")
+    under = "" if found.under is None else f", {'within' if found.under else 'over'} {found.budget:,}"
+    notes = [*([] if found.created else ["nothing was compacted"]), f"window: {tokens}, {items}{under}"]
+    if any(each.level == FALLBACK for each in found.created):
+        notes.append(NO_MODEL)
+    return Group(*parts, *(Text(each, style="dim") for each in notes), *_skips(found))
+
+
+def _from_to(before: int, after: int, noun: str) -> str:
+    return counted(after, noun) if before == after else f"{before:,} → {counted(after, noun)}"
+
+
+def _skips(found: CompactionReport) -> list[Text]:
+    """Why there is no other summary; what is so of several runs is said once."""
+    alike: dict[tuple[str, str, str], list[CompactionSkip]] = {}
+    for each in found.skipped:
+        alike.setdefault((each.kind, each.why, each.error), []).append(each)
+    further = "further " if found.created else ""
+    return [
+        Text(f"no {further}{kind} summary{_runs(each)}: {_why(why)}{f': {one_line(error)}' if error else ''}", "dim")
+        if kind
+        else Text(_why(why))
+        for (kind, why, error), each in alike.items()
+    ]
+
+
+def _runs(found: Sequence[CompactionSkip]) -> str:
+    sizes = [f"{counted(each.messages, 'message')}, {counted(each.tokens, 'token')}" for each in found if each.messages]
+    return f" of {len(sizes):,} runs" if len(sizes) > 1 else f" ({sizes[0]})" if sizes else ""
+
+
+def _why(code: str) -> str:
+    return SKIPPED.get(code, one_line(code))
+
+
+# --- assemblies ------------------------------------------------------------------------------------------------------
+
+
+def assembly(found: Assembly | Rendered) -> RenderableType | str:
+    """One line for each entry, and what all of them come to; for a provider the messages themselves, as JSON."""
+    if isinstance(found, Rendered):
+        told = {"messages": found.messages, "system": found.system}
+        return as_json({name: value for name, value in told.items() if value != ""}) + "\n"
+    if found.skipped:
+        return Text(f"nothing is read of this session: {_why(found.skipped)}")
+    rows = [_entry_row(each) for each in found.entries]
+    entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"])] if rows else []
+    woven = titled("Remembered", showing.pack(found.pack)) if found.pack is not None else []
+    return Group(*entries, *woven, heading("In all"), *map(Text, _totals(found)))
+
+
+def _entry_row(found: Entry) -> list[RenderableType]:
+    item = found.item
+    text = short(readable(found.content, found.parts) if found.content is not None else None)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    what = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
+    kind = Text(what, style="yellow" if what == FALLBACK else "")
+    return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
+
+
+def _totals(found: Assembly) -> list[str]:
+    frame = f", {found.overhead:,} of them around summaries" if found.overhead else ""
+    over = "; over budget" if found.over_budget else ""
+    gone = found.evicted
+    left = (
+        f"left out: {counted(gone.items, 'older item')}, {counted(gone.messages, 'message')}, "
+        f"{counted(gone.tokens, 'token')}"
+    )
+    return [
+        f"{_entries(len(found.entries))}, {found.tokens:,} of {counted(found.budget, 'token')}{frame}{over}",
+        *([left] if gone.items else []),
+        *(f"{each}: {REASONS.get(each, '')}" for each in found.reasons),
+        *([f"receipt {found.receipt}"] if found.receipt else []),
+    ]
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def _known_by(found: Entry) -> str:
+    return found.item.id or str(found.item.position)
+
+
+# --- search ----------------------------------------------------------------------------------------------------------
+
+
+def grep(found: GrepResult) -> RenderableType:
+    searched = f"{found.searched:,} searched"
+    if not found.hits:
+        hint = re.sub(r"(\w+)=True", r"--\1", one_line(found.hint))
+        return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
+    total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
+    left = f", {found.total - len(found.hits):,} of them not shown: --limit" if found.total > len(found.hits) else ""
+    rows = [_hit_row(each) for each in found.hits]
+    return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}{left}", "dim"))
+
+
+def _hit_row(found: GrepHit) -> list[RenderableType]:
+    level = NO_SUMMARY if found.level == FALLBACK else found.level if found.level != NORMAL else ""
+    status = found.status if found.status != WINDOW else ""
+    depth = f"depth {found.depth}" if found.depth is not None else ""
+    hidden = f"hidden by {found.hidden}" if found.hidden else ""
+    told = (found.session, span(found.created_at, found.until), found.id, depth, level, status, hidden)
+    return [Text(str(found.position)), Text(found.role or found.summary_kind or found.kind),
+            detailed(_marked(found), *told)]  # fmt: skip
+
+
+def _marked(found: GrepHit) -> Text:
+    """The snippet on one line, with what matches set off."""
+    text, at = Text(), 0
+    for first, end in found.spans:
+        text.append(_inline(found.snippet[at:first]))
+        text.append(_inline(found.snippet[first:end]), style="bold yellow")
+        at = end
+    return text.append(_inline(found.snippet[at:]))
+
+
+def _inline(text: str) -> str:
+    return visible(text).replace("\n", " ")
+
+
+def expansion(found: Expansion) -> RenderableType:
+    """The messages whole, and what is left to expand."""
+    over = ", the first alone is over it" if found.is_over_budget else ""
+    told = f"{counted(len(found.messages), 'message')}, {found.tokens:,} of {counted(found.max_tokens, 'token')}{over}"
+    rest = [Text(_left(each), style="dim") for each in found.rest]
+    unknown = [one_line(str(each)) for each in found.unknown]
+    missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
+    return Group(*_messages_whole(found.messages), Text(f"\n{told}", style="dim"), *rest, *missing)
+
+
+def _left(found: Unexpanded) -> str:
+    where = f"#{found.first}–#{found.last}" if found.first != found.last else f"#{found.first}"
+    size = f"{counted(found.messages, 'message')}, {counted(found.tokens, 'token')}"
+    how = f"expand {found.summary}" if found.summary else "--max-tokens"
+    return f"left: {where}, {size}: {how}"
+
+
+# --- the picture -----------------------------------------------------------------------------------------------------
+
+
+def dag(found: Picture | str) -> RenderableType | str:
+    """The window as a tree; a text that was asked for (Mermaid, Graphviz) stays one."""
+    if isinstance(found, str):
+        return found
+    tree = _grown(Tree(Text(found.title, style="bold")), found.window)
+    apart = [_grown(Tree(Text("out of use", style="dim")), found.apart)] if found.apart else []
+    return Group(tree, *apart)
+
+
+def _grown(tree: Tree, nodes: Sequence[Node]) -> Tree:
+    for node in nodes:
+        details = [each for each in node.details if each]
+        label = Text(node.name)
+        for each in details:
+            label.append(" · ")
+            label.append(shortened(each, 200), style="yellow" if each == NO_SUMMARY else "dim")
+        _grown(tree.add(label), node.beneath)
+    return tree

@@ -1,0 +1,71 @@
+"""What searching a session answers: hits of a grep, and what a summary was written from."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledger.sessions.answers import Message
+
+
+class GrepHit(Struct, frozen=True, kw_only=True):
+    """A message or summary (``kind``) that a pattern matches, known by its ``position``.
+
+    ``created_at`` is when the message was said; of a summary ``created_at`` to ``until`` is the time that it tells of. ``id``,
+    ``summary_kind``, ``depth``, ``level`` and ``status`` are a summary's, as in ``Summary``; ``role`` and ``hidden`` a
+    message's. ``snippet`` shows the first place that matches, ``spans`` where in the snippet there are some; ``score`` is in
+    how many places the text has what was looked for.
+    """
+
+    kind: str  # "message" or "summary"
+    position: int
+    session: str | None
+    created_at: str
+    until: str
+    snippet: str
+    spans: tuple[tuple[int, int], ...]
+    score: int
+    tokens: int
+    role: str | None = None
+    hidden: str = ""
+    id: str | None = None
+    summary_kind: str | None = None
+    depth: int | None = None
+    level: str | None = None
+    status: str | None = None
+
+
+class GrepResult(Struct, frozen=True, kw_only=True):
+    """The ``hits`` of a grep, newest first. ``total`` is how many there are in all where it ``is_exact``, else there may be
+    more. ``searched`` is among how many messages and summaries; ``hint`` says where to look where nothing was found."""
+
+    hits: tuple[GrepHit, ...]
+    total: int
+    searched: int
+    is_exact: bool = True
+    hint: str = ""
+
+
+class Unexpanded(Struct, frozen=True, kw_only=True):
+    """What did not fit: the messages at the positions ``first`` to ``last``, how many with how many tokens; where they are
+    all that a ``summary`` stands for, its id."""
+
+    first: int
+    last: int
+    messages: int
+    tokens: int
+    summary: str | None = None
+
+
+class Expansion(Struct, frozen=True, kw_only=True):
+    """Messages whole, in the order in which they were said, of ``tokens`` in all; a hidden one says so.
+
+    ``rest`` is what is still to expand, by its summary's id or its positions. ``is_over_budget`` where the first message
+    alone takes more than was allowed. ``unknown`` is what of the ids and positions asked for this session does not have.
+    """
+
+    messages: tuple[Message, ...]
+    rest: tuple[Unexpanded, ...] = ()
+    unknown: tuple[str | int, ...] = ()
+    tokens: int = 0
+    max_tokens: int = 0
+    is_over_budget: bool = False

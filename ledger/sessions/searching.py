@@ -1,0 +1,178 @@
+"""Searching a session: grep over its messages and summaries, and expand from a summary down to what was said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from ledger.domain import grep, times
+from ledger.domain.errors import Rejected
+from ledger.domain.message import ROLES
+from ledger.domain.session import Session as State
+from ledger.memory_writes import Time
+from ledger.reads import listed
+from ledger.recall.recalling import Recalling
+from ledger.sessions.expanding import Expanding
+from ledger.sessions.grepping import READ, Asked, Found, Search, Where
+from ledger.sessions.reading import NEEDS, SessionReads
+from ledger.sessions.search_answers import Expansion, GrepResult
+from projections import session_texts
+from projections.passages import MESSAGE, SUMMARY
+
+SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
+MAX_TOKENS = 4_000  # of an expansion, unless told otherwise (seahorse)
+_LAST = re.compile(r"\s*([1-9]\d{0,4})\s*([hdwm])\s*")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24}
+
+
+class SessionSearch(SessionReads):
+    """The part of a session that searches it."""
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        scope: str = "both",
+        role: str | None = None,
+        since: Time | None = None,
+        before: Time | None = None,
+        last: str | None = None,
+        limit: int = 20,
+        everywhere: bool = False,
+        hidden: bool = False,
+    ) -> GrepResult:
+        """The messages and summaries that a pattern (words, "quoted texts", AND, OR, NOT: ``ledger.domain.grep``) matches,
+        newest first: of this session, or ``everywhere`` in the user's.
+
+        ``scope`` is "both", "message" or "summary"; with a ``role`` messages of this only. ``since`` is inclusive, ``before``
+        is not, both of the time when something was said (a summary's reaches into it); ``last`` is "12h", "7d", "2w" or "3m"
+        (months of 30 days) up to now. With ``hidden`` also messages that were hidden, and summaries that were replaced or
+        stand for nothing any more. A message is searched with its tool calls and results, as one text. At most ``limit`` hits
+        (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the
+        hits and 1,000 for the total.
+        """
+        asked = self._asked(pattern, scope, role, since, before, last, limit, hidden)
+        if self._kept_out == "ignored":
+            return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
+        self._door._take_in_texts()
+        with self._ledger._read(*NEEDS, "passages", "interactions") as connection:
+            state = self._state(connection)
+            if state is None and not everywhere:
+                return GrepResult(hits=(), total=0, searched=0, hint="nothing was said in this session yet")
+            where = self._where(connection, state, everywhere=everywhere)
+            search = self._search(connection, asked, where)
+            found = search.run()
+            searched = self._searched(connection, asked, where)
+            hint = (
+                ""
+                if found.rows or not asked.limit
+                else self._hint(connection, asked, state, found, everywhere=everywhere)
+            )
+            hits = tuple(search.hit(row) for row in sorted(found.rows, key=lambda row: -row.row))
+        return GrepResult(hits=hits, total=found.total, searched=searched, is_exact=not found.left_off, hint=hint)
+
+    @property
+    def _door(self) -> Recalling:
+        return cast("Recalling", self._ledger)
+
+    def _asked(
+        self, pattern: str, scope: str, role: str | None, since: Any, before: Any, last: Any, limit: int, hidden: bool
+    ) -> Asked:
+        tree = grep.parse(pattern)
+        if scope not in SCOPES:
+            raise Rejected(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
+        if role is not None and role not in ROLES:
+            raise Rejected(f"no role is called {role!r:.40}; there are: {', '.join(ROLES)}")
+        if role is not None and scope == "summary":
+            raise Rejected("a summary has no role: leave the role out, or look among messages")
+        if last is not None and since is not None:
+            raise Rejected("since and last both say from when; give one of them")
+        return Asked(
+            tree=tree,
+            corpora=SCOPES[scope] if role is None else (MESSAGE,),
+            role=role,
+            since=self._ago(last) if last is not None else times.moment("since", since) if since is not None else "",
+            before=times.moment("before", before) if before is not None else "",
+            limit=listed(limit),
+            hidden=hidden,
+        )
+
+    def _ago(self, last: object) -> str:
+        told = _LAST.fullmatch(last) if isinstance(last, str) else None
+        if told is None:
+            raise Rejected(f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not")
+        now = times.parse("now", self._ledger._writer.now())
+        try:
+            return times.fixed(now - timedelta(hours=int(told[1]) * _HOURS[told[2]]))
+        except OverflowError:
+            return ""
+
+    def _where(self, connection: Any, state: State | None, *, everywhere: bool) -> Where:
+        if everywhere or state is None:
+            return Where(self.user, session_texts.of_user(connection, self.user), None)
+        return Where(self.user, {state.row: self._given}, state.id)
+
+    def _search(self, connection: Any, asked: Asked, where: Where) -> Search:
+        return Search(
+            self._door, connection, asked, where, lambda id, field: self._of_interaction(connection, id, field)
+        )
+
+    @staticmethod
+    def _searched(connection: Any, asked: Asked, where: Where) -> int:
+        messages, summaries = session_texts.count(connection, list(where.names), hidden=asked.hidden)
+        return messages * (MESSAGE in asked.corpora) + summaries * (SUMMARY in asked.corpora)
+
+    def _hint(self, connection: Any, asked: Asked, state: State | None, found: Found, *, everywhere: bool) -> str:
+        """Where something is that matches, since nothing was found here."""
+        here = self._where(connection, state, everywhere=everywhere)
+
+        def some(asked: Asked, where: Where) -> bool:
+            return self._search(connection, asked, where).is_somewhere()
+
+        told = [f"only the newest {READ:,} texts were read: bound the time"] if found.left_off else []
+        free = replace(asked, corpora=SCOPES["both"], role=None, since="", before="")
+        if free != asked and some(free, here):
+            told.append("something matches outside of this scope, role and time")
+        elif not asked.hidden and some(replace(free, hidden=True), here):
+            told.append("what matches is hidden or out of use: ask with hidden=True")
+        others = self._where(connection, None, everywhere=True)
+        if state is not None:
+            others.names.pop(state.row, None)
+        if not everywhere and some(free, others):
+            told.append("other sessions have it: ask with everywhere=True")
+        return "; ".join(told) or "nothing matches; try fewer words, OR between them, or other forms"
+
+    # --- from a summary to what was said -------------------------------------------------------------------------
+
+    def expand(self, what: str | int | Iterable[str | int], *, max_tokens: int = MAX_TOKENS) -> Expansion:
+        """What summaries (by id or its beginning) stand for, down to the messages, or messages by their positions: whole,
+        tool results too, in the order in which they were said.
+
+        As many as ``max_tokens`` allow, up to the first that does not fit; that one is given whole where it is the first of
+        all. What is left is listed with its tokens, and what this session does not have in ``unknown``.
+        """
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+            raise Rejected(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
+        wanted = (what,) if isinstance(what, str | int) else tuple(what)
+        for each in wanted:
+            if isinstance(each, bool) or not isinstance(each, str | int):
+                raise Rejected(
+                    f"what is expanded is a summary's id or a message's position, and {each!r:.40} is neither"
+                )
+        with self._reading() as (connection, state):
+            if state is None or self._kept_out == "ignored":
+                return Expansion(messages=(), unknown=wanted, max_tokens=max_tokens)
+            expanding = Expanding(connection, state, max_tokens)
+            expanding.take(wanted)
+            return Expansion(
+                messages=tuple(self._messages(connection, expanding.rows, expanding.hidden)),
+                rest=tuple(expanding.rest),
+                unknown=tuple(expanding.unknown),
+                tokens=expanding.tokens,
+                max_tokens=max_tokens,
+                is_over_budget=expanding.tokens > max_tokens,
+            )

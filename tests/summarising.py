@@ -1,0 +1,64 @@
+"""Summaries for the tests of what searches them: written as a compaction writes them, of any text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ledger import Ledger
+from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
+from ledger.domain.ids import subject_id
+from ledger.sessions.session import Session
+from ledger.work import Work
+from projections import sessions, summaries
+
+
+def emit(ledger: Ledger, session: Session, *events: Event) -> None:
+    """Events of a session, in one append."""
+
+    def body(work: Work) -> str:
+        state = session._known(work)
+        for event in events:
+            work.emit(state.id, event, first=state.row)
+        return state.id
+
+    ledger._writer.run("compact", session._who, body)
+
+
+def summarise(
+    ledger: Ledger, session: Session, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
+) -> str:
+    """The id of a new summary in the window: a leaf over ranges of positions, or condensed of other summaries."""
+    with session._reading() as (connection, state):
+        assert state is not None
+        known = {each.id: each for each in summaries.of_session(connection, state.row)}
+        beneath = [known[id] for id in of]
+        covered = tuple(ranges) or tuple(each for row in beneath for each in row.ranges)
+        rows = sessions.within(connection, state.row, covered)
+    id = subject_id("y", len(known).to_bytes(10, "big"))
+    created = SummaryCreated(
+        summary=id,
+        kind="condensed" if of else "leaf",
+        level="normal",
+        depth=max((each.depth + 1 for each in beneath), default=0),
+        content=text,
+        tokens=5,
+        counter="given",
+        ranges=covered,
+        messages=len(rows),
+        source_tokens=sum(row.tokens for row in rows),
+        first=rows[0].row,
+        earliest=min(row.time for row in rows),
+        latest=max(row.time for row in rows),
+        summaries=tuple(of),
+    )
+    emit(ledger, session, created, ContextReplaced(id, tuple(of)))
+    return id
+
+
+def invalidate(ledger: Ledger, session: Session, id: str) -> None:
+    emit(ledger, session, SummaryInvalidated((id,), "asked"))
+
+
+def tie(ledger: Ledger, session: Session, interaction: str, field: str, role: str) -> None:
+    """Appends a message whose text lies with a captured turn."""
+    emit(ledger, session, MessageAppended(role, 5, "given", interaction=interaction, field=field))

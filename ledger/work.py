@@ -172,15 +172,20 @@ class Work:
         found = self._writer.named(self.who.user, kind, name)
         if found is not None:
             return found
-        if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
-            raise Rejected(
-                f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user"
-            )
+        self.check_not_elsewhere(kind, name)
         key = (kind, name_form(name) if kind == "p" else name)
         if key not in self._registered:
             self._registered[key] = self.new_id(kind)
             self.emit(self._registered[key], event(name))
         return self._registered[key]
+
+    def check_not_elsewhere(self, kind: str, name: str) -> None:
+        """``Rejected`` where a new name is the id of what another user has."""
+        if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
+            what = "a project's name" if kind == "p" else "a session's id"
+            raise Rejected(
+                f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user"
+            )
 
 
 Body = Callable[[Work], str]

@@ -3,7 +3,7 @@
 Beside its text a message holds parts, each a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
 arguments), ``tool_result`` (id of the call, text) and ``media`` (uri, mime). Reasoning is given as a part and kept apart.
 A message without a text of its own has the longest text of its parts as its ``content``, so that this is found and may be
-large; ``content_of`` says which part it is taken from.
+large; ``content_of`` says which part it is taken from, or has the same text as what was given as the content.
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ def draft(role: object, content: object = "", parts: object = (), *, what: str =
         f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
     )
     given = [_part(part, f"part {number} of {what}") for number, part in enumerate(_listed(parts, what), 1)]
-    reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning")
+    reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning" and part["text"].strip())
     kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
     if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
         raise Rejected(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
     found = Draft(role, text, reasoning, tuple(kept))
-    if not text.strip() and kept:
+    if (same := next((at for at, part in enumerate(kept) if part.get("text") == text), -1)) >= 0 and text.strip():
+        found = _taken(found, same)
+    elif not text.strip() and kept:
         found = _lifted(found)
     if not found.content.strip() and not found.parts and not reasoning:
         raise Rejected(f"{what} is blank; it needs a content or a part that says something")
@@ -133,12 +135,16 @@ def _is_empty(part: Part) -> bool:
 
 
 def _lifted(found: Draft) -> Draft:
-    """With the longest text of the parts as its content; a text alone is no part any more."""
+    """With the longest text of the parts as its content."""
     sizes = [(len(part.get("text", "")), -number) for number, part in enumerate(found.parts)]
     size, number = max(sizes)
     if not size:
         return found
-    at = -number
+    return _taken(found, -number)
+
+
+def _taken(found: Draft, at: int) -> Draft:
+    """With the text of one of the parts as its content; a text alone is no part any more."""
     text, rest = found.parts[at]["text"], list(found.parts)
     if len(rest) == 1 and rest[0]["type"] == "text":
         return Draft(found.role, text, found.reasoning)

@@ -11,6 +11,11 @@ from ledger.domain.rendering import Rendered, Said
 from ledger.domain.window import Item
 from ledger.recall.packs import Pack
 
+
+def texts_of(pack: Pack | None) -> tuple[str, ...]:
+    return tuple(item.text for item in pack.items if item.text is not None) if pack is not None else ()
+
+
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
 
 
@@ -82,7 +87,7 @@ class Assembly(Struct, frozen=True, kw_only=True):
     @property
     def memories(self) -> tuple[str, ...]:
         """What was recalled, one text each."""
-        return tuple(item.text for item in self.pack.items if item.text is not None) if self.pack is not None else ()
+        return texts_of(self.pack)
 
     def render(self, provider: str = "openai", *, system: str = "") -> Rendered:
         """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what

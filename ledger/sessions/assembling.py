@@ -6,22 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.domain import assembly, rendering
+from ledger.domain import assembly, rendering, times
 from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import ContextAssembled, LeftOut, Ranges
+from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import Item
 from ledger.log_reading import read_known
 from ledger.recall.packs import Pack
 from ledger.recorders import read_tip
-from ledger.sessions.assembled import Assembly, Entry, Evicted
+from ledger.sessions.assembled import Assembly, Entry, Evicted, texts_of
 from ledger.sessions.reading import SessionReads
 from ledger.sessions.window import Window, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
 from projections import audit, sessions, summaries
+from projections.sessions import Message as MessageRow
 
 SHARE = 0.25  # of the budget, for what is recalled
 RECALLED = 20
@@ -44,6 +47,9 @@ class SessionAssembly(SessionReads):
         """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
         fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
         call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
+
+        ``tokens`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
+        20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
 
         With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
         conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
@@ -96,7 +102,7 @@ class SessionAssembly(SessionReads):
             room = max(1, budget - woven - overhead)
             fitted = assembly.fit(window.backwards(), room, tail=tail)
             entries = [self._entry(connection, item) for item in fitted.items]
-            frame = self._frame(entries)
+            frame = self._frame(entries, pack)
             if frame <= overhead or fitted.tokens + woven + frame <= budget:
                 overhead = frame
                 break
@@ -135,13 +141,14 @@ class SessionAssembly(SessionReads):
         said = self._texts(connection, message)
         return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
 
-    def _frame(self, entries: Sequence[Entry]) -> int:
-        """What the note and the tags around summaries take, beside the summaries themselves."""
+    def _frame(self, entries: Sequence[Entry], pack: Pack | None) -> int:
+        """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
         found = [each for each in entries if each.item.is_summary]
-        if not found:
+        known = rendering.context_text([each.said for each in found], texts_of(pack))
+        if not known:
             return 0
-        block = self._counter.of_text(rendering.summary_block([each.said for each in found]))
-        return max(0, block - sum(each.item.tokens for each in found))
+        inside = sum(each.item.tokens for each in found) + _used(pack)
+        return max(0, self._counter.of_text(known) + MESSAGE_TOKENS - inside)
 
     # --- receipts --------------------------------------------------------------------------------------------------
 
@@ -201,7 +208,8 @@ class SessionAssembly(SessionReads):
                 if beside.type == entry.type and beside.position != entry.position:
                     ranges += read_known(connection, beside.position, state.row).data.messages
             out = {each.position for each in data.left_out}
-            found = [of_message(row) for row in sessions.within(connection, state.row, ranges) if row.row not in out]
+            rows_then = (_then(connection, row, data.seen) for row in sessions.within(connection, state.row, ranges))
+            found = [of_message(row) for row in rows_then if row.row not in out]
             rows = (summaries.find(connection, state.row, id) for id in data.summaries)
             found += [of_summary(row) for row in rows if row is not None]
             found.sort(key=lambda item: (item.place, item.position))
@@ -231,8 +239,19 @@ class SessionAssembly(SessionReads):
             return self._entry(connection, item)
         row = sessions.at_position(connection, item.position)
         assert row is not None
-        said = self._texts(connection, replace(row, repairs=tuple(each for each in row.repairs if each <= seen)))
+        said = self._texts(connection, _then(connection, row, seen))
         return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
+
+
+def _then(connection: Any, row: MessageRow, seen: int) -> MessageRow:
+    """The row of a message without what was added to it after a position."""
+    repairs = tuple(each for each in row.repairs if each <= seen)
+    if repairs == row.repairs:
+        return row
+    told = (read_known(connection, each, row.session).data.created_at for each in reversed(repairs))
+    envelope = read_known(connection, row.row, row.session).envelope
+    said_at = times.moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
+    return replace(row, repairs=repairs, time=next((at for at in told if at is not UNSET), said_at))
 
 
 def as_ranges(connection: Any, row: int, positions: Sequence[int]) -> Ranges:

@@ -33,6 +33,8 @@ from projections import erasures, summaries
 from projections.summaries import Summary
 
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
+LONGEST_TIMEOUT_SECONDS = 24 * 60 * 60
+SUMMARY_CHARS = 64 * 1024  # of a summary, however few tokens somebody counts in it
 
 
 class Seen(Struct, frozen=True):
@@ -84,8 +86,7 @@ class Compacting(Reconciling):
     ) -> answers.CompactionReport:
         """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
         at most 20 steps. ``under`` in the report says whether it came to that."""
-        bound = _budget(budget)
-        assert bound is not None
+        bound = _whole(budget)
 
         def steps(compactor: Compactor) -> None:
             for _ in range(ITERATIONS):
@@ -103,6 +104,7 @@ class Compacting(Reconciling):
         ``Rejected`` without a summariser, for a summary that does not stand, and where no answer was short enough;
         ``ModelFailed`` where it failed. Nothing is changed then.
         """
+        self._check_patience(timeout)
         writer, told = self._writer_of(summariser), self._told(by)
         if writer is None:
             raise Rejected("rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model")
@@ -152,12 +154,7 @@ class Compacting(Reconciling):
         *,
         force: bool,
     ) -> answers.CompactionReport:
-        if self._writer.batching:
-            raise Rejected(
-                "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
-            )
-        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
-            raise Rejected(f"timeout is a number of seconds above 0, and {timeout!r:.40} is not")
+        self._check_patience(timeout)
         writer, told = self._writer_of(given), self._told(by)
         if told.key is not None:
             raise Rejected("a compaction takes no key: asked again it goes on from where the window is")
@@ -174,6 +171,22 @@ class Compacting(Reconciling):
             compactor = Compactor(self, lease, writer, told, timeout, force=force)
             steps(compactor)
             return self._report(compactor.made, compactor.skipped, before, bound, compactor.calls)
+
+    def _check_patience(self, timeout: object) -> None:
+        """``Rejected`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
+        if self._writer.batching:
+            raise Rejected(
+                "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
+            )
+        if (
+            not isinstance(timeout, int | float)
+            or isinstance(timeout, bool)
+            or not 0 < timeout <= LONGEST_TIMEOUT_SECONDS
+        ):
+            raise Rejected(
+                f"timeout is a number of seconds above 0 and up to a day's {LONGEST_TIMEOUT_SECONDS:,},"
+                f" and {timeout!r:.40} is not"
+            )
 
     def _writer_of(self, given: Any) -> Summariser | None:
         return as_summariser(given) if given is not None else self._summariser
@@ -253,7 +266,7 @@ class Compacting(Reconciling):
                 counted()
             text = ask(writer, asked, timeout)
             tokens = self._counter.of_text(text)
-            if compaction.accepts(attempt, text, tokens):
+            if len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens):
                 return Written(kind, attempt.level, text, tokens, self._counter.name, writer.name, PROMPTS[kind])
             attempt = compaction.following(tries, attempt, text)
         return None
@@ -270,6 +283,8 @@ class Compactor:
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
+        self._passed: set[Run] = set()  # what came to nothing is not tried again
+        self._ended = False  # the summariser failed, or somebody else changed the window
 
     def tokens(self) -> int:
         """What the window takes."""
@@ -277,6 +292,8 @@ class Compactor:
 
     def step(self, *, leaf_only: bool = False) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
+        if self._ended:
+            return False
         with self.session._reading() as (connection, state):
             seen = seen_of(Window(connection, self.session._needed(state)))
         if leaf_only:
@@ -284,18 +301,26 @@ class Compactor:
             if isinstance(found, Skip):
                 self._skip(found.why, LEAF, found.messages, found.tokens)
                 return False
-            return self._try(found) == ""
+            return self._comes_off(found)
         tried = False
         for run in compaction.runs(seen.items, protect=seen.protect, force=self.force):
             tried = True
-            why = self._try(run)
-            if why == "":
+            if self._comes_off(run):
                 return True
-            if why in ("failed", "moved"):
+            if self._ended:
                 return False
         if not tried:
             self._skip_all(seen)
         return False
+
+    def _comes_off(self, run: Run) -> bool:
+        if run in self._passed:
+            return False
+        why = self._try(run)
+        if why:
+            self._passed.add(run)
+        self._ended = why in ("failed", "moved")
+        return not why
 
     def _skip_all(self, seen: Seen) -> None:
         for found in (
@@ -430,8 +455,10 @@ def _beginning(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _budget(budget: object) -> int | None:
-    if budget is None:
-        return None
+    return _whole(budget) if budget is not None else None
+
+
+def _whole(budget: object) -> int:
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise Rejected(f"budget is a whole number of tokens above 0, and {budget!r:.40} is not", rule="budget")
     return budget

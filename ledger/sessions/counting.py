@@ -37,6 +37,13 @@ class Counter(Struct, frozen=True):
         return sum(map(self.of_text, draft.texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * draft.media
 
 
+def check_tokens(name: str, given: object) -> int:
+    """What somebody else counted; ``Rejected`` where that is no number of tokens."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MAX_TOKENS:
+        raise Rejected(f"{name} is a whole number from 0 to {MAX_TOKENS:,}, and {given!r:.40} is not")
+    return given
+
+
 def checked(count: object, what: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TOKENS:
         raise ModelFailed(f"{what} {count!r:.40}, and tokens are counted in whole numbers from 0")

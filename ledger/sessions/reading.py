@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from ledger.domain import ids
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
@@ -15,12 +16,12 @@ from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.domain.window import Item
 from ledger.log_reading import read_known, read_messages
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import Reads
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
 from ledger.sessions.window import Window
 from ledger.work import Who
-from projections import sessions, summaries
+from projections import projects, sessions, summaries
 from projections.projects import names
 from projections.sessions import Message as MessageRow
 from projections.summaries import Summary as SummaryRow
@@ -72,10 +73,13 @@ class SessionReads:
             yield connection, self._state(connection)
 
     def _state(self, connection: Any) -> State | None:
-        found = named(connection, self.user, "s", self._given)
-        if found is None or found == NOWHERE:
+        """The session of this name or whole id; a name is never taken for the beginning of an id. Of one that is ignored
+        nothing is read."""
+        if self._kept_out == "ignored":
             return None
-        state: State | None = self._ledger._load(connection, found, "s", self.user)
+        found = projects.find(connection, self.user, "s", self._given)
+        id = found[0] if found is not None else self._given if len(self._given) == ids.LENGTH else None
+        state: State | None = self._ledger._load(connection, id, "s", self.user) if id is not None else None
         return state
 
     def _needed(self, state: State | None) -> State:
@@ -95,7 +99,7 @@ class SessionReads:
         for what, value in (("limit", limit), ("before", before)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
                 raise Rejected(f"{what} is a whole number, and {value!r:.40} is not")
-        if self._kept_out == "ignored" or (limit is not None and limit <= 0):
+        if limit is not None and limit <= 0:
             return []
         with self._reading() as (connection, state):
             if state is None:
@@ -174,7 +178,7 @@ class SessionReads:
     def summary(self) -> str:
         """The summary of the whole session that somebody set; "" without one."""
         with self._reading() as (connection, state):
-            if state is None or state.summary_at is None or self._kept_out == "ignored":
+            if state is None or state.summary_at is None:
                 return ""
             return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
 
@@ -223,11 +227,15 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
         summaries=len(window.summaries),
         window_items=window.count,
         window_tokens=window.tokens,
-        has_summary=state.summary_at is not None,
+        has_summary=state.summary_at is not None and _says_something(connection, state, state.summary_at),
         recorded_at=state.recorded_at,
         updated_at=state.updated_at,
         position=state.position,
     )
+
+
+def _says_something(connection: Any, state: State, position: int) -> bool:
+    return read_known(connection, position, state.row).data.summary not in ("", None)
 
 
 def _why(gone: Sequence[sessions.Hidden], position: int) -> str:

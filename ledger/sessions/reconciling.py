@@ -30,6 +30,10 @@ TRIES = 5
 REPAIR_BYTES = 256 * 1024
 
 
+class _Moved(Exception):
+    """Somebody wrote to the session since the plan was made; raised, so that nothing is appended and no key used up."""
+
+
 class Reconciling(SummaryWrites):
     """The part of a session that takes a transcript over."""
 
@@ -57,6 +61,8 @@ class Reconciling(SummaryWrites):
         arguments = (self._given, [each.line for each in lines])
         tries, seen, plan = 0, *self._plan(lines)
         while tries < TRIES:
+            if not seen and plan.kind == transcript.UNCHANGED:
+                return total  # nothing was said on either side
             done = self._apply(verb, lines, counted, seen, plan, by, arguments)
             if done is None:  # somebody wrote to the session meanwhile
                 tries, seen, plan = tries + 1, *self._plan(lines)
@@ -93,7 +99,9 @@ class Reconciling(SummaryWrites):
             parts=parts,
             reasoning=told.reasoning or None,
             model=told.model or None,
-            created_at=row.time if envelope.occurred_at or self._was_dated(connection, row) else None,
+            created_at=row.time
+            if envelope.occurred_at or self._was_dated(connection, row)
+            else _same(row.time, theirs),
         )
         erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
         if theirs is None or not erased:
@@ -114,17 +122,14 @@ class Reconciling(SummaryWrites):
         arguments: object,
     ) -> answers.HistoryChange | None:
         """One append: what differs is hidden, what was missing added, and the first of what follows appended."""
-        fits = True
 
         def body(work: Work) -> str:
-            nonlocal fits
             if plan.kind == transcript.UNCHANGED and not plan.repairs:
                 return self._unchanged(work)
             stream, first = self._opened(work)
             state: State | None = work.load(stream, "s") if first else None
-            fits = (state.position if state is not None else 0) == seen
-            if not fits:
-                return stream
+            if (state.position if state is not None else 0) != seen:
+                raise _Moved
             if plan.hidden and state is not None:
                 work.rows.flush()
                 window = Window(work.connection(), state)
@@ -138,8 +143,9 @@ class Reconciling(SummaryWrites):
                 work.emit(stream, with_bodies(self._writer, work, data), first=first)
             return stream
 
-        outcome = self._writer.run(verb, self._told(by), body, arguments)
-        if not fits:
+        try:
+            outcome = self._writer.run(verb, self._told(by), body, arguments)
+        except _Moved:
             return None
         change = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}.get(plan.kind, "repaired")
         return told_of(self._given, outcome, change)
@@ -161,6 +167,12 @@ class Reconciling(SummaryWrites):
         )
         if told != MessageRepaired(repair.position):
             work.emit(stream, told, first=first)
+
+
+def _same(time: str, theirs: Outside | None) -> str | None:
+    """The time of the append, where that is what the transcript says: it may have been read here."""
+    at = theirs.created_at if theirs is not None else None
+    return time if at is not None and times.moment("created_at", at) == time else None
 
 
 def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: Plan) -> answers.HistoryChange:

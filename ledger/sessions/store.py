@@ -75,8 +75,13 @@ class SessionStore:
 
     def truncate_history(self, key: str, keep_last: int) -> None:
         """Keeps the last messages; none for 0 and less. A session that is not there stays so."""
-        session = self._session(key)
-        self._quietly("truncate_history", key, lambda: session.truncate(keep_last) if session.id is not None else None)
+
+        def truncate() -> None:
+            session = self._session(key)
+            if session.id is not None:
+                session.truncate(keep_last)
+
+        self._quietly("truncate_history", key, truncate)
 
     # --- what answers --------------------------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from ledger.domain import message as messages
 from ledger.domain import times
 from ledger.domain.errors import Rejected
 from ledger.domain.message import Draft
-from ledger.domain.text import check_text
+from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
+from ledger.sessions.counting import check_tokens
 
 _OWN = ("role", "content", "parts", "reasoning", "model", "created_at", "token_count")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
@@ -69,18 +70,17 @@ def outside(given: object) -> tuple[list[Outside], int]:
 def _message(given: object, what: str) -> Outside | None:
     if not isinstance(given, Mapping):
         raise Rejected(f"{what} is an object with a role and a content, not {type(given).__name__}")
-    told: dict[Any, Any] = {_OTHERS.get(name, name): value for name, value in given.items()}
+    told: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
+        _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
+    }
     if unknown := sorted(str(name) for name in told if name not in (*_OWN, *_CALLS)):
         raise Rejected(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
     content, parts = _content(told, what)
     parts += _reasoning(told, what)
-    if (
-        not (content or "").strip()
-        and not parts
-        and isinstance(told.get("role"), str)
-        and told["role"] in messages.ROLES
-    ):
-        return None
+    if content in (None, "") or (isinstance(content, str) and not content.strip()):
+        role = told.get("role")
+        if not parts and isinstance(role, str) and role in messages.ROLES:
+            return None
     draft = messages.draft(told.get("role"), content, parts, what=what)
     if draft.is_transient:
         return None
@@ -88,18 +88,18 @@ def _message(given: object, what: str) -> Outside | None:
         f"the model of {what}", told.get("model") or "", max_bytes=messages.NAME_BYTES, blank_allowed=True
     )
     at, tokens = told.get("created_at"), told.get("token_count")
-    if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0):
-        raise Rejected(f"the token_count of {what} is a whole number from 0, and {tokens!r:.40} is not")
+    if tokens is not None:
+        check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
     return Outside(draft, model, moment, tokens)
 
 
 def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
     """The text and the parts, whichever of the two forms they are in."""
-    content, parts = told.get("content"), list(told.get("parts") or ())
+    content, parts = told.get("content"), _listed(told.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
         content, parts = "", [*(_openai_part(each) for each in content), *parts]
-    for call in told.get("tool_calls") or ():
+    for call in _listed(told.get("tool_calls"), f"the tool calls of {what}"):
         parts.append(_call(call, what))
     if told.get("tool_call_id") and not any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
@@ -109,12 +109,20 @@ def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
     return content, parts
 
 
+def _listed(given: Any, what: str) -> list[Any]:
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple):
+        raise Rejected(f"{what} are a list, not {type(given).__name__}")
+    return list(given)
+
+
 def _reasoning(told: Mapping[str, Any], what: str) -> list[Any]:
     reasoning = told.get("reasoning")
     if not reasoning:
         return []
-    check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES)
-    return [{"type": "reasoning", "text": reasoning}]
+    check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES, blank_allowed=True)
+    return [{"type": "reasoning", "text": reasoning}] if reasoning.strip() else []
 
 
 def _openai_part(part: Any) -> Any:
@@ -131,9 +139,9 @@ def _call(call: Any, what: str) -> Any:
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:
-            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
-        except msgspec.DecodeError:
-            arguments = {"": arguments}  # what a model wrote that is no JSON, kept as it is
+            arguments = check_json("", msgspec.json.decode(arguments) if arguments.strip() else {})
+        except (msgspec.DecodeError, RecursionError, Rejected):
+            arguments = {"": arguments}  # what a model wrote that is no JSON that can be kept, as it is
     return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}
 
 
@@ -141,13 +149,12 @@ def as_chat(message: Message) -> dict[str, Any]:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
     told: dict[str, Any] = {"role": message.role, "content": message.content or ""}
     kinds = [part["type"] for part in message.parts]
-    if kinds == ["tool_result"] and message.role == "tool":
+    if kinds == ["tool_result"] and message.role == "tool" and message.parts[0].get("text") == message.content:
         told["tool_call_id"] = message.parts[0]["id"]
     elif kinds and set(kinds) == {"tool_use"}:
         told["tool_calls"] = [_as_call(part) for part in message.parts]
     elif kinds:
-        lifted = any(part.get("text") == message.content for part in message.parts)
-        told |= {"content": "" if lifted else told["content"], "parts": [dict(part) for part in message.parts]}
+        told["parts"] = [dict(part) for part in message.parts]
     more = {"reasoning": message.reasoning, "model": message.model, "created_at": message.created_at}
     return told | {name: value for name, value in more.items() if value}
 

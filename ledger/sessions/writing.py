@@ -17,7 +17,7 @@ from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.memory_writes import By, Time, who
 from ledger.sessions import answers
-from ledger.sessions.counting import checked
+from ledger.sessions.counting import check_tokens
 from ledger.sessions.reading import SessionReads, session_name
 from ledger.sessions.window import Window
 from ledger.work import Outcome, Who, Work
@@ -97,9 +97,7 @@ class SessionWrites(SessionReads):
     def _tokens(self, draft: Draft, given: int | None) -> tuple[int, str]:
         """How many, and who counted them."""
         if given is not None:
-            if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-                raise Rejected(f"token_count is a whole number from 0, and {given!r:.40} is not")
-            return checked(given, "somebody counted"), "given"
+            return check_tokens("token_count", given), "given"
         return self._counter.of_message(draft), self._counter.name
 
     # --- how every command begins ----------------------------------------------------------------------------------
@@ -214,8 +212,13 @@ class SessionWrites(SessionReads):
 
     def add_alias(self, alias: str, **by: Unpack[By]) -> answers.SessionInfo:
         """Another name for the session. A name that stands for a session with a history brings it along, if this one has
-        none; ``Conflict`` where both have one, ``Rejected`` for "main", which many share."""
+        none; ``Conflict`` where both have one (what is hidden is none), ``Rejected`` for the history of "main", which many
+        share, and in a session that a pattern keeps out."""
         session_name(alias)
+        if self._kept_out:
+            raise Rejected(
+                f"the session {self._given!r:.60} is {self._kept_out}, so it is given no other name", rule="pattern"
+            )
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)
@@ -224,10 +227,14 @@ class SessionWrites(SessionReads):
             else:
                 state = work.load(stream, "s")
             known = self._writer.named(work.who.user, "s", alias)
+            if known is None:
+                work.check_not_elsewhere("s", alias)
             other = work.find(known, "s") if known is not None else None
             if alias == self._given:
                 other = state
             rows = {each.id: each.row for each in (state, other) if each is not None}
+            if other is not None:
+                state, other = (_as_shown(work, each) for each in (state, other))
             for owner, event in domain.add_alias(domain.AddAlias(alias, other), state):
                 work.emit(owner, event, first=rows[owner])
             return stream
@@ -237,6 +244,12 @@ class SessionWrites(SessionReads):
         if found is None:
             raise NotFound(f"the session {self._given!r:.60} was undone meanwhile")
         return found
+
+
+def _as_shown(work: Work, state: State) -> State:
+    """With the messages that are not hidden as all that it has."""
+    work.rows.flush()
+    return replace(state, messages=Window(work.connection(), state).messages if state.row else 0)
 
 
 # --- what the events are made of -------------------------------------------------------------------------------------

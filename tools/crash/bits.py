@@ -268,9 +268,9 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
                 chain = bool(list(check_chain(row[:8] for row in now.events)))
             except LedgerError as error:
                 unread = str(error)  # reading it says so; whether verifying does is asked all the same
-            problems = verified(ledger, None)
+            problems = warned(ledger)
             if not problems:
-                judge(seen, now, before, lambda: verified(ledger, outside))
+                judge(seen, now, before, lambda: against(ledger, outside))
                 seen.detail += f" ({unread})" if unread else ""
     except LedgerError:
         pass
@@ -282,7 +282,7 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
     return seen
 
 
-def judge(seen: Seen, now: Told | None, before: Told | None, against: Callable[[], Iterable[str]]) -> None:
+def judge(seen: Seen, now: Told | None, before: Told | None, outside: Callable[[], Iterable[str]]) -> None:
     """It verifies by itself: then it must say what it said, or be a prefix that the outside checkpoint tells from it."""
     if now is None:
         seen.verdict, seen.detail = "silent", "it cannot be read, and verifies"
@@ -292,7 +292,7 @@ def judge(seen: Seen, now: Told | None, before: Told | None, against: Callable[[
         seen.verdict, seen.detail = "silent", "it says something else, and verifies"
     elif len(now.events) == len(before.events):
         seen.verdict, seen.detail = "silent", "the rows beside the log say something else, and it verifies"
-    elif against():
+    elif outside():
         seen.verdict = "cut"
     else:
         seen.verdict, seen.detail = "silent", "events are gone, and the outside checkpoint does not tell"
@@ -309,10 +309,12 @@ def read(path: str) -> Told | str:
 def told(ledger: Ledger) -> Told:
     """Every row there is, and the answers of a few reads.
 
-    Of a text index what it finds and how that scores: its own pages hold numbers that say nothing, as how often it was
-    written.
+    Of a text index what it finds and how that scores: a text may be in it or wait for it, as after a private fold, and its
+    own pages hold numbers that say nothing, as how often it was written.
     """
-    inside = {f"{index.name}{part}" for _, index in text_indexes() for part in ("", "_data", "_idx")}
+    inside = {
+        f"{index.name}{part}" for _, index in text_indexes() for part in ("", "_data", "_idx", "_docsize", "_waiting")
+    }
     with ledger._store.snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
@@ -337,12 +339,19 @@ def outside_of(path: str | Path) -> str:
 
 
 def verified(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
-    """What a full check says; with an outside checkpoint, what it says without looking at the projections.
+    """What a full check finds wrong, with an outside checkpoint or without."""
+    return ledger.verify(full=True, against=outside).problems
 
-    A warning is as good as a problem: a table that claims to be of another version is not compared, and that is said.
-    """
-    report = ledger.verify(full=True, against=outside, projections=outside is None)
+
+def warned(ledger: Ledger) -> tuple[str, ...]:
+    """What a full check says: a table that claims to be of another version is not compared, and a warning says so."""
+    report = ledger.verify(full=True)
     return (*report.problems, *report.warnings)
+
+
+def against(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
+    """What is wrong with a log that verifies by itself; its projections are not looked at again."""
+    return ledger.verify(full=True, against=outside, projections=False).problems
 
 
 def fold_once() -> None:

@@ -54,12 +54,12 @@ class Reads:
                     )
             try:
                 yield connection
-            except (UnicodeEncodeError, OverflowError) as error:
-                raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
-            except (msgspec.MsgspecError, TypeError, ValueError) as error:  # text that is no time, a null, a blob
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise StorageError(
                     f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
                 ) from error
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 
     def _user(self, user: str | None) -> str:
         return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)

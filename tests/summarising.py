@@ -34,7 +34,7 @@ def summarise(
         beneath = [known[id] for id in of]
         covered = tuple(ranges) or tuple(each for row in beneath for each in row.ranges)
         rows = sessions.within(connection, state.row, covered)
-    id = subject_id("y", len(known).to_bytes(10, "big"))
+    id = subject_id("y", (state.row << 20 | len(known)).to_bytes(10, "big"))
     created = SummaryCreated(
         summary=id,
         kind="condensed" if of else "leaf",

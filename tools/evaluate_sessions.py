@@ -108,7 +108,8 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
 def found(session: Session, message: Any) -> bool:
     """Whether grep has the message among its hits, for the longest sentence of it."""
     sentences = [each.strip() for each in re.split(r"(?<=[.!?])\s+|\n+", message.content) if '"' not in each]
-    longest = max(sentences, key=len, default="")[:300]
+    longest = max(sentences, key=len, default="")
+    longest = longest if len(longest) <= 300 else longest[:300].rsplit(" ", 1)[0]
     if not longest:
         return False
     result = session.grep(f'"{longest}"', scope="message", limit=100)

@@ -11,6 +11,7 @@ from ledger import answers, document_answers
 from ledger.document_reads import DocumentReads
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
+from ledger.domain.errors import Rejected
 from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
@@ -25,9 +26,9 @@ from ledger.domain.memory import Memory
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
 from ledger.reads import LIST_LIMIT, NOWHERE, listed, named
-from projections import audit, confidence, control, documents, projects
+from projections import audit, confidence, control, documents, projects, summaries
 from projections.audit import Entry
-from projections.projector import FAMILIES
+from projections.projector import FAMILIES, OWNERS
 
 
 class Trail(DocumentReads):
@@ -61,14 +62,30 @@ class Trail(DocumentReads):
             )
 
     def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
-        """Every event of a subject in order (a memory, an interaction, a document, a project or a session), in force or not."""
+        """Every event of a subject in order (a memory, an interaction, a document, a project or a session), in force or not.
+
+        Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
+        """
         owner = self._user(user)
         kind = ids.kind_of(id) if isinstance(id, str) else ""
+        if kind == "y":
+            return self._history_of_summary(id, owner)
         if kind not in FAMILIES:
             return None
-        with self._read("memories", "confidence", "interactions", "projects", "documents") as connection:
+        needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
+        with self._read(*needed) as connection:
             stream = self._owned_stream(connection, id, kind, owner)
             return self._steps(connection, stream) if stream is not None else None
+
+    def _history_of_summary(self, id: str, owner: str) -> list[answers.Step] | None:
+        with self._read("sessions", "summaries", "confidence") as connection:
+            session = summaries.session_of(connection, id)
+            if session is None:
+                return None
+            event = read_event(connection, session)
+            if event is None or event.envelope.user != owner:
+                return None
+            return [step for step in self._steps(connection, event.stream) if _names(step.data, id)]
 
     def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
         """The stream of a subject of this user, also of one that was undone and has no row any more."""
@@ -179,6 +196,8 @@ class Trail(DocumentReads):
     ) -> list[answers.AuditEntry]:
         """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
         owner = self._user(user)
+        if isinstance(subject, str) and ids.kind_of(subject) == "y":
+            raise Rejected(f"{subject:.40} is a summary: history() tells of it, and audit(subject=) of its session")
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("audit", "projects", "memories", "interactions", "documents") as connection:
             scope = {
@@ -247,6 +266,12 @@ def _because(event: AnyEvent) -> str:
     if isinstance(data, WAYS_BACK):
         return data.reason or _WORDS[type(data)]
     return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
+
+
+def _names(data: Any, summary: str) -> bool:
+    """Whether an event, as it is shown, is about a summary."""
+    said = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
+    return summary in said
 
 
 def _point(point: confidence.Step) -> answers.ConfidencePoint:

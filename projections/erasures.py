@@ -84,6 +84,11 @@ def erasures(connection: sqlite3.Connection) -> list[Erasure]:
     return [Erasure(*row) for row in connection.execute("SELECT * FROM erasures ORDER BY position")]
 
 
+def last(connection: sqlite3.Connection) -> int:
+    """The position of the last event that took texts away; 0 without one."""
+    return int(connection.execute("SELECT coalesce(max(position), 0) FROM erasures").fetchone()[0])
+
+
 def pending(connection: sqlite3.Connection) -> list[Erasure]:
     """What was erased from the log and may still lie in the files."""
     return [each for each in erasures(connection) if each.completed_at is None]

@@ -111,10 +111,12 @@ def _rename(change: Change, rows: Rows) -> None:
     before, after = _names(change.old), _names(change.new)
     for user, name in sorted(before - after):
         row = rows.get(NAMES, (user, change.kind, name))
-        if row is not None:
+        if row is not None and row[4] == change.first:  # in a refold the one that has it again may have come before
             end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
     for user, name in sorted(after - before):
         key = (user, change.kind, name)
+        if (row := rows.get(NAMES, key)) is not None:
+            end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
         rows.put(NAMES, key, (*key, change.new.id, change.first, change.event.position))
 
 

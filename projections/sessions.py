@@ -18,6 +18,7 @@ from ledger.domain import message as messages
 from ledger.domain import session
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, MessagesHidden
 from ledger.domain.session import Session
+from ledger.domain.standing import Visible
 from ledger.domain.times import moment
 from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
@@ -169,24 +170,25 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 def _again(change: Change, rows: Rows) -> None:
     """What the events in force say stands from here; what they no longer say ends here."""
-    at, standing, hidden = change.event.position, dict[int, Values](), dict[tuple[int, int], Values]()
+    at, standing, hidden, visible = (
+        change.event.position,
+        dict[int, Values](),
+        dict[tuple[int, int], Values](),
+        Visible(),
+    )
     for event in change.in_force if change.new is not None else ():
         data = event.data
         if isinstance(data, MessageAppended):
+            visible.append(event.position)
             standing[event.position] = (*_appended(event, data)[:_FROM], at)
         elif isinstance(data, MessageRepaired) and data.message in standing:
             standing[data.message] = _repaired(standing[data.message], event)
         elif isinstance(data, MessagesHidden):
-            before = [(row[3], row[4]) for row in hidden.values()]
-            found = [row for row in standing.values() if _within(row[0], data.ranges) and not _within(row[0], before)]
-            counted = (len(found), sum(row[_TOKENS] for row in found))
+            found = visible.hide(data.ranges)
+            counted = (len(found), sum(standing[each][_TOKENS] for each in found))
             hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
     _place(rows, MESSAGES, MESSAGES_WERE, standing, rows.find(MESSAGES, ("session",), (change.first,)), at)
     _place(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
-
-
-def _within(position: int, ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= position <= last for first, last in ranges)
 
 
 def _place(rows: Rows, live: Table, closed: Table, wanted: dict[Any, Values], found: Sequence[Values], at: int) -> None:

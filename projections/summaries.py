@@ -10,18 +10,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.events import (
-    AnyEvent,
-    ContextReplaced,
-    MessagesHidden,
-    SummaryCreated,
-    SummaryInvalidated,
-    SummaryRestored,
-)
+from ledger.domain import standing
+from ledger.domain.events import AnyEvent, SummaryCreated
+from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
 from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, end, ended
 
-MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED = "made", "window", "under", "replaced", "invalid", "erased"
+WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
 
 SUMMARIES = Table(
     "summaries",
@@ -40,8 +35,8 @@ SUMMARIES = Table(
 _CLOSED = ended(SUMMARIES, "summaries_were")
 SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
 
-_ID, _STATUS, _FROM = (SUMMARIES.names.index(name) for name in ("id", "status", "from_position"))
-_RANGES, _CHILDREN = SUMMARIES.names.index("ranges"), SUMMARIES.names.index("summaries")
+_STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
+_RANGES, _BENEATH = SUMMARIES.names.index("ranges"), SUMMARIES.names.index("summaries")
 _pairs = msgspec.json.Decoder(tuple[tuple[int, int], ...])
 _ids = msgspec.json.Decoder(tuple[str, ...])
 
@@ -78,7 +73,7 @@ class Summary(Struct, frozen=True):
 
 def summary(values: Sequence[Any]) -> Summary:
     row = list(values)
-    row[_RANGES], row[_CHILDREN] = _pairs.decode(row[_RANGES]), _ids.decode(row[_CHILDREN])
+    row[_RANGES], row[_BENEATH] = _pairs.decode(row[_RANGES]), _ids.decode(row[_BENEATH])
     return Summary(*row)
 
 
@@ -92,18 +87,12 @@ class Summaries:
                 _again(change, rows)
             elif isinstance(event.data, SummaryCreated):
                 rows.put(SUMMARIES, (event.position,), _created(event, event.data))
-            elif isinstance(event.data, ContextReplaced | SummaryInvalidated | SummaryRestored):
-                known = {row[_ID]: row for id in _named(event.data) for row in rows.find(SUMMARIES, ("id",), (id,))}
-                for row in known.values():
-                    status = _status(event.data, row[_ID], row[_STATUS], _children(event.data, known))
-                    if status != row[_STATUS]:
-                        end(rows, SUMMARIES, SUMMARIES_WERE, row, event.position)
-                        now = (*row[:_STATUS], status, *row[_STATUS + 1 : _FROM], event.position)
-                        rows.put(SUMMARIES, row[:1], now)
+            elif isinstance(event.data, MOVING):
+                _move(event, rows)
 
 
 def _created(event: AnyEvent, data: SummaryCreated) -> Values:
-    status = MADE if data.content is not None else ERASED
+    status = first_status(data)
     lists = [msgspec.json.encode(each).decode() for each in (data.ranges, data.summaries)]
     return (
         *(event.position, data.summary, event.first, status, data.kind, data.level, data.depth, data.tokens),
@@ -112,51 +101,31 @@ def _created(event: AnyEvent, data: SummaryCreated) -> Values:
     )
 
 
-def _named(data: ContextReplaced | SummaryInvalidated | SummaryRestored) -> tuple[str, ...]:
-    match data:
-        case ContextReplaced(summary, summaries) | SummaryRestored(summary, summaries):
-            return (summary, *summaries)
-        case SummaryInvalidated(summaries, _, returned):
-            return (*summaries, *returned)
+def _move(event: AnyEvent, rows: Rows) -> None:
+    known: dict[str, Values | None] = {}
 
+    def find(id: str) -> Known | None:
+        if id not in known:
+            known[id] = next(iter(rows.find(SUMMARIES, ("id",), (id,))), None)
+        row = known[id]
+        return (row[_STATUS], _ids.decode(row[_BENEATH])) if row is not None else None
 
-def _children(data: Any, known: dict[str, Values]) -> frozenset[str]:
-    """What the summary that an event is about was written from; nothing where it was erased, for it stands for nothing."""
-    row = known.get(getattr(data, "summary", ""))
-    return frozenset(_ids.decode(row[_CHILDREN])) if row is not None and row[_STATUS] != ERASED else frozenset()
-
-
-def _status(data: Any, id: str, before: str, children: frozenset[str]) -> str:
-    if before == ERASED:
-        return ERASED
-    match data:
-        case ContextReplaced(summary):
-            return WINDOW if id == summary else UNDER if id in children else REPLACED
-        case SummaryInvalidated(summaries):
-            return INVALID if id in summaries else WINDOW
-        case SummaryRestored(summary):
-            return WINDOW if id == summary else UNDER
-        case _:
-            return before
+    for id, status in moved(event.data, find).items():
+        row = known[id]
+        if row is not None and row[_STATUS] != status:
+            end(rows, SUMMARIES, SUMMARIES_WERE, row, event.position)
+            rows.put(SUMMARIES, row[:1], (*row[:_STATUS], status, *row[_STATUS + 1 : _FROM], event.position))
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """What the events in force say stands from here. A summary of what was hidden meanwhile stands for nothing."""
-    at, found, hidden = change.event.position, dict[str, Values](), list[tuple[int, int]]()
+    """What the events in force say stands from here."""
+    at, found, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_force if change.new is not None else ():
-        data = event.data
-        if isinstance(data, SummaryCreated):
-            found[data.summary] = (*_created(event, data)[:_FROM], at)
-        elif isinstance(data, MessagesHidden):
-            hidden += data.ranges
-        elif isinstance(data, ContextReplaced | SummaryInvalidated | SummaryRestored):
-            children = _children(data, found)
-            for id in _named(data):
-                if (row := found.get(id)) is not None:
-                    status = _status(data, id, row[_STATUS], children)
-                    if status == WINDOW and touches(_pairs.decode(row[_RANGES]), hidden):
-                        status = INVALID
-                    found[id] = (*row[:_STATUS], status, *row[_STATUS + 1 :])
+        fold.take(event)
+        if isinstance(event.data, SummaryCreated):
+            found[event.data.summary] = _created(event, event.data)
+    for id, status in fold.settled().items():
+        found[id] = (*found[id][:_STATUS], status, *found[id][_STATUS + 1 : _FROM], at)
     left = {row[0]: row for row in found.values()}
     for row in rows.find(SUMMARIES, ("session",), (change.first,)):
         same = left.get(row[0])
@@ -199,6 +168,15 @@ def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None
     sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"
     found = connection.execute(sql, (row, given, given + "~")).fetchall()
     return summary(found[0]) if len(found) == 1 else None
+
+
+def session_of(connection: sqlite3.Connection, id: str) -> int | None:
+    """The row of the session that a summary is or was of, by its whole id."""
+    for table in ("summaries", "summaries_were"):
+        found = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
+        if found is not None:
+            return int(found[0])
+    return None
 
 
 def about(connection: sqlite3.Connection, row: int, position: int) -> list[Summary]:

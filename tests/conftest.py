@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -38,11 +38,18 @@ class Clock:
 
 def folded_from_zero(ledger: Ledger) -> str:
     """The digest of the projections of a ledger's log, folded into tables in memory (``rebuild()`` has its own tests)."""
+    with folded(ledger) as copy:
+        return digest(copy, ledger._writer.secret)
+
+
+@contextmanager
+def folded(ledger: Ledger, up_to: int = 2**62) -> Iterator[sqlite3.Connection]:
+    """The tables that the log up to a position gives."""
     with closing(sqlite3.connect(":memory:")) as copy:
         with ledger._store.snapshot() as connection:
             for (table,) in connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')"):
                 copy.execute(table)
-            rows = connection.execute("SELECT * FROM events ORDER BY position").fetchall()
+            rows = connection.execute("SELECT * FROM events WHERE position <= ? ORDER BY position", (up_to,)).fetchall()
             copy.executemany("INSERT INTO blobs VALUES (?, ?, ?)", connection.execute("SELECT * FROM blobs").fetchall())
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
         secret = ledger._writer.secret
@@ -53,7 +60,7 @@ def folded_from_zero(ledger: Ledger) -> str:
         for event in log.events(1, len(rows)):
             projector.fold(event, tables)
         tables.flush()
-        return digest(copy, secret)
+        yield copy
 
 
 @pytest.fixture

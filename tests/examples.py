@@ -10,11 +10,14 @@ from ledger.domain import events as e
 from ledger.domain.document import Document
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Edge, Memory
-from ledger.domain.project import Entry, Project, Session
+from ledger.domain.project import Entry, Project
+from ledger.domain.session import Session
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
 DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"
 INTERACTION, PROJECT, SESSION = "i_0123456789abcdef", "p_0123456789abcdef", "s_0123456789abcdef"
+OTHER_SESSION = "s_fedcba9876543210"
+SUMMARY, SUMMARY_BENEATH, SUMMARY_BEFORE = "y_0123456789abcdef", "y_fedcba9876543210", "y_00000000000000bb"
 COMMAND = "019a9f00-0000-7000-8000-000000000001"
 EVENT = "019a9f00-0000-7000-8000-000000000002"
 EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
@@ -95,6 +98,59 @@ EVENTS: dict[str, e.Event] = {
         e.ProjectStateSet(category="status", key="phase", value="two", previous=5, source="the board"),
         e.ProjectStateInvalidated(category="status", key="phase", reason="over"),
         e.SessionOpened(name="monday"),
+        e.SessionAliasAdded(alias="moon day", to=OTHER_SESSION),
+        e.MessageAppended(
+            role="assistant",
+            tokens=12,
+            counter="estimate/1",
+            content="Dark roast.",
+            reasoning="They said so.",
+            parts=Raw(b'[{"type":"tool_result","id":"call-1"}]'),
+            content_of=0,
+            model="small",
+            interaction=INTERACTION,
+            field="response",
+        ),
+        e.MessageRepaired(message=9, reasoning="They said so on Monday.", model="large", created_at=EARLIER),
+        e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),
+        e.SummarySet(summary="They chose a coffee."),
+        e.SummaryCreated(
+            summary=SUMMARY,
+            kind="condensed",
+            level="aggressive",
+            depth=1,
+            content="They chose a coffee.",
+            tokens=5,
+            counter="estimate/1",
+            ranges=((7, 9), (12, 12)),
+            messages=4,
+            source_tokens=48,
+            first=7,
+            earliest=EARLIER,
+            latest=NOW,
+            summaries=(SUMMARY_BENEATH,),
+            descendants=1,
+            descendant_tokens=20,
+            model="small",
+            prompt="condensed/1",
+            replaces=SUMMARY_BEFORE,
+        ),
+        e.ContextReplaced(summary=SUMMARY, summaries=(SUMMARY_BENEATH,)),
+        e.SummaryInvalidated(
+            summaries=(SUMMARY,), why="asked", returned=(SUMMARY_BENEATH,), reason="left out the price"
+        ),
+        e.SummaryRestored(summary=SUMMARY, summaries=(SUMMARY_BENEATH,), reason="right after all"),
+        e.CompactionSkipped(why="model", kind="leaf", messages=8, tokens=96, error="ModelFailed"),
+        e.ContextAssembled(
+            seen=40,
+            budget=800,
+            tokens=600,
+            messages=((7, 9), (12, 12)),
+            summaries=(SUMMARY,),
+            left_out=(e.LeftOut(position=11, why="budget"),),
+            recall=EVENT,
+            settings={"tail": 32, "share": None, "ranking": "score/1"},
+        ),
         e.DocumentIngested(
             path="notes/coffee.md",
             title="Coffee",
@@ -296,7 +352,23 @@ def project(**changed: Any) -> Project:
 
 
 def session() -> Session:
-    return Session(7, SESSION, "ada", "monday", PROJECT, NOW, 1, 7)
+    """As the example of a SessionOpened leaves it."""
+    return Session(
+        row=7,
+        id=SESSION,
+        user="ada",
+        name="monday",
+        project=PROJECT,
+        aliases=(),
+        moved_to=None,
+        messages=0,
+        tokens=0,
+        summary_at=None,
+        recorded_at=NOW,
+        updated_at=NOW,
+        version=1,
+        position=7,
+    )
 
 
 def document(**changed: Any) -> Document:

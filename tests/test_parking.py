@@ -11,7 +11,18 @@ from msgspec.structs import replace
 from soundness import assert_sound, contents, problems, types
 
 from ledger import Ledger, Rejected, StorageError
-from projections import audit, confidence, control, duplicates, interactions, memories, projects, search
+from projections import (
+    audit,
+    confidence,
+    control,
+    duplicates,
+    interactions,
+    memories,
+    projects,
+    search,
+    sessions,
+    summaries,
+)
 from projections.projector import FAMILIES
 
 CLASSES = {
@@ -26,6 +37,8 @@ CLASSES = {
     "refusals": control.Refusals,
     "search": search.Search,
     "sources": control.Sources,
+    "sessions": sessions.Sessions,
+    "summaries": summaries.Summaries,
 }
 SECRET = "the patient's name is Zebulon"
 
@@ -73,6 +86,7 @@ EVENTS = {  # a command whose first event concerns the projection
     "force": lambda ledger: _adopted(ledger),
     "refusals": lambda ledger: _refused(ledger),
 }
+SAID = dict.fromkeys(("sessions", "summaries"), lambda ledger: ledger.session("s").append("user", "poison"))
 
 
 def _adopted(ledger):
@@ -206,6 +220,8 @@ READS = {
     "projects": lambda ledger, id: ledger.projects(),
     "refusals": lambda ledger, id: ledger.refusals(),
     "duplicates": lambda ledger, id: ledger.review(),
+    "sessions": lambda ledger, id: ledger.session("s").messages(),
+    "summaries": lambda ledger, id: ledger.sessions(),
 }
 
 
@@ -213,7 +229,7 @@ READS = {
 def test_a_read_that_needs_what_is_parked_is_refused_by_name(ledger, monkeypatch, name):
     fact = ledger.remember("fact")
     poison(monkeypatch, name, ledger.position + 1)
-    EVENTS[name](ledger)
+    (EVENTS | SAID)[name](ledger)
     with pytest.raises(Rejected, match=f"'{name}'"):
         READS[name](ledger, fact.id)
     if name != "memories":
@@ -227,6 +243,8 @@ WRITES = {
     "audit": lambda ledger, fact: ledger.undo(fact.position),
     "sources": lambda ledger, fact: ledger.undo(fact.position),
     "interactions": lambda ledger, fact: ledger.capture("prompt", "response"),
+    "sessions": lambda ledger, fact: ledger.erase(fact.id),
+    "summaries": lambda ledger, fact: ledger.session("s").append("user", "again"),
 }
 
 
@@ -239,7 +257,7 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
         with pytest.raises(Rejected, match="interactions"):
             ledger.capture("poison")
     else:
-        EVENTS[name](ledger)
+        (EVENTS | SAID)[name](ledger)
     assert name in parked(ledger)
     position = ledger.position
     with pytest.raises(Rejected, match=f"'{name}'"):
@@ -251,12 +269,54 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
     assert_sound(ledger)
 
 
+@pytest.mark.parametrize("name", SAID)
+def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger, monkeypatch, name):
+    ledger.session("s").append("user", "before")
+    at, original = ledger.position + 1, CLASSES[name].fold
+    poison(monkeypatch, name, at)
+    assert SAID[name](ledger).position == at
+    assert types(ledger)[-1] == "ProjectionParked" and ledger.position == at + 1
+    assert parked(ledger) == {name: (at, "ValueError")}
+    heal(monkeypatch, name, original)
+    assert (ledger.rebuild().parked, parked(ledger)) == ((), {})
+    ledger.session("s").append("user", "after")
+    assert [each.content for each in ledger.session("s").messages()] == ["before", "poison", "after"]
+    assert_sound(ledger)
+
+
+def test_a_session_that_cannot_be_folded_is_refused_by_name_and_the_rest_goes_on(ledger, monkeypatch):
+    session = ledger.session("s")
+    turn = ledger.capture("prompt", session_id="s", append=True)
+    poison(monkeypatch, "sessions", ledger.position + 1)
+    session.append("user", "poison")
+    commands = (
+        lambda: session.append("user", "more"),
+        lambda: session.truncate(1),
+        lambda: session.clear(),
+        lambda: session.set_summary("short"),
+        lambda: session.add_alias("t"),
+        lambda: session.replace([]),
+        lambda: session.compact(),
+        lambda: ledger.history(session_id),
+        lambda: ledger.attach_response(turn.id, "late"),
+        lambda: ledger.erase(turn.id),
+    )
+    session_id = ledger.audit(type="SessionOpened")[0].subject
+    position = ledger.position
+    for command in commands:
+        with pytest.raises(Rejected, match="'sessions'"):
+            command()
+    assert ledger.position == position
+    fact = ledger.remember("fact")
+    assert ledger.history(fact.id) and ledger.undo(fact.position).events == 1
+
+
 @pytest.mark.parametrize("name", ["memories", "keys", "force"])
 def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp_path, name):
     ledger.remember("before")
     original = CLASSES[name].fold
     poison(monkeypatch, name, ledger.position + 1)
-    EVENTS[name](ledger)
+    (EVENTS | SAID)[name](ledger)
     position = ledger.position
     for call in (
         lambda: ledger.remember("x"),

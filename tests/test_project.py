@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from examples import ENTRY, EVENTS, NOW, PROJECT, SESSION, project, recorded, session
+from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
 
 from ledger import Conflict, Ledger, NotFound, Rejected
@@ -18,10 +18,11 @@ from ledger.domain.project import (
     admits,
     decide,
     evolve,
-    evolve_session,
     name_form,
 )
-from projections import projects
+from ledger.domain.session import admits as admits_session
+from ledger.domain.session import evolve as evolve_session
+from projections import projects, sessions
 
 
 def test_each_command_and_what_is_already_so() -> None:
@@ -62,7 +63,8 @@ def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
     assert begun == project(aliases=(), state=(), version=1, position=7)
     assert evolve(None, recorded(EVENTS["ProjectAliasAdded"])) is None
     assert evolve_session(None, recorded(EVENTS["SessionOpened"], stream=SESSION, version=1, position=7)) == session()
-    assert admits(None, EVENTS["SessionOpened"]) and not admits(None, EVENTS["ProjectStateSet"])
+    assert admits(None, EVENTS["ProjectRegistered"]) and not admits(None, EVENTS["ProjectStateSet"])
+    assert admits_session(None, EVENTS["SessionOpened"]) and not admits_session(None, EVENTS["MessageAppended"])
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,11 @@ def test_a_state_survives_its_row(state: Project) -> None:
         *Project.__struct_fields__[:-1],
         "from_position",
     ]
-    family = projects.SESSION_FAMILY
-    assert family.from_row(family.to_row(session())) == session()
+    for each in (
+        session(),
+        replace(session(), name=None, user=None, aliases=("moon day", None), moved_to=OTHER_SESSION),
+    ):
+        assert sessions.FAMILY.from_row(sessions.FAMILY.to_row(each)) == each
 
 
 @pytest.mark.parametrize(("one", "two"), [("Übersee", " ÜBERSEE "), ("a  b\n", "A b"), ("STRASSE", "straße")])

@@ -1,232 +1,182 @@
-"""What must hold of every session after any sequence of commands: nothing is lost, in order, and the past stays as it was."""
+"""Sessions, whatever is done to them: no message is lost or shown twice, and every earlier moment reads as it was."""
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections import Counter
-from pathlib import Path
+from contextlib import suppress
 
-from conftest import Clock, folded_from_zero
-from hypothesis import settings
+from conftest import Clock, folded, folded_from_zero
+from conversations import check_window, condensed, items, rewritten, summed, widened
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from test_session import RAIN, WEATHER
+from test_at import prefix, tables_of
+from test_properties import LONG, QUICK
 
 from ledger import Ledger, LedgerError
-from ledger.sessions.session import SessionQuestions
-from ledger.sessions.transcripts import as_chat
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-NAMES = ("chat", "other/a:b")
+SAMPLE = 40 if LONG else 5  # positions of one history that are compared
+NAMES, ACTORS = ("one", "two"), ("", "", "", "ann", "bot")
 
-
-class Told:
-    """What a session is expected to hold: each message ever appended, by its position, and whether it is hidden."""
-
-    def __init__(self) -> None:
-        self.messages: dict[int, tuple[str, str | None]] = {}
-        self.hidden: set[int] = set()
-
-    def shown(self) -> list[int]:
-        return [position for position in self.messages if position not in self.hidden]
+ACTIONS = (
+    *("append", "append", "append", "append", "append", "capture", "attach", "truncate", "clear", "replace"),
+    *("compact", "compact", "compact", "compact", "condense", "condense", "condense", "widen", "rewrite", "rewrite"),
+    *("invalidate", "invalidate", "restore", "restore", "set", "alias", "undo", "undo", "undo", "undo", "redo", "redo"),
+    *("distrust", "distrust_session", "distrust_turn", "trust", "clock", "batch"),
+)
+actions = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 10_000)), min_size=6, max_size=60)
 
 
-def picture(session: SessionQuestions) -> tuple:
-    """All that a session tells of itself, to be compared with what it tells later of now."""
-    found = session.assemble(10**9, tail=10**6)
-    items = [(item.kind, item.place, item.tokens, item.id, item.ranges) for item in found.items]
-    messages = [(each.position, each.content, each.hidden) for each in session.messages(hidden=True)]
-    return items, messages, [(each.id, each.status) for each in session.summaries()], session.summary
+def runs(session, wanted):
+    """The first and last numbers of runs of the window's items that are as wanted."""
+    found, window = [], items(session)
+    for first in range(len(window)):
+        last = first
+        while last < len(window) and wanted(window, first, last):
+            found += [(first, last)] * (last > first)
+            last += 1
+    return found
 
 
-class Sessions(RuleBasedStateMachine):
-    @initialize()
-    def open(self) -> None:
-        self.directory = tempfile.TemporaryDirectory()
-        self.path, self.clock = Path(self.directory.name) / "memory.db", Clock()
-        self.ledger = Ledger.open(self.path, clock=self.clock)
-        self.told = {name: Told() for name in NAMES}
-        self.past: list[tuple[int, dict[str, tuple]]] = []
-        self.count = 0
-        self.looked_at = 0
+def said(window, first, last):
+    return not any(item.is_summary for item in window[first : last + 1])
 
-    def session(self, name: str):
-        return self.ledger.session(name)
 
-    def known(self, name: str) -> bool:
-        return self.session(name).id is not None
+def told(window, first, last):
+    return all(item.is_summary for item in window[first : last + 1])
 
-    # --- commands ------------------------------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from(NAMES), many=st.integers(1, 45), size=st.sampled_from([3, 60, 900]), calls=st.booleans())
-    def append(self, name: str, many: int, size: int, calls: bool) -> None:
-        with self.ledger.batch():
-            for number in range(many):
-                self.count += 1
-                text, role, parts = f"{self.count} " + "word " * size, ("user", "assistant")[number % 2], []
-                if calls and number % 5 == 1:
-                    parts = [WEATHER | {"id": f"c{self.count}"}]
-                elif calls and number % 5 == 2:
-                    role, parts, text = "tool", [RAIN | {"id": f"c{self.count - 1}", "text": text}], ""
-                found = self.session(name).append(role, text, parts=parts)
-                self.told[name].messages[found.position] = (role, found.content)
+def mixed(window, first, last):
+    return window[first].is_summary and said(window, first + 1, last)
 
-    @rule(name=st.sampled_from(NAMES), keep=st.integers(-1, 60))
-    def truncate(self, name: str, keep: int) -> None:
-        if self.known(name):
-            told = self.told[name]
-            shown = told.shown()
-            gone = shown[: len(shown) - max(keep, 0)] if len(shown) > keep else []
-            assert self.session(name).truncate(keep).hidden == len(gone)
-            told.hidden.update(gone)
 
-    @rule(name=st.sampled_from(NAMES))
-    def clear(self, name: str) -> None:
-        if self.known(name):
-            self.session(name).clear()
-            self.told[name].hidden.update(self.told[name].messages)
+def act(ledger, clock, action, number):
+    """One command; a refusal is an answer too."""
+    session, by = ledger.session(NAMES[number % 7 == 6]), {"actor": ACTORS[number % 5]}
+    known = session.summaries()
+    some = known[number % len(known)].id if known else "y_0000000000000000"
+    turns = ledger.interactions()
+    turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
+    past = ledger.position - number % min(ledger.position, 40)
+    undone = [each.position for each in ledger.audit(type="CommandUndone")] or [past]
 
-    @rule(name=st.sampled_from(NAMES), part=st.integers(0, 100), more=st.integers(0, 6))
-    def replace(self, name: str, part: int, more: int) -> None:
-        told, session = self.told[name], self.session(name)
-        before = session.messages()
-        kept = before[: len(before) * part // 100]
-        lines = [as_chat(each) for each in kept]
-        for _ in range(more):
-            self.count += 1
-            lines.append({"role": "user", "content": f"new {self.count}"})
-        found = session.replace(lines)
-        assert (found.hidden, found.appended) == (len(before) - len(kept), more)
-        told.hidden.update(each.position for each in before[len(kept) :])
-        for each in session.messages()[len(kept) :]:
-            told.messages[each.position] = (each.role, each.content)
+    def write(make, wanted):
+        found = runs(session, wanted)
+        if found:
+            make(session, *found[number % len(found)], **by)
 
-    @rule(
-        name=st.sampled_from(NAMES),
-        budget=st.sampled_from([None, 1, 500, 5_000]),
-        force=st.booleans(),
-        model=st.booleans(),
-    )
-    def compact(self, name: str, budget: int | None, force: bool, model: bool) -> None:
-        if self.known(name):
-            session = self.session(name)
-            summariser = (lambda asked: "Sum: " + "word " * min(90, asked.target_tokens // 2)) if model else None
-            before = session.info().window_tokens
-            found = session.compact(budget, force=force, summariser=summariser)
-            assert (found.tokens_before, found.tokens_after) == (before, session.info().window_tokens)
-            assert found.tokens_after <= before and bool(found.created) == (found.tokens_after < before)
+    def replace():
+        kept = [{"role": each.role, "content": each.content} for each in session.messages()]
+        session.replace([*kept[: number % (len(kept) + 1)], {"role": "user", "content": f"Or {number}?"}], **by)
 
-    @rule(name=st.sampled_from(NAMES), budget=st.sampled_from([50, 2_000, 20_000]), model=st.booleans())
-    def shrink(self, name: str, budget: int, model: bool) -> None:
-        if self.known(name):
-            summariser = (lambda asked: f"Sum of {len(asked.texts)}") if model else None
-            found = self.session(name).compact_until_under(budget, summariser=summariser)
-            assert found.under == (self.session(name).info().window_tokens <= budget)
+    def batch():
+        with ledger.batch():
+            for each in range(3):
+                session.append("user", f"Quick {number} {each}", **by)
 
-    @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99), subtree=st.booleans())
-    def invalidate(self, name: str, which: int, subtree: bool) -> None:
-        standing = [each for each in self.session(name).summaries() if each.status in ("window", "under")]
-        if standing:
-            found = self.session(name).invalidate_summary(standing[which % len(standing)].id, subtree=subtree)
-            assert standing[which % len(standing)].id in found.invalidated
+    calls = {
+        "append": lambda: session.append(
+            ("user", "assistant")[number % 2], f"Word {number}.", token_count=number % 9, **by
+        ),
+        "capture": lambda: ledger.capture(
+            f"Ask {number}?", "Yes." * (number % 2), session_id=session.name, append=True, reinforce=False, **by
+        ),
+        "attach": lambda: ledger.attach_response(turn, "Late.", **by),
+        "truncate": lambda: session.truncate(number % 20, **by),
+        "clear": lambda: session.clear(**by) if number % 4 == 0 else None,
+        "replace": replace,
+        "compact": lambda: write(summed, said),
+        "condense": lambda: write(condensed, told),
+        "widen": lambda: write(widened, mixed),
+        "rewrite": lambda: rewritten(session, some, **by) if standing_one(session, some) else None,
+        "invalidate": lambda: session.invalidate_summary(some, subtree=number % 3 == 0, **by),
+        "restore": lambda: session.restore_summary(some, **by),
+        "set": lambda: session.set_summary(f"In short {number % 3}.", **by),
+        "alias": lambda: session.add_alias(("two", "three", "four")[number % 3], **by),
+        "undo": lambda: ledger.undo(past, cascade=True),
+        "redo": lambda: ledger.redo(undone[number % len(undone)]),
+        "distrust": lambda: ledger.distrust("ann", kind="actor", since=past),
+        "distrust_session": lambda: ledger.distrust("two", kind="session"),
+        "distrust_turn": lambda: ledger.distrust(turn),
+        "trust": lambda: ledger.trust(("ann", "two")[number % 2], kind=("actor", "session")[number % 2]),
+        "clock": lambda: clock.advance(hours=(-30, 1, 700)[number % 3]),
+        "batch": batch,
+    }
+    with suppress(LedgerError):
+        calls[action]()
+    clock.advance(seconds=number % 3)
 
-    @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99))
-    def restore(self, name: str, which: int) -> None:
-        gone = self.session(name).summaries("invalid")
-        if gone:
-            try:
-                self.session(name).restore_summary(gone[which % len(gone)].id)
-            except LedgerError as refused:
-                assert "restored" in str(refused) or "restore that first" in str(refused) or "not all" in str(refused)
 
-    @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99))
-    def rebuild_summary(self, name: str, which: int) -> None:
-        standing = [each for each in self.session(name).summaries() if each.status in ("window", "under")]
-        if standing:
-            chosen = standing[which % len(standing)]
-            made = self.session(name).rebuild_summary(chosen.id, summariser=lambda asked: "Anew")
-            assert (made.ranges, made.status, made.replaces) == (chosen.ranges, "window", chosen.id)
+def standing_one(session, id):
+    return any(each.id == id and each.status in ("window", "under") for each in session.summaries())
 
-    @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["", "So far.", "More."]))
-    def set_summary(self, name: str, text: str) -> None:
-        assert self.session(name).set_summary(text) == self.session(name).summary == text
 
-    @rule()
-    def reopen(self) -> None:
-        self.ledger.close()
-        self.ledger = Ledger.open(self.path, clock=self.clock)
+def answers_of(ledger):
+    found = {"sessions": ledger.sessions()}
+    for name in (*NAMES, "three", "four"):
+        session = ledger.session(name)
+        found[name] = [session.info(), session.messages(), session.messages(hidden=True), session.summaries()]
+        found[name] += [session.summary, session.id, items(session)]
+    return found
 
-    @precondition(lambda self: len(self.past) > 2)
-    @rule(which=st.integers(0, 10**6))
-    def look_back(self, which: int) -> None:
-        self.check(*self.past[which % len(self.past)])
 
-    # --- what holds ----------------------------------------------------------------------------------------------
+def compare(ledger, position):
+    moment = ledger.at(position)
+    with prefix(ledger, position, moment.as_of) as made:
+        with moment._read() as then, made._read() as now:
+            assert tables_of(then) == tables_of(now)
+        assert answers_of(moment) == answers_of(made)
 
-    @invariant()
-    def every_message_is_reachable_once_or_hidden(self) -> None:
-        for name, told in self.told.items():
-            session = self.session(name)
-            everything = session.messages(hidden=True)
-            assert {each.position: (each.role, each.content) for each in everything} == told.messages
-            assert {each.position for each in everything if each.hidden} == told.hidden
-            found, shown = session.assemble(10**9, tail=10**6), told.shown()
-            reached = Counter[int](item.position for item in found.items if not item.is_summary)
-            reached.update(position for position, why in found.left_out)
-            for item in found.items:
-                inside = [p for p in told.messages if any(first <= p <= last for first, last in item.ranges)]
-                reached.update(inside)
-                if item.is_summary:
-                    assert len(inside) == item.messages
-            assert reached == Counter(shown)
-            places = [item.place for item in found.items]
-            assert places == sorted(set(places)), "in the order of time"
 
-    @invariant()
-    def totals_are_the_sums_of_their_parts(self) -> None:
-        for name in NAMES:
-            session = self.session(name)
-            info = session.info()
-            if info is None:
-                continue
-            shown, summaries = session.messages(), {each.id: each for each in session.summaries()}
-            assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
-            standing = [each for each in summaries.values() if each.status == "window"]
-            covered = [m.tokens for m in shown if any(a <= m.position <= b for s in standing for a, b in s.ranges)]
-            assert info.window_tokens == info.tokens - sum(covered) + sum(each.tokens for each in standing)
-            assert info.window_items == info.messages - len(covered) + len(standing)
-            assert sum(each.source_tokens for each in standing) == sum(covered)
-            for each in summaries.values():
-                beneath = [summaries[id] for id in each.summaries]
-                assert (each.kind == "condensed") == bool(beneath)
-                assert each.descendants == sum(below.descendants + 1 for below in beneath)
-                assert not beneath or each.messages == sum(below.messages for below in beneath)
-                if each.status == "window":
-                    assert all(below.status == "under" for below in beneath)
-                assert not (each.level == "fallback" and beneath) and all(b.level != "fallback" for b in beneath)
-
-    @invariant()
-    def remember(self) -> None:
-        if not self.past or self.past[-1][0] != self.ledger.position:
-            self.past.append((self.ledger.position, {name: picture(self.session(name)) for name in NAMES}))
-
-    def check(self, position: int, pictures: dict[str, tuple]) -> None:
-        then = self.ledger.at(position)
-        for name, expected in pictures.items():
-            assert picture(then.session(name)) == expected
-
-    def teardown(self) -> None:
-        if not hasattr(self, "ledger"):
+def erase(ledger, number):
+    """One erasure of a message, a summary or a turn; whatever was written from it goes or stays as the number says."""
+    session = ledger.session("one")
+    subjects = [each.position for each in session.messages(hidden=True)] + [each.id for each in session.summaries()]
+    subjects += [each.id for each in ledger.interactions()]
+    if not subjects:
+        return
+    choice = ("erase", "erase", "keep")[number % 3]
+    kept = [each.id for each in session.summaries()][: number % 4]
+    for keep in (kept, ()):
+        with suppress(LedgerError):
+            ledger.erase(subjects[number % len(subjects)], derived=choice, sources="keep", quotes=choice, keep=keep)
             return
-        for each in self.past[:: 1 if LONG else max(1, len(self.past) // 4)]:
-            self.check(*each)
-        digest = self.ledger.digest()
-        assert digest == folded_from_zero(self.ledger)
-        assert self.ledger.rebuild().digest == digest == self.ledger.digest()
-        self.ledger.close()
-        self.directory.cleanup()
 
 
-TestSessions = Sessions.TestCase
-TestSessions.settings = settings(max_examples=100 if LONG else 6, stateful_step_count=40 if LONG else 12, deadline=None)
+@settings(deadline=None, max_examples=60 if LONG else 4, suppress_health_check=list(HealthCheck))
+@given(actions, st.randoms(use_true_random=False))
+def test_whatever_is_erased_on_the_way(done, chance) -> None:
+    clock = Clock()
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
+        for number in range(9):
+            ledger.session("one").append("user", f"First {number} of them.", token_count=number)
+        for number in (0, 1, 2):
+            summed(ledger.session("one"), number, number + 1, f"Some {number} said it.")
+        condensed(ledger.session("one"), 0, 1, "Two said it.")
+        for place, (action, number) in enumerate(done):
+            act(ledger, clock, action, number)
+            if place % 12 == 3:
+                erase(ledger, number)
+            for name in NAMES:
+                check_window(ledger, name)
+        assert ledger.digest() == folded_from_zero(ledger)
+        for position in chance.sample(range(1, ledger.position + 1), SAMPLE):
+            with ledger.at(position)._read() as then, folded(ledger, position) as now:
+                assert tables_of(then) == tables_of(now)
+
+
+@settings(deadline=None, max_examples=400 if LONG else 12, suppress_health_check=list(HealthCheck))
+@given(actions, st.randoms(use_true_random=False))
+def test_no_message_is_lost_or_shown_twice_and_every_moment_reads_as_it_was(done, chance) -> None:
+    clock = Clock()
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
+        for number in range(12):
+            ledger.session("one").append("user", f"First {number}.", token_count=number, actor=ACTORS[number % 5])
+        for action, number in done:
+            act(ledger, clock, action, number)
+            for name in NAMES:
+                check_window(ledger, name)
+        assert ledger.digest() == folded_from_zero(ledger)
+        assert not ledger._writer.projector.parked
+        last = ledger.position
+        for position in chance.sample(range(1, last + 1), min(SAMPLE, last)):
+            compare(ledger, position)

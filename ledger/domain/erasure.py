@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, string_fields
-from ledger.domain.quotes import merged
+from ledger.domain.quotes import BOUNDED_CHARS, merged
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
@@ -40,6 +41,7 @@ _LABELS = (
     "heading_path",
     "metadata",
     "warnings",
+    "model",
 )  # say little alone
 
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -56,6 +58,7 @@ class Part(Struct, frozen=True):
     texts: tuple[str, ...]
     blob: str | None = None
     plain: bool = False
+    said: tuple[str, ...] | None = None  # of many texts those that others can quote
 
     @property
     def telling(self) -> bool:
@@ -74,7 +77,28 @@ def parts(type_: str, state: str) -> list[Part]:
         return [Part(WHOLE, tuple(strings(_any.decode(data))))] if bytes(data) != b"null" else []
     fields = _members.decode(data)
     given = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
-    return [_part(name, value) for name, value in given if value not in (None, "", [], {})]
+    found = [_part(name, value) for name, value in given if value not in (None, "", [], {})]
+    return [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
+
+
+def _of_message(part: Part, parts: list[Any]) -> Part:
+    """Of the parts of a message the texts can be quoted; a call's id or the name of a tool are anybody's. The names of
+    the fields, and the type, are our own."""
+    given = [each for each in parts if isinstance(each, dict)]
+    texts = [text for each in given for name, value in each.items() if name != "type" for text in strings(value)]
+    said = [text for each in given for name in ("text", "uri") if (text := each.get(name))]
+    said += [text for each in given for text in _values(each.get("arguments")) if len(text) >= BOUNDED_CHARS]
+    return replace(part, texts=tuple(texts), said=tuple(said))
+
+
+def _values(value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _values(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def people(state: str) -> list[Part]:

@@ -45,14 +45,19 @@ class AddAlias(Struct, frozen=True):
 
 def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
     """The events, each with whose it is. A name that stands for a session with a history brings that along, if this one
-    has none: then it is this session's own names that go over to the other."""
+    has none: then it is this session's own names that go over to the other. Whoever gives up a name gives up all, so that
+    nobody else can take one of them and an undo finds them free."""
     other, alias = command.other, command.alias
     if other is None:
         return [(session.id, SessionAliasAdded(alias))]
     if other.id == session.id:
         return []
     if not other.messages:
-        return [(other.id, SessionAliasAdded(alias, session.id)), (session.id, SessionAliasAdded(alias))]
+        names = [name for name in (other.name, *other.aliases) if name is not None]
+        return [
+            (other.id, SessionAliasAdded(alias, session.id)),
+            *((session.id, SessionAliasAdded(name)) for name in names),
+        ]
     if session.messages:
         raise Conflict(
             f"the name {alias!r:.60} stands for a session with a history of its own, and this one has one too;"

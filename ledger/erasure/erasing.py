@@ -31,8 +31,9 @@ from ledger.domain.events import (
     Redaction,
     SourceDistrusted,
 )
+from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
-from ledger.erasure import receipts
+from ledger.erasure import conversations, receipts
 from ledger.erasure.holding import Holding, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
 from ledger.erasure.purging import Purge, Purging
@@ -88,12 +89,15 @@ class Erasing(Distrusting, Holding):
         """Removes texts for good: of a memory, an interaction, a document, a session or a project by its id (the last
         three by path or name too).
 
-        ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name. A position
-        erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start, end).
+        A message goes by its position, with what was added to it and, of a captured turn, its text in the interaction; a
+        summary by its id. ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name.
+        A position erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start,
+        end).
 
-        A dry run lists what was ``derived`` from it, its ``sources``, and the ``quotes``: other events of this user that say the
-        same. Of each list that is not empty you say what happens: "erase", "cut" (only what repeats it is blacked out) or
-        "keep"; ``keep`` names ids and positions that stay whatever is said. Nothing is written where a choice is missing.
+        A dry run lists what was ``derived`` from it (summaries of messages too), its ``sources``, and the ``quotes``: other
+        events of this user that say the same. Of each list that is not empty you say what happens: "erase", "cut" (only what
+        repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said. Nothing is written
+        where a choice is missing.
 
         ``Rejected`` for what is on hold, or was erased already; ``NotFound`` for what is none of this user's. The report is
         "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
@@ -103,7 +107,9 @@ class Erasing(Distrusting, Holding):
         kept = _kept(keep)
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
+        with self._read(
+            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries"
+        ) as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
             asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
                                 *of_one, by)  # fmt: skip
@@ -152,7 +158,9 @@ class Erasing(Distrusting, Holding):
         return _report(plan, "dry run")
 
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
-        with self._read("audit", "projects", "documents", "sources", "erasures", "refusals") as connection:
+        with self._read(
+            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries"
+        ) as connection:
             plan = Planner(connection, owner, choices, kept).plan(asked)
         _check_kept(plan, kept)
         return plan
@@ -186,6 +194,8 @@ class Erasing(Distrusting, Holding):
             if event is None or event.envelope.user != owner or event.position == 1:
                 raise NotFound(f"no event of this user is at position {subject}")
             return Asked("event", event.stream, subject, _fields(fields), _spans(spans))
+        if (place := _summary_at(connection, owner, subject)) is not None:
+            return Asked("event", place[0], place[1])
         return asked_for(connection, check_text("what to erase", subject, max_bytes=1024), owner)
 
     def _repeated(self, told: Who, given: Any) -> answers.ErasureReport | None:
@@ -208,7 +218,7 @@ class Erasing(Distrusting, Holding):
     # --- under the lock ------------------------------------------------------------------------------------------
 
     def _decide(self, plan: Plan, reason: str, work: Work) -> str:
-        work.need("audit", "projects", "documents", "sources", "erasures", "refusals")
+        work.need("audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries")
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
         if any(plan.concerns(row, user, owner) for row, user in since):
@@ -592,11 +602,22 @@ def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:
     """What ``keep`` names, an id by an unambiguous prefix as a whole one: what is not found must not be erased for it."""
     if isinstance(given, int):
         return given
+    if (place := _summary_at(connection, owner, given)) is not None:
+        return place[1]
     row = find_row(connection, given, given[:1], owner) if given[:1] in FAMILIES else None
     event = read_event(connection, row) if row is not None else None
     if event is None:
         raise NotFound(f"keep names {given!r:.60}, and nothing of this user has that id")
     return event.stream
+
+
+def _summary_at(connection: Any, owner: str, given: Any) -> tuple[str, int] | None:
+    """(session, position) of the event that has the text of a summary, by its id."""
+    if not isinstance(given, str) or not is_prefix(given, "y"):
+        return None
+    position = conversations.place_of(connection, given)
+    event = read_event(connection, position) if position is not None else None
+    return (event.stream, event.position) if event is not None and event.envelope.user == owner else None
 
 
 def _check_kept(plan: Plan, kept: frozenset[str | int]) -> None:

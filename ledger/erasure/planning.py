@@ -30,6 +30,8 @@ from ledger.domain.events import (
     WriteRefused,
 )
 from ledger.domain.quotes import Needles, merged
+from ledger.erasure import conversations
+from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
 from projections import audit, documents
 from projections.projector import FAMILIES
@@ -39,6 +41,7 @@ CHOICES = ("erase", "cut", "keep")
 EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
+_NAMING = ("SessionOpened", "SessionAliasAdded")  # the names of a session are no part of its project
 
 
 class Asked(Struct, frozen=True):
@@ -99,6 +102,7 @@ class Plan(Struct, frozen=True):
     kept: tuple[int, ...]
     needles: Needles
     streams: frozenset[str]  # whoever names one of these later may change the plan
+    sessions: frozenset[str]  # and whoever writes in one of these from its messages
 
     @property
     def undecided(self) -> dict[str, int]:
@@ -118,6 +122,7 @@ class Plan(Struct, frozen=True):
             return False
         return (
             self.asked.kind == "user"
+            or (row.stream in self.sessions and row.type in FROM_MESSAGES)
             or not self.streams.isdisjoint(_ID.findall(row.stream + " " + row.state))
             or any(self.needles.found(text) for part in row.parts for text in part.texts)
         )
@@ -135,15 +140,16 @@ class Planner:
         own, streams = self._own(asked)
         wholly = [self._whole(row, people=asked.kind == "user") for row in own]
         if asked.kind == "event":
-            wholly = [self._of_event(own[0], asked)]
+            wholly = [self._of_event(own[0], asked), *(self._parts_of(row) for row in own[1:])]
         targets = {each.position: each for each in wholly if each is not None}
         if not any(each.fields or each.spans for each in targets.values()):
             raise Rejected("nothing is left to erase of it: it was erased already, or never held a text")
         cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
         needles = Needles(self._telling(own, targets, named=bool(asked.fields)))
-        if asked.kind not in ("user", "event"):
-            derived = self._streams(self._derived(streams), besides=streams)
+        if asked.kind != "user":
+            turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
+            derived = self._streams(self._derived(turns), besides=turns) | self._written(own, streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
             cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
@@ -152,9 +158,11 @@ class Planner:
                 needles = Needles(needles.forms | set(self._telling(_rows(sources))))
             lists |= {"derived": self._choose("derived", derived), "sources": self._choose("sources", sources)}
         listed = [each.row for name in ("derived", "sources") for each in lists[name]]
-        seen = streams | {row.stream for row in listed}
+        sessions = {row.stream for row in (*own, *listed) if row.stream[0] == "s"} - streams
+        seen = streams | {row.stream for row in listed} - sessions
         if asked.kind != "user":
-            whole = streams | {row.stream for row in listed if row.type != ChunkAdded.__name__ or row.stream in cited}
+            parts = {row.stream for row in listed if row.type == ChunkAdded.__name__ and row.stream not in cited}
+            whole = streams | seen - parts
             positions = {row.position for row in (*own, *listed)}
             quotes, confirming = self._search(needles, whole - {LEDGER_STREAM}, positions)
             lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
@@ -167,7 +175,7 @@ class Planner:
         everything = sorted(taken.values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self._parts(stream) for stream in seen))
-        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(concerned))
+        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(concerned), frozenset(sessions))
 
     # --- the subject itself --------------------------------------------------------------------------------------
 
@@ -175,7 +183,7 @@ class Planner:
         """The rows of the subject, and the streams that are wholly its own."""
         if asked.kind == "event":
             row = self.row(asked.position)
-            return [row], set()
+            return [row, *(() if asked.fields or asked.spans else self._with_message(row))], set()
         if asked.kind == "user":
             sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
             found = [self.row(position) for (position,) in self.connection.execute(sql, (self.owner,))]
@@ -185,13 +193,16 @@ class Planner:
         if asked.kind in ("session", "project"):
             sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
-                if stream[0] in _SHARED or (stream == LEDGER_STREAM and type_ != RecallServed.__name__):
+                if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ != RecallServed.__name__):
                     continue
-                if first_position(self.connection, stream) == position:
+                if stream[0] not in _SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
                 single.append(position)
         rows = {row.position: row for stream in sorted(streams) for row in self.stream(stream)}
         rows |= {position: self.row(position) for position in single if position not in rows}
+        said = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
+        rows |= {each.position: self.row(each.position) for each in said if each.position not in rows}
+        rows |= {row.position: row for row in self._repairs(rows.values())}
         return [rows[position] for position in sorted(rows)], streams
 
     def _of_event(self, row: Row, asked: Asked) -> Target | None:
@@ -219,6 +230,49 @@ class Planner:
         spans = tuple(each for each in asked.spans if each[0] not in asked.fields)
         blobs = tuple(blob for field in asked.fields if (blob := held[field].blob) is not None)
         return self._target(row, tuple(dict.fromkeys(asked.fields)), spans, texts, blobs)
+
+    # --- of sessions ---------------------------------------------------------------------------------------------
+
+    def _with_message(self, row: Row) -> Iterator[Row]:
+        """Where else a message lies that goes whole: in what was added to it, and where the text of a turn is."""
+        if row.type != MESSAGE:
+            return
+        yield from self._repairs([row])
+        told = conversations.said_of(row.state)
+        for each in self.stream(told.interaction) if told.interaction is not None else ():
+            if parts := conversations.of_field(each.parts, told.field):
+                yield replace(each, parts=parts)
+
+    def _repairs(self, rows: Iterable[Row]) -> list[Row]:
+        messages: dict[str, set[int]] = {}
+        for row in rows:
+            if row.type == MESSAGE:
+                messages.setdefault(row.stream, set()).add(row.position)
+        return [self._read(*each) for each in conversations.repairs(self.connection, messages)]
+
+    def _parts_of(self, row: Row) -> Target | None:
+        return self._fields(Listed(row, tuple(part.field for part in row.parts), "")) if row.parts else None
+
+    def _written(self, own: Iterable[Row], streams: Collection[str]) -> dict[str, list[Row]]:
+        """The summaries that were written from what goes, each by itself."""
+        messages, made, turns = dict[str, set[int]](), dict[str, set[str]](), set[str]()
+        for row in own:
+            if row.type in (MESSAGE, REPAIR):
+                position = row.position if row.type == MESSAGE else conversations.said_of(row.state).message
+                messages.setdefault(row.stream, set()).add(position)
+            elif row.type == SUMMARY:
+                made.setdefault(row.stream, set()).add(conversations.said_of(row.state).summary)
+            elif row.stream[0] == "i":
+                turns.add(row.stream)
+        for each in conversations.tied_to(self.connection, turns):
+            messages.setdefault(each.session, set()).add(each.position)
+        taken, found = {row.position for row in own}, dict[str, list[Row]]()
+        for session in sorted({*messages, *made} - set(streams)):
+            concerned = (messages.get(session, ()), made.get(session, ()))
+            for told in conversations.written_from(self.connection, session, *concerned):
+                if told[0] not in taken:
+                    found[f"{session} {told[0]}"] = [self._read(*told)]
+        return found
 
     # --- what belongs to it --------------------------------------------------------------------------------------
 
@@ -346,7 +400,7 @@ class Planner:
                 if spans:
                     yield from spans
                 elif (part.telling or named) and (target is None or part.field in target.fields):
-                    yield from self._texts(part)
+                    yield from part.said if part.said is not None else self._texts(part)
 
     # --- what goes -----------------------------------------------------------------------------------------------
 
@@ -474,12 +528,17 @@ _WITHOUT_TEXT = tuple(
 
 def _check_cut(derived: tuple[Listed, ...], chosen: Mapping[int, Target]) -> None:
     """``Rejected`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
-    cut = {each.row.stream for each in derived if each.choice == "cut"}
-    done = {each.row.stream for each in derived if each.row.position in chosen}
+    cut = {_one(each.row) for each in derived if each.choice == "cut"}
+    done = {_one(each.row) for each in derived if each.row.position in chosen}
     if whole := sorted(cut - done):
         raise Rejected(
             f"derived: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
         )
+
+
+def _one(row: Row) -> str:
+    """What is one thing in a list: a subject, but each summary of a session by itself."""
+    return f"the summary at position {row.position}" if row.stream[0] == "s" else row.stream
 
 
 def _spans(target: Target | None) -> tuple[tuple[str, int, int], ...]:
@@ -510,7 +569,7 @@ def asked_for(connection: Any, given: str, owner: str, *, only: str = "") -> Ask
         event = read_event(connection, first) if first is not None else None
         if event is not None and event.envelope.user == owner and event.stream.startswith(given):
             return Asked(kind, event.stream)
-    hint = "; a chunk goes by the position of its event" if kind == "chunk" else ""
+    hint = f"; a {kind} goes by the position of its event" if kind in ("chunk", "summary") else ""
     if only == "d" and not kind:
         hint = ", or is known by this path; a file is known by its absolute one"
     raise NotFound(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")

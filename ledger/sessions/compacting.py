@@ -29,7 +29,7 @@ from ledger.sessions.summary_writes import Sources, Written, check_standing, of_
 from ledger.sessions.window import Window
 from ledger.sessions.writing import invalidate
 from ledger.work import Who, Work
-from projections import summaries
+from projections import erasures, summaries
 from projections.summaries import Summary
 
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
@@ -116,6 +116,7 @@ class Compacting(Reconciling):
             beneath = tuple(known[each] for each in row.summaries if each in known)
             sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, beneath)
             texts = self._source_texts(connection, row.session, row.kind, sources)
+            seen = erasures.last(connection)
         size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
         tries = compaction.attempts(row.kind, size)
         written = self._ask(writer, row.kind, tries, texts, [], timeout, None)
@@ -130,6 +131,8 @@ class Compacting(Reconciling):
             state = self._known(work)
             now = self._summary_row(work.connection(), state, row.id)
             check_standing(now, "rebuilt")
+            if erasures.last(work.connection()) != seen:
+                raise Conflict("something was erased while the summary was written, which may repeat it; ask again")
             everything = summaries.of_session(work.connection(), state.row)
             invalidate(work, state, everything, {row.id}, "rebuilt")
             made = record(work, state, sources, written, replaces=row.id)
@@ -280,7 +283,7 @@ class Compactor:
         self.force = force
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
-        self.calls = 0
+        self.calls = self._erased = 0
         self._passed: set[Run] = set()  # what came to nothing is not tried again
         self._ended = False  # the summariser failed, or somebody else changed the window
 
@@ -363,7 +366,7 @@ class Compactor:
         session = self.session
         with session._reading() as (connection, state):
             window = Window(connection, session._needed(state))
-            sources = sources_of(window, run)
+            sources, self._erased = sources_of(window, run), erasures.last(connection)
             if sources is None:
                 return None, None
             tries = run.attempts if self.writer is not None else ()
@@ -391,7 +394,9 @@ class Compactor:
         def body(work: Work) -> str:
             nonlocal made
             state = self.session._known(work)
-            if sources_of(Window(work.connection(), state), run) == sources:
+            connection = work.connection()
+            there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
+            if there and sources_of(Window(connection, state), run) == sources:
                 made = record(work, state, sources, written)
             else:
                 self._emit_skip(work, state, "moved", run, "")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ledger.domain.errors import Rejected
 from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.domain.session import Session as State
+from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
 from ledger.memory_writes import By, check_reason
 from ledger.sessions import answers
@@ -189,14 +190,15 @@ def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
             rule="transition",
             subject=row.id,
         )
-    standing = {each.id for each in window.summaries}
-    if missing := [each for each in row.summaries if each not in standing]:
+    known = {each.id: (each.status, each.summaries) for each in summaries.of_session(connection, row.session)}
+    beneath, standing = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
+    if missing := [each for each in beneath if each not in standing]:
         raise Rejected(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
             rule="transition",
             subject=row.id,
         )
-    others = [each for each in window.summaries if each.id not in row.summaries]
+    others = [each for each in window.summaries if each.id not in beneath]
     taken = [*window.hidden_ranges, *(span for each in others for span in each.ranges)]
     count, tokens = sessions.count(connection, window.state.row, row.ranges)
     if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):

@@ -31,4 +31,7 @@ class Turn:
 
 def is_tied(work: Work, interaction: Interaction) -> bool:
     """Whether the prompt of an interaction is a message of its session."""
-    return interaction.session is not None and bool(work.rows.find(MESSAGES, ("interaction",), (interaction.id,)))
+    if interaction.session is None:
+        return False
+    work.need("sessions")
+    return bool(work.rows.find(MESSAGES, ("interaction",), (interaction.id,)))

@@ -29,6 +29,7 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.log_reading import finished_at, read_event, read_stream
+from ledger.way_back.conversations import UNSAID, senseless, sessions_of
 from projections import audit, control, documents
 from projections.projector import FAMILIES
 
@@ -40,7 +41,14 @@ LASTING = (  # what nothing takes back, or only an act of its own
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
 _TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
-_WITHOUT_EFFECT = ("WriteRefused", "CommandAnswered", "RecallServed", "BulkStarted")
+_WITHOUT_EFFECT = (
+    "WriteRefused",
+    "CommandAnswered",
+    "RecallServed",
+    "BulkStarted",
+    "CompactionSkipped",
+    "ContextAssembled",
+)
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -63,6 +71,7 @@ class Reader:
         self.connection = connection
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
+        self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
 
     def event(self, position: int) -> AnyEvent:
         if position not in self._events:
@@ -83,6 +92,20 @@ class Reader:
                 )
             self._streams[stream] = [(event, event.position not in out) for event in events]
         return self._streams[stream]
+
+    def was_out(self, stream: str) -> dict[int, list[tuple[int, int]]]:
+        """The positions of a stream that were ever out of force, each with from where to where in the log."""
+        if stream not in self._were_out:
+            found: dict[int, list[tuple[int, int]]] = {}
+            for table, until in (("out_of_force", 2**62), ("was_out_of_force", "o.to_position")):
+                sql = (
+                    f"SELECT o.position, o.from_position, {until} FROM events e"
+                    f" CROSS JOIN {table} o ON o.position = e.position WHERE e.stream = ?"
+                )
+                for position, since, to in self.connection.execute(sql, (stream,)):
+                    found.setdefault(position, []).append((since, to))
+            self._were_out[stream] = found
+        return self._were_out[stream]
 
     def counting(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> list[AnyEvent]:
         """The events of a stream that would count without some of them, or with others put back."""
@@ -191,7 +214,14 @@ class UndoPlan:
                 state = family.evolve(state, event)
             else:
                 found.add(event.envelope.command_id)
+        if ids.kind_of(stream) == "s":
+            found |= self._said_without(stream)
         return found
+
+    def _said_without(self, session: str) -> set[str]:
+        """The commands of a session that were built on what is gone."""
+        left = senseless(self.reader, session, self.positions, (), self._gone.__contains__)
+        return {event.envelope.command_id for event in left}
 
     def _gone_with(self, stream: str) -> set[str]:
         """Where a subject goes: the memories with no other source, and the commands about a project."""
@@ -199,6 +229,9 @@ class UndoPlan:
             return set()
         self._gone.add(stream)
         found = {event.envelope.command_id for event in self._unsupported(stream)}
+        if ids.kind_of(stream) == "i":
+            for session in sessions_of(self.reader, stream):
+                found |= self._said_without(session)
         if ids.kind_of(stream) == "p":
             entries = self.reader.about(stream)
             found |= {entry.command_id for entry in entries if entry.position not in self.positions}
@@ -295,8 +328,11 @@ class SourcePlan:
     def _look_at(self, stream: str) -> None:
         """Folds a subject without what fell; what has no support or makes no sense any more falls too."""
         family, state, fell = FAMILIES[stream[0]], None, list[int]()
+        left = senseless(self.reader, stream, self.out, self.again, self.gone.__contains__) if stream[0] == "s" else []
+        self.senseless += [event for event in left if isinstance(event.data, UNSAID)]
+        aside = {event.position for event in left}
         for event in self.reader.counting(stream, self.out, self.again):
-            if self._unsupported(event):
+            if event.position in aside or self._unsupported(event):
                 fell.append(event.position)
             elif state is not None and not family.admits(state, event.data):
                 fell.append(event.position)
@@ -308,6 +344,7 @@ class SourcePlan:
             self.gone.add(stream)
             self._wake(self.reader.citing(stream))
             self._wake(self._predecessors(stream))
+            self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
 
     def _unsupported(self, event: AnyEvent) -> bool:
         data = event.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar, Unpack
 
@@ -19,8 +19,10 @@ from ledger.domain.events import (
     CommandRedone,
     CommandUndone,
     DocumentIngested,
+    MessageAppended,
     ProjectAliasAdded,
     ProjectRegistered,
+    SessionAliasAdded,
     SourceDistrusted,
     SourceTrusted,
     Unknown,
@@ -31,6 +33,7 @@ from ledger.log_reading import finished_at, read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
+from ledger.way_back.conversations import senseless
 from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
 from projections import audit, control, documents, projects
@@ -335,6 +338,23 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
                 f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
             )
         state = family.evolve(state, event)
+    if stream[0] == "s":
+        _check_conversation(reader, stream, state, again, but)
+
+
+def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:
+    def is_gone(interaction: str) -> bool:
+        return interaction in tied and reader.is_gone(interaction, but, again)
+
+    back = (event.data for event, _ in reader.stream(session) if event.position in again)
+    tied = {data.interaction for data in back if isinstance(data, MessageAppended)}
+    for event in senseless(reader, session, but, again, is_gone):
+        raise Conflict(
+            f"{event.type} at position {event.position} does not fit what happened to {session} since; what it was written"
+            " from is not there: put that back first, or undo this too"
+        )
+    if state is not None and state.moved_to is not None and state.messages:
+        raise Conflict(f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again")
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
@@ -347,7 +367,9 @@ def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_names(reader: Reader, positions: Iterable[int]) -> None:
-    for event in map(reader.event, positions):
+    events = [reader.event(each) for each in positions]
+    _check_session_names(reader, [event for event in events if isinstance(event.data, SessionAliasAdded)])
+    for event in events:
         data = event.data
         name = data.alias if isinstance(data, ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
@@ -357,6 +379,19 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         if found is not None and found[0] != event.stream:
             raise Conflict(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
+                "it cannot be redone"
+            )
+
+
+def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
+    """A name given again must be free, or be given up by whoever has it."""
+    among = {event.stream for event in events}
+    for event in events:
+        name = event.data.alias
+        found = projects.find(reader.connection, event.envelope.user or "", "s", name) if name else None
+        if found is not None and found[0] not in among:
+            raise Conflict(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
                 "it cannot be redone"
             )
 

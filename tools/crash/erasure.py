@@ -24,6 +24,7 @@ from ledger import Ledger, LedgerError
 from tools.crash.kills import fork
 from tools.crash.result import Result
 from tools.crash.shim import COUNT, KILL, OFF, WORKERS, Shim, Unavailable, scratch, together
+from tools.crash.workload import sum_up
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = "zqkeptword"  # what nobody erases
@@ -246,6 +247,34 @@ def a_session(ledger: Ledger, word: str) -> dict[str, Any]:
     return {"session": word, **ALL}
 
 
+def a_message(ledger: Ledger, word: str) -> dict[str, Any]:
+    """A message with parts, its summaries one above the other, and one of the whole that was set."""
+    session = ledger.session("talk", project="home")
+    call = {"type": "tool_use", "id": word, "name": word, "arguments": {word: [f"{word} of the house"]}}
+    thought = {"type": "reasoning", "text": f"{word} it is."}
+    session.append("user", "Who lives here?")
+    said = session.append("assistant", f"It is {word}.", parts=[call, thought], model=word)
+    session.append("user", f"So it is {word}.")
+    _summed_up(ledger, word)
+    return {"subject": said.position, **ALL}
+
+
+def a_turn(ledger: Ledger, word: str) -> dict[str, Any]:
+    """A captured turn whose messages read their text through it."""
+    turn = ledger.capture(f"And {word}?", f"It is {word}.", session_id="talk", append=True, reinforce=False)
+    _summed_up(ledger, word)
+    return {"subject": turn.id, **ALL}
+
+
+def _summed_up(ledger: Ledger, word: str) -> None:
+    session = ledger.session("talk", project="home")
+    for each in range(3):
+        session.append("user", f"Word {each}.")
+    for _ in range(3):  # two of messages, and one of these
+        sum_up(session, f"They speak of {word}.")
+    session.set_summary(f"{word} lives here.")
+
+
 def a_project(ledger: Ledger, word: str) -> dict[str, Any]:
     ledger.remember("It has a name.", project=word)
     ledger.set_state(word, "fact", word, word)
@@ -295,6 +324,8 @@ SCENES = (
     Scene("a successor", a_successor),
     Scene("an interaction", an_interaction),
     Scene("an answered interaction", an_answered_interaction),
+    Scene("a message", a_message),
+    Scene("a turn", a_turn),
     Scene("a session", a_session),
     Scene("a project", a_project),
     Scene("a document", a_document),

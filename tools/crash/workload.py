@@ -17,6 +17,10 @@ import projections.projector
 import projections.rebuild
 from ledger import Ledger, LedgerError
 from ledger.domain.events import LEDGER_STREAM
+from ledger.domain.window import CONDENSED, LEAF
+from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
+from ledger.sessions.window import Window
+from ledger.work import Who
 
 Ack = tuple[int, str]  # (position, id of the subject): this event is in the log at this position
 BLOB_CHARS = 270_000  # more than 256 KiB
@@ -29,6 +33,7 @@ LIVES: tuple[tuple[str, ...], ...] = (
     ("state", "promote", "recall", "capture"),
     ("blob", "reopen", "remember", "checkpoint"),
     ("capture", "remember", "rebuild", "supersede"),
+    ("append", "summarise", "append", "truncate"),
 )
 
 
@@ -38,6 +43,14 @@ class Undone:
 
     position: int
     id: str = LEDGER_STREAM
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was done in a session is answered with a position of its stream."""
+
+    position: int
+    id: str
 
 
 class Player:
@@ -147,6 +160,24 @@ class Player:
     def _state(self) -> Sequence[Any]:
         return [self._open_ledger().set_state("p0", "fact", f"key {self._count}", self._text())]
 
+    def _append(self) -> Sequence[Any]:
+        """Three messages, each acknowledged; the last is a turn, whose texts lie with the interaction."""
+        opened = self._open_ledger()
+        session = opened.session(self._name, project="p0")
+        said = [session.append("user", self._text(), key=f"{self._name} {self._count} {each}") for each in range(2)]
+        turn = opened.capture(self._text(), "Yes.", session_id=self._name, append=True, reinforce=False)
+        return [*(Said(each.position, session.id or "") for each in said), turn]
+
+    def _summarise(self) -> Sequence[Any]:
+        """The oldest two messages as a summary, as a compaction writes it."""
+        session = self._open_ledger().session(self._name, project="p0")
+        return [Said(sum_up(session, self._text()), session.id or "")]
+
+    def _truncate(self) -> Sequence[Any]:
+        session = self._open_ledger().session(self._name, project="p0")
+        session.set_summary(self._text())
+        return [Said(session.truncate(2).position, session.id or "")]
+
     def _undo(self) -> Sequence[Any]:
         command = self._open_ledger().audit(limit=1)[0].command_id
         report = self._open_ledger().undo(command, cascade=True)
@@ -174,6 +205,24 @@ class Player:
     def _reopen(self) -> Sequence[Any]:
         self.close()
         return self._open()
+
+
+def sum_up(session: Any, text: str) -> int:
+    """Writes a summary of the first two messages of a window, or of its summaries where there are two; its position."""
+
+    def body(work: Any) -> str:
+        state = session._known(work)
+        window = Window(work.connection(), state)
+        two = [item for item in window.items() if not item.is_summary][:2]
+        sources, kind = of_messages(window, two[0].place, two[-1].place), LEAF
+        if len(window.summaries) > 1:
+            sources, kind = of_summaries(window.connection, state.row, window.summaries), CONDENSED
+        assert sources is not None
+        record(work, state, sources, Written(kind, "normal", text, 9, "given", "nobody", f"{kind}/1"))
+        return str(state.id)
+
+    outcome = session._writer.run("compact", Who(), body)
+    return int(outcome.events[-1].position)
 
 
 def acknowledged(told: bytes) -> list[Ack]:

@@ -1,0 +1,121 @@
+"""What an erasure concerns in sessions: the other events of a message, and the summaries that were written from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ledger.domain.erasure import Part
+
+MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "SummarySet"
+FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # what may say again what a message said
+FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.response_summary")}  # of a turn's message
+
+Raws = tuple[int, str, str, str]  # (position, stream, type, state)
+
+
+class Tied(Struct, frozen=True):
+    """A message whose text lies with an interaction: its position, its session, and in which field."""
+
+    position: int
+    session: str
+    interaction: str
+    field: str
+
+
+class Summed(Struct, frozen=True):
+    """What an event says of the messages behind it."""
+
+    summary: str = ""
+    ranges: tuple[tuple[int, int], ...] = ()
+    summaries: tuple[str, ...] = ()
+    message: int = 0
+    interaction: str | None = None
+    field: str = ""
+
+
+class _Event(Struct, frozen=True):
+    data: Summed | None = None
+
+
+_said = msgspec.json.Decoder(_Event)
+_parts = msgspec.json.Decoder(list[dict[str, Any]])
+
+
+def said_of(state: str) -> Summed:
+    return _said.decode(state).data or Summed()
+
+
+def tied_to(connection: Any, interactions: Collection[str]) -> list[Tied]:
+    """The messages whose text lies with these, in force or not."""
+    found: dict[int, Tied] = {}
+    sql = (
+        "SELECT m.row, e.stream, m.interaction, m.field FROM {} m CROSS JOIN events e ON e.position = m.row WHERE m.{}"
+    )
+    wanted = set(interactions)
+    if len(wanted) == 1:
+        (one,) = wanted
+        rows = connection.execute(sql.format("messages", "interaction = ?"), (one,)).fetchall()
+    else:
+        rows = connection.execute(sql.format("messages", "interaction IS NOT NULL")).fetchall() if wanted else []
+    if wanted:
+        rows += connection.execute(sql.format("messages_were", "interaction IS NOT NULL")).fetchall()
+    for each in rows:
+        if each[2] in wanted:
+            found[each[0]] = Tied(*each)
+    return [found[position] for position in sorted(found)]
+
+
+def repairs(connection: Any, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
+    """What was added later to these messages of each session."""
+    for session, positions in messages.items():
+        for row in _events(connection, session, (REPAIR,)):
+            if said_of(row[3]).message in positions:
+                yield row
+
+
+def written_from(connection: Any, session: str, messages: Iterable[int], summaries: Iterable[str] = ()) -> list[Raws]:
+    """The summaries, in force or not, that were written from any of these messages or summaries, one above the other.
+
+    What was set as the summary of the whole session may have been written from all before it; nobody said from what.
+    """
+    positions, above, found = sorted(messages), set(summaries), list[Raws]()
+    for row in _events(connection, session, (SUMMARY, SET)):
+        if row[2] == SET:
+            if positions and positions[0] < row[0]:
+                found.append(row)
+            continue
+        told = said_of(row[3])
+        if not above.isdisjoint(told.summaries) or any(_any_within(positions, each) for each in told.ranges):
+            above.add(told.summary)
+            found.append(row)
+    return found
+
+
+def _events(connection: Any, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
+    marks = ", ".join("?" * len(types))
+    sql = f"SELECT position, stream, type, state FROM events WHERE stream = ? AND type IN ({marks}) ORDER BY version"
+    yield from connection.execute(sql, (session, *types)).fetchall()
+
+
+def _any_within(positions: list[int], span: tuple[int, int]) -> bool:
+    at = bisect_left(positions, span[0])
+    return at < len(positions) and positions[at] <= span[1]
+
+
+def place_of(connection: Any, summary: str) -> int | None:
+    """The position of the event that has the text of a summary, by its whole id; in force or not."""
+    for table in ("summaries", "summaries_were"):
+        row = connection.execute(f"SELECT row FROM {table} WHERE id = ? LIMIT 1", (summary,)).fetchone()
+        if row is not None:
+            return int(row[0])
+    return None
+
+
+def of_field(parts: Iterable[Part], field: str) -> tuple[Part, ...]:
+    """The parts of an interaction's event that are the text of one of its messages."""
+    return tuple(part for part in parts if part.field in FIELDS.get(field, ()))

@@ -1,0 +1,119 @@
+"""Summaries written by hand into a session, as a compaction writes them, and what must hold of every session's window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger import Ledger
+from ledger.domain.window import CONDENSED, LEAF
+from ledger.sessions.summary_writes import Sources, Written, _joined, of_messages, of_summaries, record
+from ledger.sessions.window import Window
+from ledger.sessions.writing import invalidate
+from ledger.work import Who
+from projections import summaries
+
+
+def items(session: Any) -> list[Any]:
+    with session._reading() as (connection, state):
+        return Window(connection, state).items() if state is not None else []
+
+
+def summed(session: Any, first: int, last: int, text: str = "What they said.", **who: str) -> str:
+    """A leaf over the messages of the window from one item to another, by their numbers from 0."""
+    chosen = items(session)[first : last + 1]
+
+    def sources(window: Window) -> Sources | None:
+        return of_messages(window, chosen[0].place, chosen[-1].place)
+
+    return written(session, sources, Written(LEAF, "normal", text, 3, "given", "small", "leaf/1"), **who)
+
+
+def condensed(session: Any, first: int, last: int, text: str = "All in all.", **who: str) -> str:
+    """A summary of the summaries from one item of the window to another."""
+    chosen = {item.id for item in items(session)[first : last + 1]}
+
+    def sources(window: Window) -> Sources:
+        found = [each for each in window.summaries if each.id in chosen]
+        return of_summaries(window.connection, window.state.row, found)
+
+    return written(session, sources, Written(CONDENSED, "normal", text, 2, "given", "small", "condensed/1"), **who)
+
+
+def widened(session: Any, first: int, last: int, text: str = "The beginning …", **who: str) -> str:
+    """A fallback over a summary and the messages after it, in the place of that summary."""
+    chosen = items(session)[first : last + 1]
+
+    def sources(window: Window) -> Sources:
+        beneath = tuple(each for each in window.summaries if each.id == chosen[0].id)
+        old, fresh = beneath[0], of_messages(window, chosen[1].place, chosen[-1].place)
+        assert fresh is not None
+        spans = _joined(window.connection, window.state.row, (*old.ranges, *fresh.ranges))
+        sums = old.messages + fresh.messages, old.source_tokens + fresh.tokens
+        return Sources(spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), beneath)
+
+    return written(session, sources, Written(LEAF, "fallback", text, 3, "given"), **who)
+
+
+def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> str:
+    """A summary in the place of another, of the same sources."""
+
+    def sources(window: Window) -> Sources:
+        known = {each.id: each for each in summaries.of_session(window.connection, window.state.row)}
+        old = known[id]
+        beneath = tuple(known[each] for each in old.summaries)
+        return Sources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, beneath)
+
+    kind = next(each.kind for each in session.summaries() if each.id == id)
+    return written(session, sources, Written(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who)
+
+
+def written(session: Any, sources: Any, text: Written, replaces: str | None = None, **who: str) -> str:
+    made = ""
+
+    def body(work: Any) -> str:
+        nonlocal made
+        state = session._known(work)
+        found = sources(Window(work.connection(), state))
+        assert found is not None
+        if replaces is not None:
+            invalidate(work, state, summaries.of_session(work.connection(), state.row), {replaces}, "rebuilt")
+        made = record(work, state, found, text, replaces=replaces)
+        return str(state.id)
+
+    session._writer.run("compact", Who(user=session.user, **who), body)
+    return made
+
+
+def standing(session: Any) -> dict[str, str]:
+    """How each summary stands, in the order of writing."""
+    return {each.id: each.status for each in session.summaries()}
+
+
+def check_window(ledger: Ledger, name: str, user: str = "") -> None:
+    """Every message is in the window, hidden, or under exactly one summary of it, and the totals are the sums."""
+    session = ledger.session(name, user=user)
+    info = session.info()
+    if info is None:
+        return
+    messages, window = session.messages(hidden=True), items(session)
+    visible = {each.position: each for each in messages if not each.hidden}
+    assert [each.position for each in session.messages()] == list(visible)
+    assert (info.messages, info.tokens) == (len(visible), sum(each.tokens for each in visible.values()))
+    assert info.hidden == len(messages) - len(visible)
+    shown = [item.position for item in window if not item.is_summary]
+    for item in window:
+        if item.is_summary:
+            under = [at for at in visible if any(first <= at <= last for first, last in item.ranges)]
+            assert (item.messages, item.source_tokens) == (len(under), sum(visible[at].tokens for at in under))
+            shown += under
+    assert sorted(shown) == list(visible), "a message is in the window twice, or nowhere"
+    assert (info.window_items, info.window_tokens) == (len(window), sum(item.tokens for item in window))
+    assert info.summaries == sum(item.is_summary for item in window)
+    places = [item.place for item in window]
+    assert places == sorted(set(places)), "the window is not in order of place"
+    for each in session.summaries():
+        sources = [m for m in messages if any(first <= m.position <= last for first, last in each.ranges)]
+        assert len(sources) >= each.messages, "a summary is in force, and a message that it was written from is not"
+        assert each.status != "made", "a summary was left half-made"
+        assert (each.content is None) == (each.status == "erased")
+    assert {each.id for each in session.summaries("window")} == {item.id for item in window if item.is_summary}

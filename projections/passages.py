@@ -39,7 +39,8 @@ from projections.text_hits import Source, aside, hits, of_rows, waiting
 if TYPE_CHECKING:
     from projections.projector import Log
 
-FIELD_BITS, NUMBER_BITS = 1, 15  # a row is the position of the event, the field in it, and the number of the passage
+# A row is the position of the event, the field in it, and the number of the passage: of 10 MB of text there are fewer.
+FIELD_BITS, NUMBER_BITS = 1, 15
 FIELDS = ("prompt", "response")
 TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
 UNTYPED = "\ue000"  # no question has it: in the index it ends a word that is not text

@@ -4,7 +4,8 @@ confidence weigh in. Pure: scores in, scores out, each with the signals that it 
 The default, ``score/1``, for a text x of a session S, in the order of the steps:
 
     words(x)    (BM25, each word of the question and its other forms taken as one, + idf of each pair of words that stand
-                together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches)
+                together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches); of a turn
+                without any of them a tenth of what the words of its date have: 2023 may 8 monday
     + context   0.3, 0.2, 0.1 x words(y) of the turns y one, two and three away, where x is short; half as much again from
                 a turn before that asks
     + session   1/2 the mean of the three best of S
@@ -129,9 +130,8 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
         if times := sum(len(places.get(each, ())) for each in stems):
             score += weight * times * (K1 + 1) / (times + norm)
             matched += weight
-    together = (
-        "".join(_WORD.findall(plain)) if terms.runs else ""
-    )  # as a phrase of the index, which knows no other signs
+    # as a phrase of the index, which knows no other signs
+    together = "".join(_WORD.findall(plain)) if terms.runs else ""
     for run, weight in terms.runs:
         if times := together.count(run):
             score += weight * times * (K1 + 1) / (times + norm)
@@ -251,31 +251,31 @@ def by_score(candidates: list[Candidate], question: Question, beside: Mapping[st
     turns = [each for each in candidates if each.corpus == "turn"]
     with_context(candidates, beside)
     with_sessions(candidates)
-    for factor in _levelling(turns, max((each.words for each in turns), default=0.0)):
-        for each in turns:
-            each.signals = {name: value * factor for name, value in each.signals.items()}
+    factor = _levelled(turns, max((each.words for each in turns), default=0.0))
+    for each in turns:
+        each.signals = {name: value * factor for name, value in each.signals.items()}
     fuse(candidates)
     plain = max((each.score for each in turns), default=0.0)
     for each in candidates:
         boost(each, question)
-    for factor in _levelling(turns, plain):
+    if (factor := _levelled(turns, plain)) != 1:
         for each in turns:
             each.signals["level"] = factor
     return sorted((each for each in candidates if each.score > 0), key=_order)
 
 
-def _levelling(turns: Sequence[Candidate], most: float) -> list[float]:
-    """Brings the best turn back to ``most``, and all others with it; the factor, if there is one.
+def _levelled(turns: Sequence[Candidate], most: float) -> float:
+    """Brings the best turn back to ``most``, and all others with it; by which factor, 1 where it is not above.
 
     What its company and the factors add ranks turns among each other. Beside memories and chunks, which have neither, a
     turn counts by what it says itself: what is believed comes before what was once said.
     """
     top = max((each.score for each in turns), default=0.0)
     if not 0 < most < top:
-        return []
+        return 1.0
     for each in turns:
         each.score *= most / top
-    return [most / top]
+    return most / top
 
 
 def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Mapping[str, float]) -> list[Candidate]:

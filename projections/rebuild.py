@@ -1,5 +1,7 @@
 """Rebuilds every projection from the log beside the live tables, in short transactions, and switches at the end.
 
+A log that is no longer than the tail is folded in that last transaction alone, into tables that are made anew in their
+place: to rename a table SQLite reads the whole schema again, which takes longer than such a fold.
 Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed at any point it leaves the
 live tables whole; what it left behind is dropped by the next one.
 """
@@ -16,6 +18,7 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
 from projections import projector, sqlite
 from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
+from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
@@ -62,6 +65,7 @@ class Rebuild:
         self._connection: Any = None
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
+        self._beside = True  # fresh tables stand beside the live ones, and will change places with them
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...]]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
@@ -115,24 +119,27 @@ class Rebuild:
     # --- folding beside the live tables --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Drops what a killed rebuild left, and makes the fresh tables."""
+        """Drops what a killed rebuild left, and makes the fresh tables, if there will be anything in them."""
         self._empty_old()
         self._empty(FRESH)
         with self._log.transact() as transaction:
             self._check_lease(transaction.connection)
             create_checkpoints(transaction.connection)
-            for projection in projections(self._secret):
-                for table in projection.tables:
-                    sqlite.create(transaction.connection, table, FRESH)
+            self._beside = transaction.position > TAIL
+            for table in self._tables() if self._beside else ():
+                sqlite.create(transaction.connection, table, FRESH)
+
+    def _tables(self) -> list[Table | TextIndex]:
+        return [table for projection in projections(self._secret) for table in projection.tables]
 
     def _catch_up(self) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
         done = 0
-        while True:
+        while self._beside:
             with self._log.snapshot() as connection:
                 head = _head(connection)
                 if head - done <= TAIL:
-                    return done
+                    break
                 self._connection = connection
                 rows = self._rows(connection, beside=True)
                 last = min(head, done + BATCH)
@@ -146,9 +153,10 @@ class Rebuild:
             done = last
             if self._progress is not None:
                 self._progress(done, head)
+        return done
 
     def _rows(self, connection: Any, *, beside: bool = False) -> SQLiteRows:
-        rows = SQLiteRows(connection, FRESH, beside=beside)
+        rows = SQLiteRows(connection, FRESH if self._beside else "", beside=beside)
         rows.refused = self._projector.refused
         return rows
 
@@ -156,13 +164,15 @@ class Rebuild:
         with self._log.transact() as transaction:
             self._check_lease(transaction.connection)
             connection = self._connection = transaction.connection
+            for table in self._tables() if not self._beside else ():
+                sqlite.drop(connection, table.name)
+                sqlite.create(connection, table)
             rows = self._rows(connection)
             for event in self._reading.events(done + 1, transaction.position):
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
-            for projection in projections(self._secret):
-                for table in projection.tables:
-                    _swap(connection, table.name)
+            for table in self._tables() if self._beside else ():
+                _swap(connection, table.name)
             at = (transaction.position, transaction.head)
             write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             position = int(transaction.position)

@@ -14,7 +14,7 @@ from ledger.domain.question import indexed
 from projections.memories import MEMORIES, from_row, pool_condition
 from projections.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.subjects import Change
-from projections.text_hits import Source, aside, hits, of_rows, waiting
+from projections.text_hits import Source, aside, hits, more, of_rows, waiting
 
 # content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
 # restates the memory must have (a prefix filter), so that matching needs no walk over the pool
@@ -147,7 +147,7 @@ def matching_then(
     }
     texts = [(row, *said) for row, state in others.items() if (said := _texts(state)) is not None]
     scored = [(-score, row) for row, score in aside(SOURCE, texts, words).items()]
-    scored += [(row[-1], row[0]) for row in found]
+    scored += [(-more(row[-1]), row[0]) for row in found]
     told = {row[0]: row for row in found}
     return [(others.get(row) or from_row(told[row]), -score) for score, row in sorted(scored)[:limit]]
 

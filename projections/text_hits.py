@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from ledger.domain.errors import StorageError
 from ledger.domain.question import Question, any_of, spaced
 from projections.rows import TextIndex, Values
 from projections.sqlite import create
@@ -58,14 +59,25 @@ def hits(
         f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
         f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
     )
-    return [(tuple(row[:-1]), -row[-1]) for row in connection.execute(sql, (expression, *values, limit))]
+    return [(tuple(row[:-1]), more(row[-1])) for row in connection.execute(sql, (expression, *values, limit))]
 
 
 def _wanted(
-    connection: sqlite3.Connection, source: Source, scores: dict[int, float], condition: str, values: Sequence[Any]
+    connection: sqlite3.Connection,
+    source: Source,
+    scores: dict[int, float | None],
+    condition: str,
+    values: Sequence[Any],
 ) -> Scored[Values]:
     found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
-    return [(found[row], -score) for row, score in scores.items() if row in found]
+    return [(found[row], more(score)) for row, score in scores.items() if row in found]
+
+
+def more(score: float | None) -> float:
+    """FTS5's score, of which less is better, so that more is; it has none where the averages of the index are damaged."""
+    if score is None:
+        raise StorageError("a text index of this ledger is damaged; a rebuild makes it anew")
+    return -score
 
 
 def of_rows(
@@ -110,11 +122,17 @@ def waiting(connection: sqlite3.Connection, source: Source, expression: str, sch
 
 def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int]:
     """How many texts an index has, and the words of its first column: FTS5 keeps them as the first of its averages."""
-    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
-    numbers = _varints(row[0], 1 + len(index.columns)) if row is not None and row[0] else []
+    numbers = averages(connection, index, schema) or []
     if len(numbers) < 2 or not numbers[0]:
         return 0, 0
     return numbers[0], numbers[1]
+
+
+def averages(connection: sqlite3.Connection, index: TextIndex, schema: str) -> list[int] | None:
+    """How many texts an index has, and the words of each of its columns; None where the record of them is gone."""
+    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
+    count = 1 + len(index.columns)
+    return (_varints(row[0], count) if row[0] else [0] * count) if row is not None else None
 
 
 def _varints(block: bytes, count: int) -> list[int]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from soundness import assert_sound, contents, problems, types
@@ -32,13 +35,28 @@ def path(tmp_path):
     return tmp_path / "memory.db"
 
 
+@functools.cache
+def prepared(facts):
+    """The bytes of a closed ledger, and the digest of its projections."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "memory.db")
+        with Ledger.open(path) as ledger:
+            life(ledger)
+            with ledger.batch():
+                for number in range(facts):
+                    ledger.remember(f"fact {number} about coffee", key=f"key {number}", tags=[f"tag {number % 7}"])
+            digest = ledger.digest()
+        return path.read_bytes(), digest
+
+
 def filled(path, facts=300):
-    with Ledger.open(path) as ledger:
-        life(ledger)
-        with ledger.batch():
-            for number in range(facts):
-                ledger.remember(f"fact {number} about coffee", key=f"key {number}", tags=[f"tag {number % 7}"])
-        return ledger.digest()
+    """A closed ledger, the same for every test."""
+    data, digest = prepared(facts)
+    for suffix, said in (("", data), (".lock", b"")):
+        each = Path(f"{path}{suffix}")
+        each.touch(mode=0o600)
+        each.write_bytes(said)
+    return digest
 
 
 def found(report, level="problem"):
@@ -524,5 +542,6 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
 def test_the_lock_of_the_file_is_not_kept(path):
     filled(path, 0)
     Ledger.examine(path)
-    assert lock_of(str(path)).acquire(0)
-    lock_of(str(path)).release()
+    lock = lock_of(str(path))
+    assert lock.acquire(0)
+    lock.release()

@@ -133,7 +133,9 @@ def test_a_function_is_a_model_under_its_own_name() -> None:
     assert checked_vectors(as_embedder(twice), ["a"]).dimension == 2
 
 
-@pytest.mark.parametrize("given", [lambda texts: [], 3, None, object(), ["wordllama"]], ids=repr)
+@pytest.mark.parametrize(
+    "given", [lambda texts: [], 3, None, object(), ["wordllama"]], ids=lambda given: type(given).__name__
+)
 def test_what_has_no_name_or_makes_nothing_is_rejected(given: Any) -> None:
     with pytest.raises(Rejected):
         as_embedder(given)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_at import act, prefix
 
 from ledger import Ledger
-from ledger.domain.passages import MAX_PASSAGES, PASSAGE_CHARS, day_words, split
+from ledger.domain.passages import PASSAGE_CHARS, day_words, split
 from projections import passages
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -80,8 +80,8 @@ def test_a_long_text_is_cut_in_one_go(unit: str) -> None:
 
 
 def test_no_text_that_may_be_captured_has_more_passages_than_have_a_number() -> None:
-    assert len(split(("x" * (PASSAGE_CHARS // 2 + 1) + "\n\n") * 26_000)) < MAX_PASSAGES
-    assert 10 * 1024 * 1024 // (PASSAGE_CHARS // 2) < MAX_PASSAGES
+    assert len(split(("x" * (PASSAGE_CHARS // 2 + 1) + "\n\n") * 26_000)) < 1 << passages.NUMBER_BITS
+    assert 10 * 1024 * 1024 // (PASSAGE_CHARS // 2) < 1 << passages.NUMBER_BITS
 
 
 # --- what a day is called --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -148,6 +149,34 @@ def test_all_beside_others_is_all(ledger: Ledger) -> None:
 def test_a_memory_is_found_by_its_entities_and_tags(ledger: Ledger, word: str) -> None:
     ledger.remember("He moved there.", entities=["Zanzibar"], tags=["urgent"])
     assert texts(ledger.recall(word)) == ["He moved there."]
+
+
+@pytest.fixture
+def diary(ledger: Ledger) -> Ledger:
+    """One turn on each of 20 days, each of a session of its own; 1 May 2023 was a Monday."""
+    for number in range(20):
+        day = datetime(2023, 5, 1, 9, tzinfo=UTC) + timedelta(days=number)
+        ledger.capture(f"Ana: we painted wall {'abcdefghijklmnopqrst'[number]}{number}", occurred_at=day)
+    return ledger
+
+
+def days_told(pack: Pack) -> list[str]:
+    return [item.passage.occurred_at[:10] for item in pack.items if item.passage is not None]
+
+
+def test_a_turn_is_found_by_its_date_alone(diary: Ledger) -> None:
+    assert days_told(diary.recall("What happened on 8 May 2023?", among="turns"))[0] == "2023-05-08"
+    assert days_told(diary.recall("May 15th", among="turns", k=1)) == ["2023-05-15"]
+    mondays = ["2023-05-01", "2023-05-08", "2023-05-15"]
+    assert sorted(days_told(diary.recall("anything on monday", among="turns", k=20))) == mondays
+    assert days_told(diary.recall("anything on june mornings", among="turns")) == []
+
+
+def test_a_date_alone_comes_after_what_is_said(diary: Ledger) -> None:
+    told = diary.capture("Ana: on monday I was ill", occurred_at="2023-05-16T09:00:00Z")
+    pack = diary.recall("anything on monday", among="turns", k=20)
+    assert pack.items[0].id == told.id
+    assert len(pack.items) == 4 and pack.items[0].score > 5 * pack.items[1].score
 
 
 # --- how much --------------------------------------------------------------------------------------------------------

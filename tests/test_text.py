@@ -1,11 +1,10 @@
-"""Normal forms, fingerprints, stems, search queries, and the checks on given text and JSON."""
+"""Normal forms, fingerprints, stems, and the checks on given text and JSON."""
 
 from __future__ import annotations
 
 import hmac
 import sqlite3
 import sys
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import example, given
@@ -18,10 +17,8 @@ from ledger.domain.text import (
     check_json,
     check_text,
     fingerprint,
-    fts_query,
     keyed_digest,
     normalise,
-    search_tokens,
     stem,
     stems,
     words,
@@ -148,55 +145,6 @@ def test_stems_leave_stop_words_out_and_keep_negations() -> None:
 def test_stop_words_are_in_the_form_words_have() -> None:
     assert all(words(word) == [word] for word in STOP_WORDS)
     assert not STOP_WORDS & {"no", "not", "never", "dont"}
-
-
-# --- search ---
-
-
-def test_a_search_asks_for_the_telling_words_once_in_order() -> None:
-    assert search_tokens("What does the user's IDE prefer? The IDE, é É!") == ["user", "ide", "prefer", "é"]
-
-
-def test_a_search_made_of_stop_words_asks_for_them() -> None:
-    assert search_tokens("The who") == ["the", "who"]
-    assert search_tokens("a I") == ["a", "i"]
-
-
-def test_a_search_asks_for_at_most_twelve_words() -> None:
-    assert search_tokens(" ".join(f"the w{n}" for n in range(20))) == [f"w{n}" for n in range(12)]
-    assert search_tokens("alpha beta gamma", limit=2) == ["alpha", "beta"]
-
-
-def test_a_query_quotes_each_word_and_is_none_without_any() -> None:
-    assert fts_query('tabs" NEAR(spaces)') == '"tabs" OR "near" OR "spaces"'
-    assert fts_query("\0 \ud800 *-+:^(){}\"' 🙂") is None
-
-
-@pytest.fixture(scope="module")
-def index() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE f USING fts5(t, tokenize='porter unicode61 remove_diacritics 2')")
-    yield connection
-    connection.close()
-
-
-@given(ANY_TEXT)
-@example('a:b NEAR(x y) -z * ^q "open AND OR NOT {c d}: + \0 \ud800')
-@example("🙂 記憶 한국어 हिन्दी ﷺ ß İ Ǆ ͅ")
-def test_no_text_breaks_a_search(index: sqlite3.Connection, text: str) -> None:
-    query = fts_query(text)
-    if query is not None:
-        index.execute("SELECT rowid FROM f WHERE f MATCH ?", (query,)).fetchall()
-
-
-@pytest.mark.parametrize("text", ["don't", "Straße", "E\u0301tude", "İstanbul", "naïve", "user’s", "a_case", "v3.11"])
-def test_what_is_stored_is_found_by_its_own_words(text: str) -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE f USING fts5(t, tokenize='porter unicode61 remove_diacritics 2')")
-    connection.execute("INSERT INTO f VALUES (?)", (text,))
-    found = connection.execute("SELECT t FROM f WHERE f MATCH ?", (fts_query(text),)).fetchall()
-    connection.close()
-    assert found == [(text,)]
 
 
 # --- given text ---

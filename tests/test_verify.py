@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from tampering import TRIGGERS, erase, recompute, redacted, tamper
@@ -16,7 +16,7 @@ from test_readonly import media as media
 from test_readonly import sealed as sealed_media
 from typer.testing import CliRunner
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFound, Rejected, StorageError
 from ledger.cli.app import app
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, Redaction
 from ledger.proof.proving import verify_file
@@ -302,6 +302,42 @@ def test_a_row_that_the_log_does_not_give_is_told(path, sql, told):
     with Ledger.open(path) as ledger:
         ledger.rebuild()
     assert problems(path) == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("UPDATE search_data SET block = x'01010101' WHERE id = 1", "another number of texts or of words"),
+        ("DELETE FROM search_data WHERE id = 1", "another number of texts or of words"),
+        ("UPDATE passage_search_data SET id = 0 WHERE id = 1", "another number of texts or of words"),  # an empty one
+        ("DELETE FROM search_idx WHERE term = (SELECT max(term) FROM search_idx)", "does not find every word"),
+        ("UPDATE search_idx SET term = x'306a' WHERE term = (SELECT max(term) FROM search_idx)", "not find every word"),
+        ("UPDATE search_config SET k = 'verSion'", "has other settings than a ledger's"),
+    ],
+)
+def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, told):
+    """With all words in their places, a search found less or raised what was no LedgerError."""
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        with ledger.batch():
+            for number in range(60):
+                ledger.remember(" ".join(f"{number * 37 % 101:02}{each}{number}word" for each in "abcdefghijklm"))
+        ledger.recall("word")
+    tamper(path, sql)
+    assert told in " ".join(problems(path))
+    with Ledger.open(path) as ledger:
+        with suppress(StorageError):
+            ledger.recall("70m30word")
+        ledger.rebuild()
+    assert problems(path) == ()
+
+
+@pytest.mark.parametrize("value", ["'2026-02-30T00:00:00.000000Z'", "x'00'"])
+def test_a_row_that_cannot_be_read_is_a_typed_error_for_who_reads_it(path, value):
+    tamper(path, f"UPDATE memories SET active_at = {value}")
+    with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError, match="a row of the projections"):
+        ledger.recall("fact number 5", k=100)
+    assert problems(path)
 
 
 def test_no_text_of_a_row_is_told(path):

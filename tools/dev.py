@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 STAMP = ENVIRONMENT / "made-for"
+TOGETHER = ("-n", "auto", "--dist", "worksteal")  # a process that has none left takes tests from another
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -40,9 +41,9 @@ def demo(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
-    """All tests, then the short form of the crash harness; with arguments, pytest alone with those."""
+    """All tests, one process for each processor, then the short crash harness; with arguments, pytest alone with those."""
     set_up("test")
-    return run("-m", "pytest", *rest) or (0 if rest else run("tools/crash"))
+    return run("-m", "pytest", *(rest or TOGETHER)) or (0 if rest else run("tools/crash"))
 
 
 def crash(rest: list[str]) -> int:

@@ -8,9 +8,6 @@ from datetime import date
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
 
-MAX_PASSAGES = 1 << 15
-"""Of one text; 10 MB in passages of at least 400 characters are fewer."""
-
 _BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
 
 

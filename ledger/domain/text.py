@@ -1,4 +1,4 @@
-"""What the ledger does to text: normal forms, keyed fingerprints, stems, search queries, checks on what is given."""
+"""What the ledger does to text: normal forms, keyed fingerprints, stems, checks on what is given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
-from itertools import islice
 from math import isfinite
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -18,9 +17,6 @@ _Path = tuple["_Path | None", str | int]
 
 MIN_STEM_CHARS = 3
 """A stem keeps at least this many characters (SEEDS 1b: `red`, `bus`, `sing`, `being` stay unchanged)."""
-
-MAX_SEARCH_TOKENS = 12
-"""A search asks for at most this many words (SEEDS 2b)."""
 
 MAX_JSON_DEPTH = 64
 """Free JSON nests at most this deep; a scalar has depth 0. The number is ours, well inside every parser's own limit."""
@@ -135,42 +131,6 @@ def _uninflected(word: str, rest: str) -> str:
 def stems(text: str) -> frozenset[str]:
     """The stems of the text's words, stop words left out."""
     return frozenset(map(stem, set(words(text)) - STOP_WORDS))
-
-
-# --- full-text search ---
-
-
-def search_tokens(text: str, limit: int = MAX_SEARCH_TOKENS) -> list[str]:
-    """The first ``limit`` different words worth searching for, lower case, in the order of the text.
-
-    Cut where FTS5's unicode61 tokenizer cuts: at apostrophes too ("don't" is "don" and "t"), and with ß kept. Stop
-    words and single ASCII characters are left out, unless there is nothing else (SEEDS 2b). NUL and lone surrogates
-    are in no word.
-    """
-    lowered = _MARK.sub("", unicodedata.normalize("NFC", text).lower())
-    telling = list(islice(_unique(lowered, telling=True), limit))
-    return telling or list(islice(_unique(lowered, telling=False), limit))
-
-
-def _unique(lowered: str, *, telling: bool) -> Iterator[str]:
-    seen: set[str] = set()
-    for found in _WORD.finditer(lowered):
-        word = found.group()
-        if word not in seen and not (telling and _says_little(word)):
-            seen.add(word)
-            yield word
-
-
-def _says_little(word: str) -> bool:
-    return word in STOP_WORDS or (len(word) == 1 and word.isascii())
-
-
-def fts_query(text: str) -> str | None:
-    """An FTS5 MATCH expression for any of the text's search tokens, or None where there is nothing to search for.
-
-    Each token stands in double quotes, so nothing a person typed is taken for query syntax.
-    """
-    return " OR ".join(f'"{token}"' for token in search_tokens(text)) or None
 
 
 # --- checks on what callers give ---

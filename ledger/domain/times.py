@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import Rejected, StorageError
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
@@ -113,4 +113,9 @@ def is_date(value: object) -> bool:
 
 def days_between(start: str, end: str) -> int:
     """Whole days from one stored time to another; never negative, for a clock may jump back."""
-    return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)
+    try:
+        return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)
+    except (TypeError, ValueError) as error:  # what was stored is a time
+        raise StorageError(
+            f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
+        ) from error

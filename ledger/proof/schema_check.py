@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 
 from ledger.sqlite_files import SCHEMA
 from projections import vectors
@@ -46,12 +47,13 @@ def _body(sql: str) -> str:
     return " ".join(_HEADER.sub(r"\1 ", sql, count=1).split())
 
 
-def _made(with_projections: bool) -> list[_Object]:
+@cache
+def _made(with_projections: bool) -> tuple[_Object, ...]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         fresh.executescript(SCHEMA)
         if with_projections:
             create_all(fresh, b"", "")
-        return list(_objects(fresh, "main"))
+        return tuple(_objects(fresh, "main"))
 
 
 def _of_vectors() -> Counter[_Object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from projections import sessions, summaries
 from projections.sessions import Message
 from projections.summaries import Summary
 
-Ranges = Sequence[tuple[int, int]]
+Span = tuple[int, int]
+Ranges = Sequence[Span]
 BATCH = 256
+_SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 
 
 class Expanding:
@@ -30,28 +33,28 @@ class Expanding:
 
     def take(self, wanted: Sequence[str | int]) -> None:
         """Goes through what was asked for in the order of time, whatever order it was asked in."""
-        found: dict[tuple[int, int], Summary | Message] = {}
+        found: dict[tuple[int, int], Summary | Span] = {}
         for each in wanted:
             told = self._find(each)
             if told is None:
                 self.unknown.append(each)
             else:
-                found[(told.first if isinstance(told, Summary) else told.row, told.row)] = told
+                found[(told.first, told.row) if isinstance(told, Summary) else told] = told
         for place in sorted(found):
             asked = found[place]
             if isinstance(asked, Summary):
                 self._summary(asked)
             else:
-                self._ranges([(asked.row, asked.row)])
+                self._ranges([asked])
         self.rows.sort(key=lambda row: row.row)  # two summaries may tell of the same time
 
-    def _find(self, given: str | int) -> Summary | Message | None:
-        if isinstance(given, str) and given.strip().isdecimal() and len(given) < 20:
-            given = int(given)
-        if isinstance(given, str):
-            return summaries.find(self._connection, self._state.row, given) if len(given) > 2 else None
-        row = sessions.at_position(self._connection, given) if 0 < given < 2**62 else None
-        return row if row is not None and row.session == self._state.row else None
+    def _find(self, given: str | int) -> Summary | Span | None:
+        """The summary, or the positions, that this session has something of."""
+        span = (given, given) if isinstance(given, int) else _span(given)
+        if span is not None:
+            held = 0 < span[0] <= span[1] < 2**62 and sessions.count(self._connection, self._state.row, [span])[0]
+            return span if held else None
+        return summaries.find(self._connection, self._state.row, str(given)) if len(str(given)) > 2 else None
 
     def _summary(self, row: Summary) -> None:
         if self._is_full:
@@ -98,3 +101,9 @@ class Expanding:
             if messages and not any(each.first <= first and last <= each.last for each in self.rest):
                 told = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
                 self.rest.append(told)
+
+
+def _span(given: str) -> Span | None:
+    """Positions as people write them: ``45``, ``#45``, ``45-67``."""
+    found = _SPAN.fullmatch(given)
+    return (int(found[1]), int(found[2] or found[1])) if found is not None else None

@@ -55,6 +55,11 @@ class Unexpanded(Struct, frozen=True, kw_only=True):
     tokens: int
     summary: str | None = None
 
+    @property
+    def name(self) -> str:
+        """What to expand it by."""
+        return self.summary if self.summary is not None else f"{self.first}-{self.last}"
+
 
 class Expansion(Struct, frozen=True, kw_only=True):
     """Messages whole, in the order in which they were said, of ``tokens`` in all; a hidden one says so.

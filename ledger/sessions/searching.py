@@ -19,7 +19,7 @@ from ledger.recall.recalling import Recalling
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
 from ledger.sessions.reading import NEEDS, SessionReads
-from ledger.sessions.search_answers import Expansion, GrepResult
+from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections import session_texts
 from projections.passages import MESSAGE, SUMMARY
 
@@ -148,16 +148,20 @@ class SessionSearch(SessionReads):
 
     # --- from a summary to what was said -------------------------------------------------------------------------
 
-    def expand(self, what: str | int | Iterable[str | int], *, max_tokens: int = MAX_TOKENS) -> Expansion:
-        """What summaries (by id or its beginning) stand for, down to the messages, or messages by their positions: whole,
-        tool results too, in the order in which they were said.
+    def expand(
+        self, what: str | int | Unexpanded | Iterable[str | int | Unexpanded], *, max_tokens: int = MAX_TOKENS
+    ) -> Expansion:
+        """What summaries (by id or its beginning) stand for, down to the messages, or messages by their positions (45, or
+        "45-67"): whole, tool results too, in the order in which they were said.
 
         As many as ``max_tokens`` allow, up to the first that does not fit; that one is given whole where it is the first of
-        all. What is left is listed with its tokens, and what this session does not have in ``unknown``.
+        all. What is left is listed with its tokens, to be expanded in its turn (``expand(expansion.rest)``), and what this
+        session does not have is in ``unknown``.
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise Rejected(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
-        wanted = (what,) if isinstance(what, str | int) else tuple(what)
+        given = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
+        wanted = tuple(each.name if isinstance(each, Unexpanded) else each for each in given)
         for each in wanted:
             if isinstance(each, bool) or not isinstance(each, str | int):
                 raise Rejected(

@@ -1,8 +1,8 @@
 """One flipped bit in any byte of a ledger and of its -wal: no event says something else in silence.
 
-Every image is opened for reading and verified. *Flagged*: opening or verifying says so by a typed error or a problem.
-*Harmless*: it verifies, and every event, text and row is what it was. *Cut*: the -wal ends earlier, which SQLite cannot
-tell from a crash; the events left are a prefix, and the outside checkpoint tells. Anything else is a failure.
+Every image is opened for reading and verified. *Flagged*: opening or verifying says so by a typed error, a problem or a
+warning. *Harmless*: it verifies, and every event, text and row is what it was. *Cut*: the -wal ends earlier, which SQLite
+cannot tell from a crash; the events left are a prefix, and the outside checkpoint tells. Anything else is a failure.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -26,16 +27,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger, LedgerError
+from ledger import Ledger, LedgerError, sqlite_files
 from ledger.integrity import check_chain
+from ledger.log_reading import Reading
+from projections import shadow
+from projections.projector import Projector, text_indexes
 from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
-PAGE, WAL_HEADER, FRAME_HEADER = 4096, 32, 24  # bytes
-A_PAGE, A_FRAME = 9, 6  # bytes flipped in each by the short form, beside the headers
+PAGE, WAL_HEADER, FRAME_HEADER = 512, 32, 24  # bytes; with SQLite's own 4,096 nine tenths of the image would be empty
+A_PAGE, A_FRAME = 1, 1  # bytes in use that the short form flips in each, beside the headers
 CHUNK = 200
 HANG_SECONDS = 60.0
+KEPT_FOLDS = 50  # that of the image, and of what is left of it where the -wal is cut
+QUESTION = "coffee tea Porto marathon office"
 CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # what check_chain wants
 
 
@@ -109,6 +115,7 @@ def make(path: Path) -> str:
 
 def build(path: str) -> None:
     """In a process of its own, which is not the one that copies the files (a close would drop SQLite's locks)."""
+    sqlite_files.SCHEMA = f"PRAGMA page_size = {PAGE}; {sqlite_files.SCHEMA}"
     ledger = Ledger.open(path)
     fill(ledger)
     if not ledger._store.checkpoint():
@@ -145,6 +152,9 @@ def fill(ledger: Ledger) -> None:
     ledger.erase(ledger.remember("A secret of the user.", tags=["secret"]).id, "on request")
     with suppress(LedgerError):
         ledger.reject(tea.id)  # the refusal leaves its own event
+    ledger.ingest("# Porto\n\nThe office is there.\n", title="Notes", project="home")
+    ledger.relate(tea.id, "Ann", "works at", "the office")
+    ledger.recall(QUESTION, among="all")  # the text indexes take in what waits
 
 
 def later(ledger: Ledger) -> None:
@@ -168,8 +178,8 @@ def every(image: Path, choose: random.Random) -> Iterator[Flip]:
 def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
     """Some bytes of every page and of every frame of the -wal, and all of the headers that say how to read the rest."""
     for suffix, size, head, a_part, whole in (
-        ("", PAGE, 5, A_PAGE, 100),
-        ("-wal", PAGE + FRAME_HEADER, 3, A_FRAME, 32),
+        ("", PAGE, 1, A_PAGE, 100),
+        ("-wal", PAGE + FRAME_HEADER, 1, A_FRAME, 32),
     ):
         data = Path(f"{image}{suffix}").read_bytes()
         start = WAL_HEADER if suffix else 0
@@ -187,7 +197,7 @@ def in_processes(image: Path, outside: str | None, flips: list[Flip]) -> tuple[l
     """Every flip tried, in as many processes as there are processors; a process that dies or hangs is a failure."""
     found, failures = list[Seen](), list[str]()
     chunks = [flips[start : start + CHUNK] for start in range(0, len(flips), CHUNK)]
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn"), initializer=fold_once) as pool:
         under_way = {pool.submit(try_chunk, str(image), outside, chunk): chunk for chunk in chunks}
         for each in as_completed(under_way):
             try:
@@ -258,9 +268,9 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
                 chain = bool(list(check_chain(row[:8] for row in now.events)))
             except LedgerError as error:
                 unread = str(error)  # reading it says so; whether verifying does is asked all the same
-            problems = verified(ledger, None)
+            problems = warned(ledger)
             if not problems:
-                judge(seen, now, before, lambda: verified(ledger, outside))
+                judge(seen, now, before, lambda: against(ledger, outside))
                 seen.detail += f" ({unread})" if unread else ""
     except LedgerError:
         pass
@@ -272,7 +282,7 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
     return seen
 
 
-def judge(seen: Seen, now: Told | None, before: Told | None, against: Callable[[], Iterable[str]]) -> None:
+def judge(seen: Seen, now: Told | None, before: Told | None, outside: Callable[[], Iterable[str]]) -> None:
     """It verifies by itself: then it must say what it said, or be a prefix that the outside checkpoint tells from it."""
     if now is None:
         seen.verdict, seen.detail = "silent", "it cannot be read, and verifies"
@@ -282,7 +292,7 @@ def judge(seen: Seen, now: Told | None, before: Told | None, against: Callable[[
         seen.verdict, seen.detail = "silent", "it says something else, and verifies"
     elif len(now.events) == len(before.events):
         seen.verdict, seen.detail = "silent", "the rows beside the log say something else, and it verifies"
-    elif against():
+    elif outside():
         seen.verdict = "cut"
     else:
         seen.verdict, seen.detail = "silent", "events are gone, and the outside checkpoint does not tell"
@@ -297,12 +307,19 @@ def read(path: str) -> Told | str:
 
 
 def told(ledger: Ledger) -> Told:
-    """Every row there is, and the answers of a few reads."""
+    """Every row there is, and the answers of a few reads.
+
+    Of a text index what it finds and how that scores: a text may be in it or wait for it, as after a private fold, and its
+    own pages hold numbers that say nothing, as how often it was written.
+    """
+    inside = {
+        f"{index.name}{part}" for _, index in text_indexes() for part in ("", "_data", "_idx", "_docsize", "_waiting")
+    }
     with ledger._store.snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        own = sorted(name for name in tables if name not in ("leases", "blobs") and not name.startswith("search_"))
+        own = sorted(name for name in tables if name not in ("leases", "blobs") and name not in inside)
         rows = [sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in own]
     answers = [
         ledger.memories(status="all"),
@@ -310,7 +327,7 @@ def told(ledger: Ledger) -> Told:
         ledger.interactions(),
         ledger.audit(limit=500),
         ledger.state("home", history=True),
-        [item.id for item in ledger.recall("coffee tea Porto marathon office").items],
+        [(item.id, item.score) for item in ledger.recall(QUESTION, among="all").items],
     ]
     return Told(events, blobs, repr((own, rows, answers)))
 
@@ -324,3 +341,40 @@ def outside_of(path: str | Path) -> str:
 def verified(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
     """What a full check finds wrong, with an outside checkpoint or without."""
     return ledger.verify(full=True, against=outside).problems
+
+
+def warned(ledger: Ledger) -> tuple[str, ...]:
+    """What a full check says: a table that claims to be of another version is not compared, and a warning says so."""
+    report = ledger.verify(full=True)
+    return (*report.problems, *report.warnings)
+
+
+def against(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
+    """What is wrong with a log that verifies by itself; its projections are not looked at again."""
+    return ledger.verify(full=True, against=outside, projections=False).problems
+
+
+def fold_once() -> None:
+    """From here on a log that says what another said is not folded again: a fold depends on nothing else.
+
+    What it reads by indexes differs from what the tables say only where SQLite's own check finds that they do.
+    """
+    fold_into, known = shadow.fold_into, dict[tuple[Any, ...], tuple[sqlite3.Connection, Projector]]()
+
+    def remembered(beside: sqlite3.Connection, log: Reading, *what: Any, **how: Any) -> Projector:
+        live = log._connect()
+        try:
+            said = tuple(tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs"))
+        except sqlite3.Error:
+            return fold_into(beside, log, *what, **how)
+        if (kept := known.get((said, *what))) is not None:
+            kept[0].backup(beside)
+            return kept[1]
+        fold = fold_into(beside, log, *what, **how)
+        if len(known) < KEPT_FOLDS:
+            copy = sqlite3.connect(":memory:")
+            beside.backup(copy)
+            known[said, *what] = copy, fold
+        return fold
+
+    shadow.fold_into = remembered  # type: ignore[assignment]

@@ -63,7 +63,7 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         problems.append("the positions are not 1, 2, 3 …")
     if not problems:
-        folds.take(ledger, rows)
+        folds.take(ledger, rows, blobs)
         problems += folds.blobs_missing(len(rows), dict(blobs))
         if ledger.digest() != folds.digests[rows[-1][6]]:
             problems.append("the projections are not the fold of the log")
@@ -92,8 +92,8 @@ class Folds:
         self._blobs: list[Blob] = []
         self._blobs_at: list[int] = []
 
-    def take(self, ledger: Ledger, rows: Sequence[Any]) -> None:
-        """Folds what is new in this log; starts again where it is another one than before."""
+    def take(self, ledger: Ledger, rows: Sequence[Any], blobs: Sequence[tuple[str, bytes]]) -> None:
+        """Folds what is new in this log; starts again where it is another one than before. A fold reads its blobs too."""
         if rows[-1][6] in self.digests:
             return
         if rows[-1][6] in self._heads or self._heads != [row[6] for row in rows[: len(self._heads)]]:
@@ -103,6 +103,7 @@ class Folds:
         new = rows[len(self._heads) :]
         marks = ", ".join("?" * len(rows[0]))
         self._copy.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", new)
+        self._copy.executemany("INSERT OR REPLACE INTO blobs (id, data) VALUES (?, ?)", blobs)
         for event in self._log.events(new[0][0], new[-1][0]):
             self._projector.fold(event, self._rows)
             self._projector.flush(self._rows)
@@ -111,8 +112,9 @@ class Folds:
     def _begin(self, ledger: Ledger) -> None:
         self._copy = sqlite3.connect(":memory:", isolation_level=None)
         with ledger._store.snapshot() as connection:
-            (table,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events'").fetchone()
-        self._copy.execute(table)
+            tables = connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchall()
+        for (table,) in tables:
+            self._copy.execute(table)
         self._secret = ledger._writer.secret
         create_all(self._copy, self._secret, ledger.id)
         self._log, self._rows = Reading(lambda: self._copy), SQLiteRows(self._copy)

@@ -11,10 +11,8 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,15 +21,14 @@ from typing import Any
 from ledger import Ledger, LedgerError
 from tools.crash.kills import fork
 from tools.crash.result import Result
+from tools.crash.searching import forms, hits, hits_elsewhere
 from tools.crash.shim import COUNT, KILL, OFF, WORKERS, Shim, Unavailable, scratch, together
 from tools.crash.workload import sum_up
 
-ROOT = Path(__file__).resolve().parents[2]
 KEPT = "zqkeptword"  # what nobody erases
 BLOB_BYTES = 300 * 1024  # above what an event holds itself
-TAIL = 10  # the text index shares the beginnings of neighbouring words, so the end of a word is searched for
 ALL = {"derived": "erase", "sources": "erase", "quotes": "erase"}
-SHORT_EVERY = 12  # the short form kills before one file operation in so many; another seed takes others
+SHORT_EVERY = 30  # the short form kills before one file operation in so many; another seed takes others
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,43 +81,6 @@ def word_of(seed: int, number: int) -> str:
     return "zq" + "".join(choose.choice("bcdfghjkmnpqrtvwxz") for _ in range(16))
 
 
-def forms(word: str) -> dict[str, bytes]:
-    """The end of a word in the encodings in which it might lie about."""
-    plain = word[-TAIL:].encode()
-    found = {
-        "UTF-8": plain,
-        "UTF-16 LE": plain.decode().encode("utf-16-le"),
-        "UTF-16 BE": plain.decode().encode("utf-16-be"),
-    }
-    found |= {"hex": plain.hex().encode(), "HEX": plain.hex().upper().encode(), "upper case": plain.upper()}
-    for shift in range(3):  # of the characters those that depend on the word alone
-        whole = base64.b64encode(bytes(shift) + plain)
-        found[f"base64 +{shift}"] = whole[-(-shift * 8 // 6) : (shift + len(plain)) * 8 // 6]
-    return found
-
-
-def hits(folder: Path, word: str) -> list[str]:
-    """Which files hold the word, and in which form. Run where no ledger of the folder is open (see RELIABILITY R2)."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            data = path.read_bytes()
-            found += [f"{path.name}: {form}" for form, needle in forms(word).items() if needle in data]
-    return found
-
-
-def hits_elsewhere(folder: Path, word: str) -> list[str]:
-    """The same from a process of its own, while this one has the ledger open."""
-    code = (
-        "import sys, pathlib; from tools.crash.erasure import hits;"
-        " print(*hits(pathlib.Path(sys.argv[1]), sys.argv[2]), sep='\\n')"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    command = [sys.executable, "-c", code, str(folder), word]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
-
-
 def controls() -> list[str]:
     """Every form must be found where it is, at every alignment."""
     missing, word = [], word_of(0, 0)
@@ -154,12 +114,11 @@ def played(scene: Scene, folder: Path, word: str) -> tuple[list[str], int]:
         how = begun(ledger, scene, word)
         kept = ledger.checkpoint().text
         ledger.backup(outside / "backup.db")
-        wrong += [f"control: before the erasure {each} is found nowhere" for each in missing(path.parent, word)]
-        wrong += [f"control: the backup does not hold {each}" for each in missing(outside, word)]
+        wrong += [f"control: before the erasure {each}" for each in missing((path.parent, outside), (word, KEPT))]
         report = ledger.erase(**how)
         if report.state != "completed":
             wrong.append(f"the erasure is {report.state}: {report.why}")
-        wrong += [f"while open, {each}" for each in hits_elsewhere(path.parent, word)]
+        wrong += [f"while open, {each}" for each in hits_elsewhere([path.parent], [word])[0]]
         receipts = ledger.receipts()
         ledger.export_file(path.parent / "export.jsonl")
         wrong += still_sound(ledger, kept)
@@ -182,8 +141,15 @@ def begun(ledger: Ledger, scene: Scene, word: str) -> dict[str, Any]:
     return how
 
 
-def missing(folder: Path, word: str) -> list[str]:
-    return [each for each in (word, KEPT) if not hits_elsewhere(folder, each)]
+def missing(folders: Sequence[Path], words: Sequence[str]) -> list[str]:
+    """Which word lies in no file of which folder."""
+    places, sought = [each for each in folders for _ in words], [*words] * len(folders)
+    found = hits_elsewhere(places, sought)
+    return [
+        f"{place.name} does not hold {word}"
+        for place, word, told in zip(places, sought, found, strict=True)
+        if not told
+    ]
 
 
 def still_sound(ledger: Ledger, kept: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
-SHORT_SECONDS, LONG_SECONDS = 5, 600
+SHORT_SECONDS, LONG_SECONDS = 3, 600
 LONGEST_INPUT_BYTES, SLOWEST_INPUT_SECONDS = 4_096, 20
 RENEWED_AFTER = 2_000  # inputs that may have been written into one ledger
 INSTRUMENTED = ("ledger", "projections")
@@ -257,26 +257,26 @@ def import_log(place: Path) -> tuple[Target, list[bytes]]:
     return target, [whole, *(whole[: len(whole) * part // 4] for part in range(1, 4))]
 
 
-def fts_query(place: Path) -> tuple[Target, list[bytes]]:
+def question(place: Path) -> tuple[Target, list[bytes]]:
     import sqlite3
 
-    from ledger.domain.text import fts_query as asked
+    from ledger.domain.question import indexed, read
+    from projections.search import SEARCH, _of_words
+    from projections.sqlite import create
 
     ledger = Renewed(place)
     index = sqlite3.connect(":memory:")
-    index.execute("CREATE VIRTUAL TABLE search USING fts5 (content, words, stems)")
-    index.execute("INSERT INTO search VALUES ('green tea', 'porto', 'tea')")
+    create(index, SEARCH)
     plain = re.compile(r'"[^"\0]+"(?: OR "[^"\0]+")*').fullmatch
 
     def target(data: bytes) -> None:
         text = text_of(data)
-        match = asked(text)
-        if match is not None:
+        match = read(text).expression
+        if match:
             assert plain(match), f"something other than quoted words is asked for: {match!r}"
-            index.execute(
-                "SELECT rowid FROM search WHERE search MATCH ?", (f"{{content words}} : ({match})",)
-            ).fetchall()
-        ledger().recall(text)
+            index.execute("SELECT rowid FROM search WHERE search MATCH ?", (_of_words(match),)).fetchall()
+        index.execute("INSERT INTO search (rowid, content) VALUES (NULL, ?)", (indexed(text.replace("\0", " ")),))
+        ledger().recall(text, among="all")
 
     return target, list(HOSTILE)
 
@@ -362,7 +362,7 @@ def a_bug(data: bytes) -> None:
 TARGETS: dict[str, Callable[[Path], tuple[Target, list[bytes]]]] = {
     "import_file": import_file,
     "import_log": import_log,
-    "fts_query": fts_query,
+    "question": question,
     "json_state": json_state,
     "time_parsing": time_parsing,
     "id_prefixes": id_prefixes,

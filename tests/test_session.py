@@ -220,16 +220,17 @@ def test_signs_of_all_kinds_come_back_as_they_were(ledger: Ledger) -> None:
     assert said(session) == texts
 
 
-def test_ten_megabytes_go_in_and_come_back_and_a_byte_more_is_refused(ledger: Ledger) -> None:
-    session, text = ledger.session("chat"), "é" * (TEXT_BYTES // 2)
-    found = session.append("user", text)
-    assert said(session) == [text] and found.tokens > 0
-    (event,) = events_of(ledger, "MessageAppended")
-    assert len(json.dumps(event)) < 5_000, "a large text lies in the blobs"
-    with pytest.raises(Rejected, match="bytes"):
-        session.append("user", text + "x")
-    session.append("tool", parts=[RAIN | {"text": text}])
-    assert session.messages(1)[0].parts == (RAIN | {"text": text},)
+def test_ten_megabytes_go_in_and_come_back_and_a_byte_more_is_refused(tmp_path: Path) -> None:
+    text = "é" + "word " * (TEXT_BYTES // 5 - 1) + "xyz"
+    assert len(text.encode()) == TEXT_BYTES
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session = ledger.session("chat")
+        assert session.append("tool", parts=[RAIN | {"text": text}]).tokens > 0
+        (event,) = events_of(ledger, "MessageAppended")
+        assert len(json.dumps(event)) < 5_000, "a large text lies in the blobs"
+        assert said(session) == [text] and session.messages()[0].parts == (RAIN | {"text": text},)
+        with pytest.raises(Rejected, match="bytes"):
+            session.append("user", text + "x")
 
 
 def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Ledger, clock: Clock) -> None:
@@ -562,8 +563,13 @@ def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Led
     assert session.replace([]).skipped == session.truncate(0).skipped == session.clear().skipped == why
     assert session.compact().skipped[0].why == session.compact_until_under(10).skipped[0].why == why
     assert session.set_summary("S") == ""
-    with pytest.raises(Rejected, match=why):
-        session.add_alias("other")
+    for act in (
+        lambda: session.add_alias("other"),
+        lambda: session.restore_summary("y_0000000000000000"),
+        lambda: session.rebuild_summary("y_0000000000000000", summariser=lambda _: "x"),
+    ):
+        with pytest.raises(Rejected, match=why):
+            act()
     assert filtered.position == before
     with pytest.raises(Rejected, match="role"):
         session.append("robot", "a mistake is one in any session")
@@ -621,6 +627,21 @@ def test_a_response_attached_later_is_the_answer_in_its_place(ledger: Ledger) ->
     plain = ledger.capture("Not tied", session_id="chat")
     ledger.attach_response(plain.id, "Nor is this.")
     assert len(session.messages()) == 3
+
+
+def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_for_a_transcript(
+    ledger: Ledger,
+) -> None:
+    session = ledger.session("chat")
+    session.append("user", "one")
+    session.add_alias("telegram:7")
+    with ledger.batch():
+        ledger.capture("two", "three", session_id="telegram:7", append=True)
+    assert said(session) == ["one", "two", "three"]
+    told = [{"role": each.role, "content": each.content} for each in session.messages()]
+    assert session.reconcile(told).change == "none"
+    assert session.reconcile(told[:2]).hidden == 1 and said(session) == ["one", "two"]
+    totals_agree(session)
 
 
 def test_a_turn_needs_a_session_and_blank_answers_are_no_message(ledger: Ledger) -> None:

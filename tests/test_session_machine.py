@@ -15,6 +15,7 @@ from test_session import RAIN, WEATHER
 
 from ledger import Ledger, LedgerError
 from ledger.sessions.session import SessionQuestions
+from ledger.sessions.transcripts import as_chat
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 NAMES = ("chat", "other/a:b")
@@ -91,10 +92,7 @@ class Sessions(RuleBasedStateMachine):
         told, session = self.told[name], self.session(name)
         before = session.messages()
         kept = before[: len(before) * part // 100]
-        lines = [
-            {"role": each.role, "content": each.content if not each.parts else "", "parts": list(each.parts)}
-            for each in kept
-        ]
+        lines = [as_chat(each) for each in kept]
         for _ in range(more):
             self.count += 1
             lines.append({"role": "user", "content": f"new {self.count}"})
@@ -231,4 +229,4 @@ class Sessions(RuleBasedStateMachine):
 
 
 TestSessions = Sessions.TestCase
-TestSessions.settings = settings(max_examples=200 if LONG else 6, stateful_step_count=40 if LONG else 12, deadline=None)
+TestSessions.settings = settings(max_examples=100 if LONG else 6, stateful_step_count=40 if LONG else 12, deadline=None)

@@ -380,6 +380,47 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
     totals_agree(session)
 
 
+def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciling, "TOGETHER", 10)
+    session = ledger.session("chat")
+    real, calls = type(session)._apply, [0]
+
+    def interrupted(self, *given):
+        calls[0] += 1
+        if calls[0] > 2:
+            raise KeyboardInterrupt
+        return real(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(session), "_apply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.reconcile(lines(35), key="k")
+    found = session.reconcile(lines(35), key="k")
+    assert (found.replayed, found.appended) == (False, 15) and said(session) == [each["content"] for each in lines(35)]
+    for act in (lambda: session.append("user", "more"), lambda: session.truncate(3), session.clear):
+        position = act().position
+        assert session.reconcile(lines(35), key="k").replayed and ledger.position == position
+    with pytest.raises(Conflict):
+        session.reconcile(lines(34), key="k")
+
+
+def test_many_repairs_go_in_several_appends_too(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ledger.session("chat")
+    session.reconcile(lines(35))
+    monkeypatch.setattr(reconciling, "TOGETHER", 10)
+    told = [each | {"model": "m-1"} for each in lines(48)]
+    found = session.reconcile(told)
+    assert (found.change, found.kept, found.repaired, found.appended) == ("appended", 35, 35, 13)
+    assert {each.model for each in session.messages()} == {"m-1"} and said(session) == [e["content"] for e in told]
+    commands = [each["command_id"] for each in events_of(ledger, "MessageRepaired")]
+    assert sorted(map(commands.count, set(commands))) == [5, 10, 10, 10]
+    assert session.reconcile(told).change == "none"
+    repaired = session.reconcile([each | {"reasoning": "hm"} for each in told])
+    assert (repaired.change, repaired.repaired) == ("repaired", 48)
+
+
 # --- a writer in between ---------------------------------------------------------------------------------------------
 
 

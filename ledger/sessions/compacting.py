@@ -105,6 +105,7 @@ class Compacting(Reconciling):
         ``ModelFailed`` where it failed. Nothing is changed then.
         """
         self._check_patience(timeout)
+        self._check_taken_in()
         writer, told = self._writer_of(summariser), self._told(by)
         if writer is None:
             raise Rejected("rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model")

@@ -67,12 +67,14 @@ class Reconciling(SummaryWrites):
             if done is None:  # somebody wrote to the session meanwhile
                 tries, seen, plan = tries + 1, *self._plan(lines)
                 continue
-            total = _together(total, done, plan)
-            if done.replayed or plan.appended <= TOGETHER:
-                return total
+            if done.replayed and not _was_cut(plan):
+                return done
+            if not done.replayed:
+                total = _together(total, done, plan)
+                seen, plan = done.position, _rest(plan)
+                if plan.kind == transcript.UNCHANGED and not plan.repairs:
+                    return total
             by = By(**{**by, "key": None})  # the rest goes on without it
-            seen = done.position
-            plan = Plan(transcript.APPEND, plan.kept + TOGETHER, plan.appended - TOGETHER)
         raise Conflict(
             f"the session {self._given!r:.60} is written to all the time, so no transcript can be held against it"
         )
@@ -134,7 +136,7 @@ class Reconciling(SummaryWrites):
                 work.rows.flush()
                 window = Window(work.connection(), state)
                 hide(work, state, window, (plan.hidden[0], 2**62), "replace")
-            for repair in plan.repairs:
+            for repair in plan.repairs[:TOGETHER]:
                 self._repair(work, stream, first, repair)
             end = plan.kept + min(plan.appended, TOGETHER)
             for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
@@ -175,11 +177,27 @@ def _same(time: str, theirs: Outside | None) -> str | None:
     return time if at is not None and times.moment("created_at", at) == time else None
 
 
+def _rest(plan: Plan) -> Plan:
+    """What is left of a plan after one append."""
+    appended = max(0, plan.appended - TOGETHER)
+    kind = transcript.APPEND if appended else transcript.UNCHANGED
+    return Plan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
+
+
+def _was_cut(plan: Plan) -> bool:
+    """Whether a command that began with an append long ago was cut before its last one: all that is there is what it put
+    there, and the end is missing."""
+    return plan.kind == transcript.APPEND and plan.kept >= TOGETHER
+
+
+_WEIGHTS = ("none", "repaired", "appended", "replaced")
+
+
 def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: Plan) -> answers.HistoryChange:
     """One answer for all appends: it changed what any of them changed."""
     return replace(
         done,
-        change=total.change if done.change == "none" or total.change == "replaced" else done.change,
+        change=max(total.change, done.change, key=_WEIGHTS.index),
         kept=plan.kept if total.change == "none" else total.kept,
         appended=total.appended + done.appended,
         repaired=total.repaired + done.repaired,

@@ -152,7 +152,8 @@ class SummaryWrites(SessionWrites):
 
     def restore_summary(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Summary:
         """Brings an invalidated summary back into the window, in the place of what it was written from; ``Rejected`` where
-        that is no longer all there: hidden meanwhile, or summed up by another."""
+        that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
+        self._check_taken_in()
         check_reason("reason", reason)
 
         def body(work: Work) -> str:

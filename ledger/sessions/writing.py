@@ -203,6 +203,13 @@ class SessionWrites(SessionReads):
         self._writer.run("set_summary", self._told(by), body, (self._given, summary))
         return summary
 
+    def _check_taken_in(self) -> None:
+        """``Rejected`` where a pattern keeps the session out, and no answer could say that nothing was done."""
+        if self._kept_out:
+            raise Rejected(
+                f"the session {self._given!r:.60} is {self._kept_out}: nothing in it changes", rule="pattern"
+            )
+
     def _summary_now(self, work: Work, state: State) -> str:
         if state.summary_at is None:
             return ""
@@ -215,10 +222,7 @@ class SessionWrites(SessionReads):
         none; ``Conflict`` where both have one (what is hidden is none), ``Rejected`` for the history of "main", which many
         share, and in a session that a pattern keeps out."""
         session_name(alias)
-        if self._kept_out:
-            raise Rejected(
-                f"the session {self._given!r:.60} is {self._kept_out}, so it is given no other name", rule="pattern"
-            )
+        self._check_taken_in()
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)

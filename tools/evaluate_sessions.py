@@ -107,12 +107,10 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
 
 def found(session: Session, message: Any) -> bool:
     """Whether grep has the message among its hits, for the longest sentence of it."""
-    sentences = [each.strip() for each in re.split(r"(?<=[.!?])\s+|\n+", message.content) if '"' not in each]
-    longest = max(sentences, key=len, default="")
+    longest = max((each.strip() for each in re.split(r"(?<=[.!?])\s+|\n+", message.content)), key=len, default="")
     longest = longest if len(longest) <= 300 else longest[:300].rsplit(" ", 1)[0]
-    if not longest:
-        return False
-    result = session.grep(f'"{longest}"', scope="message", limit=100)
+    quoted = longest.replace('"', '""')
+    result = session.grep(f'"{quoted}"', scope="message", limit=100)
     return any(hit.position == message.position for hit in result.hits)
 
 

@@ -84,7 +84,8 @@ class InteractionWrites(MemoryWrites, Reads):
             context_pack=pack,
             reinforce=reinforce,
         )
-        turn = Turn(self._counter, prompt, response) if append and not self._keeps_out(session_id) else None
+        wanted = append and not self._keeps_out(session_id or "")
+        turn = Turn(self._counter, self._keeps_out, prompt, response) if wanted else None
 
         def body(work: Work) -> str:
             work.project = work.project_named(project)
@@ -125,7 +126,7 @@ class InteractionWrites(MemoryWrites, Reads):
         )
         if not attached.response and not attached.response_summary:
             raise Rejected("attach_response needs a response or a response_summary, and both are blank")
-        turn = Turn(self._counter, response=response) if response else None
+        turn = Turn(self._counter, self._keeps_out, response=response) if response else None
 
         def body(work: Work) -> str:
             subject: Interaction = work.load(id, "i")

@@ -65,9 +65,10 @@ class Reads:
             except (UnicodeEncodeError, OverflowError) as error:
                 raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 
-    def _keeps_out(self, session: str | None) -> str:
-        """Whether a pattern keeps the messages of a session out: "ignored", "stateless" or ""."""
-        return self._patterns.kind(session or "")
+    def _keeps_out(self, *names: str) -> str:
+        """Whether a pattern keeps the messages of a session of these names out: "ignored", "stateless" or ""."""
+        kinds = {self._patterns.kind(name) for name in names}
+        return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
 
     def _user(self, user: str | None) -> str:
         return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)

@@ -123,7 +123,7 @@ class Passage(Struct, frozen=True):
 
 
 class Passages:
-    name, version, follows = "passages", 2, frozenset("ids")
+    name, version, follows = "passages", 3, frozenset("ids")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: Log | None) -> None:
@@ -194,8 +194,9 @@ class Passages:
         what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
         content, parts = self._text(data.content) or "", beside(data.parts)
         more = len(_places(content)), len(_places(parts))
-        yield from _pieces(_first(event), (*what, "content"), content, place, more[1])
-        yield from _pieces(_first(event, 1), (*what, "parts"), parts, place, more[0])
+        name = data.speaker or ""
+        yield from _pieces(_first(event), (*what, "content"), content, place, more[1], name)
+        yield from _pieces(_first(event, 1), (*what, "parts"), parts, place, more[0], name)
 
     def _text(self, body: str | Blob | None) -> str | None:
         if not isinstance(body, Blob):
@@ -219,21 +220,22 @@ def _first(event: AnyEvent, field: int = 0) -> int:
     return (event.position << FIELD_BITS | field) << NUMBER_BITS
 
 
-def _pieces(first: int, what: Values, text: str, place: Values, more: int = 0) -> Iterator[Values]:
-    """The rows of one text, numbered from ``first``; so many ``more`` belong to the same message."""
+def _pieces(first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "") -> Iterator[Values]:
+    """The rows of one text, numbered from ``first``; so many ``more`` belong to the same message, which ``name`` said."""
     places = _places(text)
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
         told = (start, until, piece, len(text), len(places) + more)
-        yield (first + at, *what, *told, _named(what[0], piece), *place)
+        yield (first + at, *what, *told, _named(what[0], piece, name), *place)
 
 
 def _places(text: str) -> list[tuple[int, int]]:
     return [(start, until) for start, until in split(text) if text[start:until].strip()]
 
 
-def _named(corpus: str, text: str) -> str | None:
-    name = folded(speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
+def _named(corpus: str, text: str, given: str) -> str | None:
+    """The name of who speaks: as given, or as the text begins with it."""
+    name = folded(given or speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
     return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
 
 

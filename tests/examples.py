@@ -110,6 +110,7 @@ EVENTS: dict[str, e.Event] = {
             model="small",
             interaction=INTERACTION,
             field="response",
+            speaker="Ann",
         ),
         e.MessageRepaired(message=9, reasoning="They said so on Monday.", model="large", created_at=EARLIER),
         e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),

@@ -15,6 +15,7 @@ from test_threads import together
 from ledger import Conflict, Ledger, LedgerError, ModelFailed, NotFound, Rejected
 from ledger.domain.errors import ReadOnly
 from ledger.domain.message import TEXT_BYTES, readable
+from ledger.sessions.transcripts import as_chat
 
 WEATHER = {"type": "tool_use", "id": "call_1", "name": "weather", "arguments": {"city": "Bern", "days": [1, 2]}}
 RAIN = {"type": "tool_result", "id": "call_1", "text": "It rains."}
@@ -715,3 +716,57 @@ def test_two_processes_append_to_one_session(tmp_path: Path) -> None:
         assert len(texts) == 80 and len(ledger.sessions()) == 1
         totals_agree(ledger.session("chat"))
         assert_sound(ledger)
+
+
+# --- who speaks ------------------------------------------------------------------------------------------------------
+
+
+def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Ledger) -> None:
+    session = ledger.session("party")
+    session.append("user", "I moved to Porto.", speaker="Caroline")
+    session.reconcile(
+        [*map(as_chat, session.messages()), {"role": "user", "name": "Melanie", "content": "Since when?"}]
+    )
+    assert [(each.speaker, each.content) for each in session.messages()] == [
+        ("Caroline", "I moved to Porto."),
+        ("Melanie", "Since when?"),
+    ]
+    assert session.reconcile(list(map(as_chat, session.messages()))).change == "none"
+    rendered = session.assemble(1_000).render().messages
+    assert [each["content"] for each in rendered] == ["Caroline: I moved to Porto.", "Melanie: Since when?"]
+    best = ledger.recall("what did Caroline say?", among="turns").items[0]
+    assert best.text == "I moved to Porto."
+
+
+def test_the_same_words_of_another_speaker_are_another_message(ledger: Ledger) -> None:
+    session = ledger.session("party")
+    session.append("user", "Yes.", speaker="Ann")
+    assert session.replace([{"role": "user", "content": "Yes.", "name": "Ben"}]).change == "replaced"
+
+
+# --- patterns hold by whatever name ----------------------------------------------------------------------------------
+
+
+def test_a_pattern_keeps_a_session_out_by_its_id_and_by_an_alias_too(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session = ledger.session("cron:night")
+        turn = ledger.capture("Asked before the pattern.", session_id="cron:night", append=True)
+        session.add_alias("nightly")
+        id = session.id
+    with Ledger.open(tmp_path / "memory.db", ignored_sessions=["cron:*"]) as ledger:
+        assert id is not None
+        for name in ("cron:night", "nightly", id):
+            assert ledger.session(name).messages() == []
+            assert ledger.session(name).append("user", "x").skipped == "ignored"
+        before = ledger.position
+        ledger.attach_response(turn.id, "An answer.")
+        assert [each.type for each in ledger.audit(limit=50) if each.position > before][-1] == "ResponseAttached"
+
+
+def test_nothing_is_recorded_of_a_stateless_session(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.session("sub:1").append("user", "Before the pattern.")
+    with Ledger.open(tmp_path / "memory.db", stateless_sessions=["sub:*"]) as ledger:
+        assert ledger.session("sub:1").assemble(100).items
+        with pytest.raises(Rejected, match="stateless"):
+            ledger.session("sub:1").assemble(100, record=True)

@@ -109,14 +109,17 @@ def shown(found: Shown) -> RenderableType:
 def _messages(found: Sequence[Message]) -> RenderableType:
     if not found:
         return Text("none", style="dim")
-    rows = [[Text(str(each.position)), Text(each.role), _said(each, short(_text_of(each)))] for each in found]
+    rows = [
+        [Text(str(each.position)), Text(each.speaker or each.role), _said(each, short(_text_of(each)))]
+        for each in found
+    ]
     return listing("pos", "role", "message", rows=rows, right=["pos"])
 
 
 def _messages_whole(found: Sequence[Message]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for each in found:
-        head = f"\n#{each.position} {each.role}"
+        head = f"\n#{each.position} {each.speaker or each.role}"
         parts += [Text(head, style="bold"), _said(each, whole(_text_of(each)))]
     return parts or [Text("none", style="dim")]
 

@@ -251,11 +251,12 @@ def append(
     ] = None,
     tokens: Annotated[int | None, typer.Option("--tokens", help="As the model's own tokenizer counts them.")] = None,
     model: Annotated[str, typer.Option("--model", help="The model that wrote it.")] = "",
+    speaker: Annotated[str, typer.Option("--speaker", help="Who said it, where several share a role.")] = "",
     project: NewIn = None,
 ) -> Any:
     """Add a message to a session."""
     parts = [_part(number, text) for number, text in enumerate(part, 1)]
-    told: dict[str, Any] = {"created_at": created_at, "token_count": tokens, "model": model}
+    told: dict[str, Any] = {"created_at": created_at, "token_count": tokens, "model": model, "speaker": speaker}
     return ledger.session(name, project=project).append(role, content, parts=parts, **told, **by)
 
 

@@ -295,7 +295,7 @@ class MessageAppended(Event, frozen=True):
 
     ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
     the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
-    ``tokens`` were counted by ``counter`` before the append.
+    ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
     """
 
     role: Code
@@ -308,6 +308,7 @@ class MessageAppended(Event, frozen=True):
     model: Text | None = ""
     interaction: Id | None = None
     field: Code = ""
+    speaker: Text | None = ""
 
 
 class MessageRepaired(Event, frozen=True):

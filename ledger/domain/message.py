@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from ledger.domain.errors import Rejected
 from ledger.domain.text import check_json, check_text
@@ -42,6 +43,7 @@ class Draft(Struct, frozen=True):
     reasoning: str = ""
     parts: tuple[Part, ...] = ()
     content_of: int = -1
+    speaker: str = ""
 
     @property
     def is_transient(self) -> bool:
@@ -55,14 +57,16 @@ class Draft(Struct, frozen=True):
     @property
     def texts(self) -> list[str]:
         """All that a model would read of it."""
-        return [self.content, self.reasoning, *(text for part in self.parts for text in texts_of(part))]
+        return [self.content, self.reasoning, self.speaker, *(text for part in self.parts for text in texts_of(part))]
 
     @property
     def media(self) -> int:
         return sum(part["type"] == "media" for part in self.parts)
 
 
-def draft(role: object, content: object = "", parts: object = (), *, what: str = "the message") -> Draft:
+def draft(
+    role: object, content: object = "", parts: object = (), *, speaker: object = "", what: str = "the message"
+) -> Draft:
     """What was given, as a message; ``Rejected`` for an unknown role, a part that says nothing, or nothing at all."""
     if not isinstance(role, str) or role not in ROLES:
         raise Rejected(f"{what} has the role {role!r:.40}, which there is not; there are: {', '.join(ROLES)}")
@@ -76,7 +80,8 @@ def draft(role: object, content: object = "", parts: object = (), *, what: str =
         raise Rejected(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
-    found = Draft(role, text, reasoning, tuple(kept))
+    said_by = check_text(f"the speaker of {what}", speaker or "", max_bytes=NAME_BYTES, blank_allowed=True).strip()
+    found = Draft(role, text, reasoning, tuple(kept), speaker=said_by)
     if (same := next((at for at, part in enumerate(kept) if part.get("text") == text), -1)) >= 0 and text.strip():
         found = _taken(found, same)
     elif not text.strip() and kept:
@@ -147,9 +152,9 @@ def _taken(found: Draft, at: int) -> Draft:
     """With the text of one of the parts as its content; a text alone is no part any more."""
     text, rest = found.parts[at]["text"], list(found.parts)
     if len(rest) == 1 and rest[0]["type"] == "text":
-        return Draft(found.role, text, found.reasoning)
+        return replace(found, content=text, parts=())
     rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
-    return Draft(found.role, text, found.reasoning, tuple(rest), at)
+    return replace(found, content=text, parts=tuple(rest), content_of=at)
 
 
 # --- what is stored --------------------------------------------------------------------------------------------------

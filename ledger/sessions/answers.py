@@ -28,6 +28,7 @@ class Message(Struct, frozen=True, kw_only=True):
     interaction: str | None
     created_at: str
     recorded_at: str
+    speaker: str | None = ""
     hidden: str = ""  # "truncate", "replace" or "clear"
     replayed: bool = False
     skipped: str = ""

@@ -31,14 +31,18 @@ class Entry(Struct, frozen=True, kw_only=True):
     descendants: int = 0
     earliest: str = ""
     latest: str = ""
+    speaker: str = ""
 
     @property
     def said(self) -> Said:
-        """As it is rendered: a text that lies in one of the parts is not said twice."""
+        """As it is rendered: a text that lies in one of the parts is not said twice, and a name comes before it."""
         content = self.content if self.content is not None else "(erased)"
+        content = "" if any(part.get("text") == content for part in self.parts) else content
+        if self.speaker and content.strip() and not content.startswith(f"{self.speaker}:"):
+            content = f"{self.speaker}: {content}"
         return Said(
             item=self.item,
-            content="" if any(part.get("text") == content for part in self.parts) else content,
+            content=content,
             reasoning=self.reasoning,
             parts=self.parts,
             sources=self.sources,

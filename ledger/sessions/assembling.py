@@ -19,7 +19,7 @@ from ledger.log_reading import read_known
 from ledger.recall.packs import Pack
 from ledger.recorders import read_tip
 from ledger.sessions.assembled import Assembly, Entry, Evicted, texts_of
-from ledger.sessions.reading import SessionReads
+from ledger.sessions.reading import SessionReads, Told
 from ledger.sessions.window import Window, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
@@ -59,6 +59,10 @@ class SessionAssembly(SessionReads):
         _whole("tail", tail)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
             raise Rejected(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
+        if record and self._kept_out:
+            raise Rejected(
+                f"the session {self._given!r:.60} is {self._kept_out}: nothing of it is recorded", rule="pattern"
+            )
         pack = self._recalled(query, budget, share, among, record)
         if self._kept_out == "ignored":
             return Assembly(session=self._given, budget=budget, pack=pack, skipped="ignored")
@@ -139,7 +143,7 @@ class SessionAssembly(SessionReads):
         message = sessions.at_position(connection, item.position)
         assert message is not None
         said = self._texts(connection, message)
-        return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
+        return _of(item, said)
 
     def _frame(self, entries: Sequence[Entry], pack: Pack | None) -> int:
         """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
@@ -240,7 +244,12 @@ class SessionAssembly(SessionReads):
         row = sessions.at_position(connection, item.position)
         assert row is not None
         said = self._texts(connection, _then(connection, row, seen))
-        return Entry(item=item, content=said.content, reasoning=said.reasoning or "", parts=said.parts)
+        return _of(item, said)
+
+
+def _of(item: Item, said: Told) -> Entry:
+    reasoning, speaker = said.reasoning or "", said.event.data.speaker or ""
+    return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
 
 
 def _then(connection: Any, row: MessageRow, seen: int) -> MessageRow:

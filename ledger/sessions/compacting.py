@@ -32,6 +32,7 @@ from ledger.work import Who, Work
 from projections import erasures, summaries
 from projections.summaries import Summary
 
+REBUILT_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
 LONGEST_TIMEOUT_SECONDS = 24 * 60 * 60
 SUMMARY_CHARS = 64 * 1024  # of a summary, however few tokens somebody counts in it
@@ -118,6 +119,15 @@ class Compacting(Reconciling):
             texts = self._source_texts(connection, row.session, row.kind, sources)
             seen = erasures.last(connection)
         size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
+        if size > REBUILT_TOKENS:
+            raise Rejected(
+                f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"
+                " and compact again, in parts",
+                rule="size",
+                subject=row.id,
+                limit=REBUILT_TOKENS,
+                requested=size,
+            )
         tries = compaction.attempts(row.kind, size)
         written = self._ask(writer, row.kind, tries, texts, [], timeout, None)
         if written is None:
@@ -235,7 +245,8 @@ class Compacting(Reconciling):
 
     def _message_texts(self, connection: Any, row: int, sources: Sources) -> Iterator[str]:
         for each, told in self._all_texts(connection, row, sources.ranges):
-            yield f"{each.role} ({each.time[:16]}): {readable(told.content, told.parts)}"
+            name = f"{each.role} {speaker}" if (speaker := told.event.data.speaker) else each.role
+            yield f"{name} ({each.time[:16]}): {readable(told.content, told.parts)}"
 
     def _summary_text(self, connection: Any, each: Summary) -> str:
         content = self._summary(connection, each).content or ""

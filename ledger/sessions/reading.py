@@ -12,6 +12,7 @@ from ledger.domain import ids
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
+from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.domain.window import Item
@@ -26,6 +27,7 @@ from projections.projects import names
 from projections.sessions import Message as MessageRow
 from projections.summaries import Summary as SummaryRow
 
+NO_PATTERNS = Patterns()
 NEEDS = ("sessions", "summaries", "projects")
 
 
@@ -42,11 +44,18 @@ class Told(Struct, frozen=True):
 class SessionReads:
     """A session as it can be read. Nothing is written by asking for one: it begins with its first message."""
 
-    def __init__(
-        self, ledger: Reads, name: str, who: Who, project: str | None, counter: Counter, kept_out: str
-    ) -> None:
+    def __init__(self, ledger: Reads, name: str, who: Who, project: str | None, counter: Counter) -> None:
         self._ledger, self._given, self._who, self._project, self._counter = ledger, name, who, project, counter
-        self._kept_out = kept_out  # "", "ignored" or "stateless"
+        self._kept_out = ledger._keeps_out(*self._names())  # "", "ignored" or "stateless"
+
+    def _names(self) -> list[str]:
+        """Every name of the session, by whichever it was asked for; looked up only where a pattern could mean one."""
+        if self._ledger._patterns == NO_PATTERNS and len(self._given) != ids.LENGTH:
+            return [self._given]
+        with self._ledger._read(*NEEDS) as connection:
+            state = self._found(connection)
+            known = (state.name, *state.aliases) if state is not None else ()
+            return [self._given, *(each for each in known if each is not None)]
 
     @property
     def id(self) -> str | None:
@@ -75,8 +84,9 @@ class SessionReads:
     def _state(self, connection: Any) -> State | None:
         """The session of this name or whole id; a name is never taken for the beginning of an id. Of one that is ignored
         nothing is read."""
-        if self._kept_out == "ignored":
-            return None
+        return None if self._kept_out == "ignored" else self._found(connection)
+
+    def _found(self, connection: Any) -> State | None:
         found = projects.find(connection, self.user, "s", self._given)
         id = found[0] if found is not None else self._given if len(self._given) == ids.LENGTH else None
         state: State | None = self._ledger._load(connection, id, "s", self.user) if id is not None else None
@@ -139,6 +149,7 @@ class SessionReads:
             tokens=row.tokens,
             counter=told.event.data.counter,
             model=told.model,
+            speaker=told.event.data.speaker,
             interaction=row.interaction,
             created_at=row.time,
             recorded_at=told.event.envelope.recorded_at,

@@ -94,7 +94,7 @@ class Reconciling(SummaryWrites):
     def _line(self, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
         """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
         data, envelope = told.event.data, told.event.envelope
-        parts = comparable(messages.stored_parts(data.parts), data.content_of)
+        parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
         line = Line(
             role=row.role,
             content=told.content or "",

@@ -60,7 +60,7 @@ class SessionsRead(Reads):
 
     def _session_of(self, kind: Any, id: str, project: str | None, user: str | None) -> Any:
         whose = replace(self._default, user=self._user(user))
-        return kind(self, session_name(id), whose, project, self._counter, self._keeps_out(id))
+        return kind(self, session_name(id), whose, project, self._counter)
 
 
 class Sessions(SessionsRead):

@@ -17,7 +17,7 @@ from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 
-_OWN = ("role", "content", "parts", "reasoning", "model", "created_at", "token_count")
+_OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
 _CALLS = ("tool_calls", "tool_call_id", "name")
 
@@ -40,16 +40,16 @@ class Outside(Struct, frozen=True):
         return Line(
             role=self.draft.role,
             content=self.draft.content,
-            parts=comparable(self.draft.parts, self.draft.content_of),
+            parts=comparable(self.draft.parts, self.draft.content_of, self.draft.speaker),
             reasoning=self.draft.reasoning or None,
             model=self.model or None,
             created_at=self.created_at,
         )
 
 
-def comparable(parts: Iterable[messages.Part], content_of: int) -> tuple[bytes, int]:
-    """Parts in a form in which equal ones are equal."""
-    return msgspec.json.encode(list(parts), order="deterministic"), content_of
+def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
+    """Parts, and who speaks, in a form in which equal ones are equal."""
+    return msgspec.json.encode(list(parts), order="deterministic"), content_of, speaker or ""
 
 
 def outside(given: object) -> tuple[list[Outside], int]:
@@ -81,7 +81,9 @@ def _message(given: object, what: str) -> Outside | None:
         role = told.get("role")
         if not parts and isinstance(role, str) and role in messages.ROLES:
             return None
-    draft = messages.draft(told.get("role"), content, parts, what=what)
+    name = "" if told.get("role") == "tool" else told.get("name")  # of a tool it is that of the function called
+    speaker = told.get("speaker", name)
+    draft = messages.draft(told.get("role"), content, parts, speaker=speaker, what=what)
     if draft.is_transient:
         return None
     model = check_text(
@@ -155,7 +157,12 @@ def as_chat(message: Message) -> dict[str, Any]:
         told["tool_calls"] = [_as_call(part) for part in message.parts]
     elif kinds:
         told["parts"] = [dict(part) for part in message.parts]
-    more = {"reasoning": message.reasoning, "model": message.model, "created_at": message.created_at}
+    more = {
+        "name": message.speaker,
+        "reasoning": message.reasoning,
+        "model": message.model,
+        "created_at": message.created_at,
+    }
     return told | {name: value for name, value in more.items() if value}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ledger.domain.events import MessageAppended
 from ledger.domain.interaction import Interaction
 from ledger.domain.message import Draft
@@ -15,15 +17,17 @@ ROLES = {"prompt": "user", "response": "assistant"}
 class Turn:
     """The messages that a prompt, a response or both become, counted before the lock is taken."""
 
-    def __init__(self, counter: Counter, prompt: str = "", response: str = "") -> None:
-        self._counter = counter
+    def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
+        self._counter, self._keeps_out = counter, keeps_out
         given = (("prompt", prompt), ("response", response))
         self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in given if text.strip()}
 
     def emit(self, work: Work, interaction: str) -> None:
-        """Appends them to the session that the command is about."""
+        """Appends them to the session that the command is about, unless a pattern keeps them out."""
         assert work.session is not None
         state = work.find(work.session, "s")
+        if state is not None and self._keeps_out(*(name for name in (state.name, *state.aliases) if name is not None)):
+            return
         for field, tokens in self._tokens.items():
             data = MessageAppended(ROLES[field], tokens, self._counter.name, interaction=interaction, field=field)
             work.emit(work.session, data, first=state.row if state is not None else 0)

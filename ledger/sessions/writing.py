@@ -42,16 +42,18 @@ class SessionWrites(SessionReads):
         created_at: Time | None = None,
         token_count: int | None = None,
         model: str = "",
+        speaker: str = "",
         **by: Unpack[By],
     ) -> answers.Message:
         """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
         tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
 
         ``token_count`` is what the model's own tokenizer counted; without one the ledger's counter does. ``created_at`` is
-        when it was said, if not now. A session that a pattern keeps out, and an assistant's message of reasoning alone,
-        store nothing, and the answer says so in ``skipped``.
+        when it was said, if not now, and ``speaker`` the name of who said it, where several share a role. A session that a
+        pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
+        ``skipped``.
         """
-        draft = messages.draft(role, content, parts)
+        draft = messages.draft(role, content, parts, speaker=speaker)
         check_text("model", model, max_bytes=messages.NAME_BYTES, blank_allowed=True)
         if why := self._kept_out or ("transient" if draft.is_transient else ""):
             texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
@@ -83,6 +85,7 @@ class SessionWrites(SessionReads):
             tokens=tokens,
             counter=counter,
             model=model,
+            speaker=draft.speaker,
             interaction=None,
             created_at=times.moment("created_at", at) if at else envelope.recorded_at,
             recorded_at=envelope.recorded_at,
@@ -269,6 +272,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> Messag
         parts=draft.encoded,
         content_of=draft.content_of,
         model=model,
+        speaker=draft.speaker,
     )
 
 

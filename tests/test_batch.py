@@ -151,6 +151,21 @@ def test_a_batch_commits_at_its_bound_of_time_and_goes_on(ledger, path, monkeypa
     assert_sound(ledger)
 
 
+def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(ledger):
+    known = ledger.remember("known", confidence=0.5)
+    with pytest.raises(ZeroDivisionError), ledger.batch():
+        ledger.remember("early")
+        ledger.reinforce(known.id)
+        ledger._writer._batch_started -= writing.BATCH_SECONDS
+        late = ledger.remember("late", key="k")
+        ledger.reinforce(known.id)
+        raise ZeroDivisionError
+    assert (contents(ledger), ledger.position) == ({"known", "early"}, late.position - 1)
+    assert (ledger.memory(known.id).confidence, ledger.memory(known.id).reference_count) == (0.52, 1)
+    assert not ledger.remember("late", key="k").replayed
+    assert_sound(ledger)
+
+
 def test_another_process_may_write_between_the_parts_of_a_batch(ledger, path, monkeypatch):
     monkeypatch.setattr(writing, "BATCH_EVENTS", 3)
     monkeypatch.setattr(type(ledger._store), "_renew", _renew_after(ledger._store, path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -452,6 +453,20 @@ class LedgerMachine(RuleBasedStateMachine):
         self.kept = (self.model.copy(), dict(self.commands))
         self.batch = self.ledger.batch()
         self.batch.__enter__()
+        self.ledger._writer._batch_started = math.inf  # how long a step takes on this machine decides nothing
+
+    @precondition(lambda self: self.batch is not None)
+    @rule(user=users, text=texts, number=numbers, undoes=st.booleans())
+    def the_batch_reaches_its_bound(self, user, text, number, undoes):
+        """After 5 seconds (DESIGN 3) the next command commits what there is, and only the rest can be taken back."""
+        self.kept = (self.model.copy(), dict(self.commands))
+        self.ledger._writer._batch_started = -math.inf
+        if undoes and any(map(self.model.positions_of, self.commands)):
+            self.undo(number)
+        else:
+            self.remember_or_propose(user, text, None, None, 500_000, "", None, "knowledge", False)
+        assert self.ledger._writer._batch_started > 0, "nothing was committed"
+        self.ledger._writer._batch_started = math.inf
 
     @precondition(lambda self: self.batch is not None)
     @rule(fails=st.booleans())

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 2_000, 500_000, 1_500
 EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
 PROCESSES = 2
-TOLD_CHARS = 3_000
+TOLD_CHARS = 6_000
 
 
 def run(short: bool, seed: int) -> Result:
@@ -155,10 +155,18 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     try:
         run_state_machine_as_test(seeded(seed)(counted), settings=chosen)
     except Exception as error:
-        steps = "\n".join(getattr(error, "__notes__", ()))
-        where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 2]
+        steps = "\n".join(noted(error))
+        where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 4]
         return f"seed {seed}: {where}\n{steps[-TOLD_CHARS:]}"
     return ""
+
+
+def noted(error: BaseException) -> Iterator[str]:
+    """The steps that hypothesis noted; where it found several failures, or a flaky one, they are in the group's members."""
+    lines = "\n".join(getattr(error, "__notes__", ())).splitlines()
+    yield from (line for line in lines if "the_log_is_as_long" not in line)  # that is asked after every step
+    for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from noted(each)
 
 
 # --- controls: rules that are wrong ----------------------------------------------------------------------------------

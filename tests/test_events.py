@@ -105,7 +105,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ProjectStateInvalidated": ("key", "reason"),
         "SessionOpened": ("name",),
         "SessionAliasAdded": ("alias",),
-        "MessageAppended": ("content", "reasoning", "parts", "model"),
+        "MessageAppended": ("content", "reasoning", "parts", "model", "speaker"),
         "MessageRepaired": ("reasoning", "model"),
         "SummarySet": ("summary",),
         "SummaryCreated": ("content", "model"),

@@ -734,8 +734,14 @@ def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Led
     assert session.reconcile(list(map(as_chat, session.messages()))).change == "none"
     rendered = session.assemble(1_000).render().messages
     assert [each["content"] for each in rendered] == ["Caroline: I moved to Porto.", "Melanie: Since when?"]
-    best = ledger.recall("what did Caroline say?", among="turns").items[0]
-    assert best.text == "I moved to Porto."
+
+
+def test_recall_knows_who_spoke_where_that_is_asked(ledger: Ledger) -> None:
+    for name in ("Ann", "Ben", "Caroline", "Dora"):
+        ledger.session("party").append("user", "I moved to Porto last year.", speaker=name)
+    best = ledger.recall("Where did Caroline move?", among="turns").items[0]
+    told = ledger.session("party").message(best.passage.position)
+    assert told is not None and told.speaker == "Caroline"
 
 
 def test_the_same_words_of_another_speaker_are_another_message(ledger: Ledger) -> None:

@@ -94,7 +94,7 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         position=state.position,
         recorded_at=state.recorded_at,
         active_at=state.active_at,
-        edges=tuple(Edge(**asdict(each)) for each in state.edges),
+        edges=tuple(Edge(**asdict(each)) for each in state.edges) if state.edges else (),
         replayed=replayed,
         absorbed=absorbed,
     )

@@ -477,7 +477,8 @@ class Transaction:
             return []
         if self.deferred:
             self._pending += rows
-            self._versions |= {row[1]: row[2] for row in rows}
+            for row in rows:
+                self._versions[row[1]] = row[2]
         else:
             if self._pending:
                 self.flush()

@@ -149,10 +149,11 @@ class InteractionWrites(MemoryWrites, Reads):
         return self.capture(line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told, **by)
 
     def _with_bodies(self, work: Work, data: Any) -> Any:
-        texts = {
-            name: getattr(data, name) for name in ("prompt", "response", "response_summary") if hasattr(data, name)
+        large = {
+            name: body
+            for name in ("prompt", "response", "response_summary")
+            if (text := getattr(data, name, "")) and (body := self._writer.body(work, text)) is not text
         }
-        large = {name: body for name, text in texts.items() if (body := self._writer.body(work, text)) is not text}
         return msgspec.structs.replace(data, **large) if large else data
 
     def _react(self, outcome: Outcome, told: Who) -> answers.Interaction:

@@ -530,6 +530,8 @@ def tag_list(given: Iterable[str]) -> tuple[str, ...]:
 
 def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
     """(source, relation, target) of each edge, as texts."""
+    if given == ():  # as with most memories
+        return ()
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise Rejected(f"edges are several of (source, relation, target), not a {type(given).__name__}")
     found = []

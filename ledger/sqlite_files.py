@@ -26,6 +26,11 @@ from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, Stor
 
 StrPath = str | os.PathLike[str]
 
+# Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
+# binding; these adapters, in C, give back what they are given, and so it asks no more.
+sqlite3.register_adapter(type(None), dict[None, None]().get)
+sqlite3.register_adapter(bytes, bytes)
+
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit

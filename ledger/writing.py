@@ -89,7 +89,7 @@ class Writer:
         A bulk act of the same user that is half done is finished first, in appends of its own; ``Conflict`` in a batch
         that holds something already, for it would have to be committed.
         """
-        finished = set[str]()
+        finished: set[str] = set()
         while isinstance(answer := self._run(command, who, body, arguments), HalfDone):
             if answer.act in finished:
                 raise Conflict(f"the {answer.kind} {answer.act} is under way and does not come to its end; try again")
@@ -255,12 +255,15 @@ class Writer:
     # --- appending -----------------------------------------------------------------------------------------------
 
     def append(self, work: Work, key: bytes | None, digest: str | None, subject: str) -> list[AnyEvent]:
-        transaction, versions = work.transaction, dict[str, int]()
+        transaction = work.transaction
+        versions: dict[str, int] = {}
+        begun = {LEDGER_STREAM: 1}  # stream -> the position of its first event
         events: list[AnyEvent] = []
-        stored, keys, position, command_id = [], [], transaction.position, ""
-        bearer = max((at for at, (stream, *_) in enumerate(work.emitted) if stream == subject), default=-1)
+        stored, keys, position, command_id, changing = [], [], transaction.position, "", False
+        bearer = _last_of(subject, work.emitted) if key is not None else -1
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
+            changing = changing or isinstance(data, _CHANGING)
             version = versions.get(stream) or self._version(transaction, stream, first)
             versions[stream] = version + 1
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
@@ -269,7 +272,7 @@ class Writer:
             command_id = envelope.command_id
             stored.append(mapper.to_stored(stream, version, envelope))
             keys.append(bound)
-            begins = first or self._began(stream, events, position)
+            begins = begun.setdefault(stream, first or position)
             events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, bound))
         for blob_id, content in work.blobs:
             transaction.put_blob(blob_id, content)
@@ -282,15 +285,9 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         self._batch_events += len(events)
-        if any(isinstance(event.data, _CHANGING) for event in events):
+        if changing:
             self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
-
-    @staticmethod
-    def _began(stream: str, events: list[AnyEvent], position: int) -> int:
-        if stream == LEDGER_STREAM:
-            return 1
-        return next((event.first for event in events if event.stream == stream), position)
 
     def _version(self, transaction: Transaction, stream: str, first: int) -> int:
         """The next version in a stream; what this product cannot read in it stops the command."""
@@ -357,6 +354,8 @@ class Writer:
     def now(self) -> str:
         moment = self.clock()
         utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        if utc.microsecond:  # without any they are left out
+            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time that isoformat takes
         return utc.isoformat(timespec="microseconds")[:26] + "Z"
 
     # --- the state under the lock --------------------------------------------------------------------------------
@@ -562,3 +561,8 @@ def encoded(arguments: object) -> bytes:
         return msgspec.json.encode(arguments, enc_hook=str, order="deterministic")
     except (ValueError, OverflowError, RecursionError, TypeError) as error:
         raise Rejected(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
+
+
+def _last_of(subject: str, emitted: Sequence[tuple[str, int, Event, str | None, str | None]]) -> int:
+    """Where the last event of a subject is among those emitted; -1 where it has none."""
+    return max((at for at, (stream, *_) in enumerate(emitted) if stream == subject), default=-1)

@@ -56,6 +56,8 @@ class Duplicates:
             self._attempts(change, rows)
 
     def _index(self, change: Change, rows: Rows) -> None:
+        if _said(change.old) == _said(change.new):
+            return
         before, after = self._key(change.old), self._key(change.new)
         if before == after:
             return
@@ -80,6 +82,11 @@ class Duplicates:
                 attempt = attempt_digest(self._secret, envelope.actor, envelope.session, event.data.sources)
                 key = (change.first, attempt)
                 rows.put(ATTEMPTS, key, (*key, event.position))
+
+
+def _said(state: Memory | None) -> tuple[str | None, ...] | None:
+    """What the key is made of, and in less time than the key."""
+    return None if state is None else (state.user, state.kind, state.project, state.content, state.status)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

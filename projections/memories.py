@@ -68,6 +68,7 @@ def to_row(state: Memory) -> Values:
         row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
     if row[_ORIGIN] is not None:
         row[_ORIGIN] = msgspec.json.encode(row[_ORIGIN]).decode()
+    row[_QUARANTINED] = int(row[_QUARANTINED])  # as it is stored; sqlite3 is slow in making it that
     return tuple(row)
 
 

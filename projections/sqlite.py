@@ -51,13 +51,10 @@ class SQLiteRows:
         found: Values | None = self.connection.execute(_select(table, self.prefix), key).fetchone()
         return found
 
-    def put(self, table: Table, key: Key, values: Values) -> None:
-        self._keep(table, key, values)
-
     def remove(self, table: Table, key: Key) -> None:
-        self._keep(table, key, None)
+        self.put(table, key, None)
 
-    def _keep(self, table: Table, key: Key, values: Values | None) -> None:
+    def put(self, table: Table, key: Key, values: Values | None) -> None:
         kept = self._put.get(table)
         if kept is None:
             kept = self._put[table] = {}
@@ -132,8 +129,11 @@ class SQLiteRows:
                 sql = _delete(table, self.prefix) if row is None else _insert(table, self.prefix)
                 self.connection.execute(sql, key if row is None else row)
             elif puts:
-                _write(self.connection, _insert(table, self.prefix), [row for row in puts.values() if row is not None])
-                _write(self.connection, _delete(table, self.prefix), [key for key, row in puts.items() if row is None])
+                rows = [row for row in puts.values() if row is not None]
+                _write(self.connection, _insert(table, self.prefix), rows)
+                if len(rows) < len(puts):
+                    gone = [key for key, row in puts.items() if row is None]
+                    _write(self.connection, _delete(table, self.prefix), gone)
             if appended:
                 _write(self.connection, _insert(table, self.prefix), appended)
         except Exception as error:

@@ -26,7 +26,7 @@ FORMAT = 1
 LEDGER_STREAM = "ledger"
 
 
-class Event(Struct, frozen=True, omit_defaults=True):
+class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     """The base of every event's data; ``schema`` is the version of its fields, counted per type from 1."""
 
     schema: ClassVar[int] = 1
@@ -705,7 +705,7 @@ TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
 T = TypeVar("T")
 
 
-class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True):
+class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
     """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns beside it.
 
     ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
@@ -734,7 +734,7 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True):
     data: T
 
 
-class Recorded(Struct, Generic[T], frozen=True):
+class Recorded(Struct, Generic[T], frozen=True, gc=False):
     """An event with its place in the log: what folds and readers receive.
 
     ``first`` is the position of the first event of its stream: the integer that stands for the subject in every table.

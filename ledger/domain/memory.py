@@ -368,7 +368,7 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
     """The memory after an event in force. Without a capture in force there is nothing that an event could change."""
     data: MemoryEvent = event.data
     if memory is None:
-        return _gone(_captured(event, data)) if isinstance(data, MemoryCaptured | DuplicateAbsorbed) else None
+        return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
     if memory.status == ERASED:  # folds on beneath, for a later wording may not have been erased
         memory = replace(memory, status=memory.beneath or "active", beneath=None)
     return _gone(replace(memory, version=event.version, position=event.position, **_changes(memory, event, data)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
@@ -44,8 +45,13 @@ def _cut(text: str, least: int, most: int) -> int:
 
 def day_words(time: str) -> str:
     """What a date is called by who asks for it: ``2023 may 8 monday``; "" for what is no date."""
+    return _called(time[:10])
+
+
+@lru_cache(maxsize=256)
+def _called(iso: str) -> str:
     try:
-        day = date.fromisoformat(time[:10])
+        day = date.fromisoformat(iso)
     except ValueError:
         return ""
     return f"{day.year} {MONTHS[day.month - 1]} {day.day} {WEEKDAYS[day.weekday()]}"
@@ -57,5 +63,6 @@ PEOPLE, ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
 
 def speaker(text: str) -> tuple[str, str]:
     """Who is said to speak, as in ``Ana: I moved to Porto.``, and what; without a name "" and the text as it is."""
-    told = _SPEAKER.match(text[:120])
+    head = text[:120]
+    told = _SPEAKER.match(head) if ":" in head else None
     return (told.group(1), text[told.end() :]) if told is not None else ("", text)

@@ -74,6 +74,7 @@ class Candidate(Struct):
     cosine: float | None = None
     group: str | None = None  # its session, within which turns lend each other their scores
     role: str = ""  # "prompt" or "response" of a turn
+    speaker: str = ""  # of a turn, folded, where it is known by a name
     whole: int = 0  # characters of the text that this is a passage of
     day: date | None = None
     kind: str = ""
@@ -230,7 +231,7 @@ def boost(each: Candidate, question: Question) -> None:
 
 
 def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
-    name = folded(speaker(each.text)[0])
+    name = each.speaker or folded(speaker(each.text)[0])
     person = name in PEOPLE if name else each.role == "prompt"
     factors: dict[str, float] = {}
     if name and name not in (*PEOPLE, *ASSISTANTS) and not set(split(name)).isdisjoint(question.words):

@@ -279,6 +279,7 @@ def of_passage(row: Passage, bm25: float = 0.0) -> Found:
         bm25=bm25,
         group=row.session,
         role=row.field,
+        speaker=row.speaker or "",
         whole=row.whole,
         day=day_of(row.time),
     )

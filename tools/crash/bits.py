@@ -312,9 +312,9 @@ def told(ledger: Ledger) -> Told:
     Of a text index what it finds and how that scores: a text may be in it or wait for it, as after a private fold, and its
     own pages hold numbers that say nothing, as how often it was written.
     """
-    inside = {
-        f"{index.name}{part}" for _, index in text_indexes() for part in ("", "_data", "_idx", "_docsize", "_waiting")
-    }
+    indexes = [index for _, index in text_indexes()]
+    inside = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
+    inside |= {index.waiting.name for index in indexes}
     with ledger._store.snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))

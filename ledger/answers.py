@@ -130,7 +130,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Interaction(Struct, frozen=True, kw_only=True):
-    """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off."""
+    """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off. ``skipped``
+    says why it did not become messages of its session, where it was to: "ignored" or "stateless"."""
 
     id: str
     prompt: str | None
@@ -151,6 +152,7 @@ class Interaction(Struct, frozen=True, kw_only=True):
     position: int
     replayed: bool = False
     absorbed: bool = False
+    skipped: str = ""
 
 
 def interaction(

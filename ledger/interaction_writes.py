@@ -84,8 +84,8 @@ class InteractionWrites(MemoryWrites, Reads):
             context_pack=pack,
             reinforce=reinforce,
         )
-        wanted = append and not self._keeps_out(session_id or "")
-        turn = Turn(self._counter, self._keeps_out, prompt, response) if wanted else None
+        skipped = self._keeps_out(session_id or "") if append else ""
+        turn = Turn(self._counter, self._keeps_out, prompt, response) if append and not skipped else None
 
         def body(work: Work) -> str:
             work.project = work.project_named(project)
@@ -104,8 +104,9 @@ class InteractionWrites(MemoryWrites, Reads):
         outcome = self._writer.run("capture", told, body, arguments)
         if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
             answer = {"response": response, "response_summary": response_summary}
-            return answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
-        return self._react(outcome, told)
+            found = answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
+            return msgspec.structs.replace(found, skipped=skipped)
+        return msgspec.structs.replace(self._react(outcome, told), skipped=skipped)
 
     def attach_response(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from projections.passages import (
     FIELD_BITS,
@@ -147,11 +147,14 @@ def count(connection: sqlite3.Connection, rows: Sequence[int], *, hidden: bool) 
         if not hidden:
             sql = f"SELECT coalesce(sum(messages), 0) FROM hidden_messages WHERE session IN {marks}"
             found[0] -= connection.execute(sql, some).fetchone()[0]
-        sql = f"SELECT count(*) FROM summaries WHERE session IN {marks} AND status IN (?, ?)"
-        found[1] += connection.execute(sql, (*some, *IN_USE)).fetchone()[0]
+        sql = f"SELECT count(*) FROM summaries WHERE session IN {marks}"
+        in_use = (f"{sql} AND status IN (?, ?)", (*some, *IN_USE))
+        found[1] += connection.execute(*((sql, some) if hidden else in_use)).fetchone()[0]
     return found[0], found[1]
 
 
-def of_user(connection: sqlite3.Connection, user: str) -> dict[int, str | None]:
-    """The sessions of a user: row and name."""
-    return dict(connection.execute("SELECT row, name FROM sessions WHERE user = ?", (user,)).fetchall())
+def of_user(connection: sqlite3.Connection, user: str) -> dict[int, list[str]]:
+    """The sessions of a user by their rows: the names of each, the first it was given first."""
+    sql = "SELECT row, name, aliases FROM sessions WHERE user = ? AND name IS NOT NULL"
+    found = connection.execute(sql, (user,)).fetchall()
+    return {row: [name, *(json.decode(aliases, type=list[str]) if aliases else ())] for row, name, aliases in found}

@@ -12,10 +12,12 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from test_threads import together
 
-from ledger import Conflict, Ledger, LedgerError, ModelFailed, NotFound, Rejected
+from ledger import Conflict, Ledger, LedgerError, ModelFailed, NotFound, Rejected, SessionStore
 from ledger.domain.errors import ReadOnly
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
+from projections import sessions
+from projections.sessions import besides
 
 WEATHER = {"type": "tool_use", "id": "call_1", "name": "weather", "arguments": {"city": "Bern", "days": [1, 2]}}
 RAIN = {"type": "tool_result", "id": "call_1", "text": "It rains."}
@@ -776,3 +778,73 @@ def test_nothing_is_recorded_of_a_stateless_session(tmp_path: Path) -> None:
         assert ledger.session("sub:1").assemble(100).items
         with pytest.raises(Rejected, match="stateless"):
             ledger.session("sub:1").assemble(100, record=True)
+
+
+def test_other_sessions_do_not_tell_of_one_that_is_ignored(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.session("secret/1").append("user", "zanzibar")
+        ledger.session("pub").append("user", "hello")
+    with Ledger.open(tmp_path / "memory.db", ignored_sessions=["secret/*"]) as ledger:
+        found = ledger.session("pub").grep("zanzibar", everywhere=True)
+        assert (found.total, [each.name for each in ledger.sessions()]) == (0, ["pub"])
+        assert "other sessions" not in ledger.session("pub").grep("zanzibar").hint
+        assert ledger.capture("x", session_id="secret/1", append=True).skipped == "ignored"
+        with pytest.raises(Rejected, match="ignored"):
+            ledger.session("pub").add_alias("secret/2")
+
+
+def test_many_truncations_are_one_gap(ledger: Ledger) -> None:
+    session = ledger.session("sliding")
+    for number in range(30):
+        session.append("user", f"question {number}")
+        ledger.remember(f"Something between, number {number}.")
+        session.append("assistant", f"answer {number}")
+        session.truncate(2)
+    with session._reading() as (connection, state):
+        gaps = besides([(each.first, each.last) for each in sessions.hidden(connection, state.row)])
+    assert len(gaps) <= 2 and len(session.messages(hidden=True)) == 60
+
+
+def test_a_transcript_with_an_erased_message_is_the_same_transcript(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    positions = [session.append("user", f"message {number}").position for number in range(6)]
+    ledger.erase(positions[2], "asked", derived="erase", sources="keep", quotes="keep")
+    assert session.replace([as_chat(each) for each in session.messages()]).change == "none"
+
+
+def test_a_store_keeps_who_spoke_and_which_text_was_the_content(ledger: Ledger) -> None:
+    store = SessionStore(ledger)
+    store.add_full_message("k", {"role": "user", "name": "Ann", "content": "hello"})
+    parts = [{"type": "text", "text": "ok"}, {"type": "text", "text": "a much longer text"}]
+    store.add_full_message("k", {"role": "assistant", "content": "ok", "parts": parts})
+    assert [(each.speaker, each.content) for each in ledger.session("k").messages()] == [("Ann", "hello"), ("", "ok")]
+    assert ledger.session("k").reconcile(store.get_history("k")).change == "none"
+
+
+def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("developer", "Answer in French.")
+    session.append("user", "Hello")
+    rendered = session.assemble(1_000).render("anthropic")
+    assert rendered.system == "Answer in French." and rendered.messages[0]["role"] == "user"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session: session.invalidate_summary("\ud800abc"),
+        lambda session: session.assemble(100, tail=2**70),
+        lambda session: session.assemble(10**400, query="x"),
+        lambda session: session.append("user", parts=[{"type": []}]),
+        lambda session: session.grep("x", scope=[]),
+        lambda session: session.assemble(10).render([]),
+        lambda session: session.dag().draw([]),
+        lambda session: session.expand(None),
+        lambda session: session.expand(3.5),
+    ],
+)
+def test_whatever_is_asked_is_refused_by_a_typed_error(ledger: Ledger, ask) -> None:
+    session = ledger.session("chat")
+    session.append("user", "Hello")
+    with pytest.raises(LedgerError):
+        ask(session)

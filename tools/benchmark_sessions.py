@@ -140,7 +140,7 @@ def grep(options: Options, count: int) -> Iterator[Figure]:
                 look()  # both find the pages that they need in the cache
                 ours.append(lasting(look))
                 match = "{text} : (" + " AND ".join(f'"{word}"' for word in indexed(pattern).split()) + ")"
-                limit.append(lasting(connection.execute(sql, (match,)).fetchall))
+                limit.append(lasting(partial(fetched, connection, sql, match)))
     remove(path)
     ratio = statistics.median(ours) / statistics.median(limit)
     yield Figure(
@@ -154,6 +154,10 @@ def grep(options: Options, count: int) -> Iterator[Figure]:
         reach="≤ 2 ×",
         met=ratio <= 2,
     )
+
+
+def fetched(connection: sqlite3.Connection, sql: str, match: str) -> list[Row]:
+    return connection.execute(sql, (match,)).fetchall()
 
 
 def stub(asked: SummaryRequest) -> str:

@@ -114,7 +114,7 @@ def _part(given: object, what: str) -> Part:
     if not isinstance(given, Mapping):
         raise Rejected(f"{what} is an object with a type, not {type(given).__name__}")
     kind = given.get("type")
-    if kind not in _FIELDS:
+    if not isinstance(kind, str) or kind not in _FIELDS:
         raise Rejected(f"{what} has the type {kind!r:.40}, which there is not; there are: {', '.join(TYPES)}")
     fields = {_ALSO.get(name, name) if name not in _FIELDS[kind] else name: value for name, value in given.items()}
     if unknown := sorted(str(name) for name in fields if name not in ("type", *_FIELDS[kind])):

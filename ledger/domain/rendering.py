@@ -18,6 +18,7 @@ from ledger.domain.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, settl
 from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
 from ledger.domain.window import CONDENSED, FALLBACK, Item
 
+DEVELOPER = "developer"  # another word for system
 TEXT, TOOL_USE, TOOL_RESULT, MEDIA = "text", "tool_use", "tool_result", "media"
 
 EMPTY_RESULT = "[no output]"
@@ -155,7 +156,8 @@ def spoken(entries: Iterable[Said]) -> list[Spoken]:
 def _shown(said: Said, at: int) -> Item:
     """The item with those of its calls and results that can be shown, and its index as its place."""
     item = said.item
-    role = item.role if item.role in (USER, ASSISTANT, SYSTEM, TOOL) else USER
+    role = {DEVELOPER: SYSTEM}.get(item.role, item.role)
+    role = role if role in (USER, ASSISTANT, SYSTEM, TOOL) else USER
     made, answered = _ids_of(said, TOOL_USE), _ids_of(said, TOOL_RESULT)
     calls = tuple(name for name in made if name in item.calls)
     results = tuple(name for name in answered if name in item.results) if answered else item.results

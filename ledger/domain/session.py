@@ -35,6 +35,11 @@ class Session(Struct, frozen=True):
     version: int
     position: int
 
+    @property
+    def names(self) -> list[str]:
+        """Every name that it goes by and that was not erased."""
+        return [each for each in (self.name, *self.aliases) if each is not None]
+
 
 class AddAlias(Struct, frozen=True):
     """``other`` is the session that the name stands for already, if any."""

@@ -38,8 +38,3 @@ class Item(Struct, frozen=True):
     @property
     def is_summary(self) -> bool:
         return self.kind == SUMMARY
-
-
-def in_ranges(ranges: Ranges, position: int) -> bool:
-    """Whether a position lies in one of the inclusive ranges."""
-    return any(first <= position <= last for first, last in ranges)

@@ -90,8 +90,8 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
 
 class HistoryChange(Struct, frozen=True, kw_only=True):
     """What became of a session's history: how many messages were kept, appended, repaired in place and hidden, and which
-    summaries stand for nothing since. ``change`` is "none", "appended", "replaced", "truncated" or "cleared"; ``skipped``
-    says why nothing was done at all."""
+    summaries stand for nothing since; of a key used again the position alone. ``change`` is "none", "appended", "replaced",
+    "truncated" or "cleared"; ``skipped`` says why nothing was done at all."""
 
     session: str | None
     change: str

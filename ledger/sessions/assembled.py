@@ -97,6 +97,6 @@ class Assembly(Struct, frozen=True, kw_only=True):
         """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what
         was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
         """
-        if provider not in PROVIDERS:
+        if not isinstance(provider, str) or provider not in PROVIDERS:
             raise Rejected(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
         return PROVIDERS[provider]([each.said for each in self.entries], memories=self.memories, system=system)

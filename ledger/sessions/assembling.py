@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.domain import assembly, rendering, times
+from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import ContextAssembled, LeftOut, Ranges
@@ -24,8 +23,8 @@ from ledger.sessions.window import Window, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
 from projections import audit, sessions, summaries
-from projections.sessions import Message as MessageRow
 
+MOST = 2**62  # tokens, or items
 SHARE = 0.25  # of the budget, for what is recalled
 RECALLED = 20
 REFITS = 3
@@ -65,14 +64,28 @@ class SessionAssembly(SessionReads):
             )
         pack = self._recalled(query, budget, share, among, record)
         if self._kept_out == "ignored":
-            return Assembly(session=self._given, budget=budget, pack=pack, skipped="ignored")
+            return self._of_nothing(budget, pack, skipped="ignored")
         with self._reading() as (connection, state):
             seen, _ = read_tip(connection.cursor())
             if state is None:
-                found = Assembly(session=self._given, budget=budget, pack=pack, seen=seen, tokens=_used(pack))
+                found = replace(self._of_nothing(budget, pack), seen=seen)
             else:
                 found = self._assembled(connection, Window(connection, state), budget, tail, pack, seen)
         return self._recorded(found, tail) if record else found
+
+    def _of_nothing(self, budget: int, pack: Pack | None, skipped: str = "") -> Assembly:
+        """A window without entries: what was recalled is all there is."""
+        overhead = self._frame((), pack)
+        total = _used(pack) + overhead
+        return Assembly(
+            session=self._given,
+            budget=budget,
+            tokens=total,
+            over_budget=total > budget,
+            overhead=overhead,
+            pack=pack,
+            skipped=skipped,
+        )
 
     def _recalled(
         self, query: str | None, budget: int, share: float, among: Iterable[str], record: bool
@@ -199,6 +212,23 @@ class SessionAssembly(SessionReads):
         outcome = self._ledger._writer.run("assemble", self._who, body)
         return replace(found, receipt=str(outcome.events[0].envelope.event_id))
 
+    def _entries_of(self, data: ContextAssembled, ranges: Ranges) -> tuple[Entry, ...]:
+        """What was given, as it is at this session's moment."""
+        out = {each.position for each in data.left_out}
+        with self._reading() as (connection, state):
+            if state is None:
+                return ()
+            rows = sessions.within(connection, state.row, ranges)
+            found = [of_message(row) for row in rows if row.row not in out]
+            given = (summaries.find(connection, state.row, id) for id in data.summaries)
+            found += [of_summary(row) for row in given if row is not None]
+            found.sort(key=lambda item: (item.place, item.position))
+            return tuple(self._entry(connection, item) for item in assembly.settled(found)[0])
+
+
+class SessionReceipts(SessionAssembly):
+    """The part of a session that opens again what it gave."""
+
     def reopen(self, receipt: str) -> Assembly | None:
         """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
         receipt. What was erased since has no text."""
@@ -211,56 +241,28 @@ class SessionAssembly(SessionReads):
             for beside in audit.of_command(connection, entry.command_id):
                 if beside.type == entry.type and beside.position != entry.position:
                     ranges += read_known(connection, beside.position, state.row).data.messages
-            out = {each.position for each in data.left_out}
-            rows_then = (_then(connection, row, data.seen) for row in sessions.within(connection, state.row, ranges))
-            found = [of_message(row) for row in rows_then if row.row not in out]
-            rows = (summaries.find(connection, state.row, id) for id in data.summaries)
-            found += [of_summary(row) for row in rows if row is not None]
-            found.sort(key=lambda item: (item.place, item.position))
-            items, _ = assembly.settled(found)
-            entries = [self._entry_then(connection, item, data.seen) for item in items]
-        told = data.settings
-        pack = self._ledger.reopen(data.recall, user=self.user) if data.recall is not None else None  # type: ignore[attr-defined]
-        reasons = told.get("reasons")
+        ledger: Any = self._ledger
+        then: SessionAssembly = ledger.at(data.seen).session(state.id, user=self.user)
+        told, reasons = data.settings, data.settings.get("reasons")
         return Assembly(
             session=self._given,
             budget=data.budget,
-            entries=tuple(entries),
+            entries=then._entries_of(data, tuple(ranges)),
             tokens=data.tokens,
             over_budget=bool(told.get("over_budget")),
             reasons=reasons if isinstance(reasons, tuple) else (),
             evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
             left_out=tuple((each.position, each.why) for each in data.left_out),
             overhead=_number(told, "overhead"),
-            pack=pack,
+            pack=ledger.reopen(data.recall, user=self.user) if data.recall is not None else None,
             seen=data.seen,
             receipt=receipt,
         )
-
-    def _entry_then(self, connection: Any, item: Item, seen: int) -> Entry:
-        """The entry without what was added to the message later."""
-        if item.is_summary:
-            return self._entry(connection, item)
-        row = sessions.at_position(connection, item.position)
-        assert row is not None
-        said = self._texts(connection, _then(connection, row, seen))
-        return _of(item, said)
 
 
 def _of(item: Item, said: Told) -> Entry:
     reasoning, speaker = said.reasoning or "", said.event.data.speaker or ""
     return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
-
-
-def _then(connection: Any, row: MessageRow, seen: int) -> MessageRow:
-    """The row of a message without what was added to it after a position."""
-    repairs = tuple(each for each in row.repairs if each <= seen)
-    if repairs == row.repairs:
-        return row
-    told = (read_known(connection, each, row.session).data.created_at for each in reversed(repairs))
-    envelope = read_known(connection, row.row, row.session).envelope
-    said_at = times.moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
-    return replace(row, repairs=repairs, time=next((at for at in told if at is not UNSET), said_at))
 
 
 def as_ranges(connection: Any, row: int, positions: Sequence[int]) -> Ranges:
@@ -298,6 +300,7 @@ def _number(told: Mapping[str, object], name: str) -> int:
 
 
 def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise Rejected(f"{name} is a whole number above 0, and {value!r:.40} is not", rule="budget")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        told = f"{value!r:.40}" if not isinstance(value, int) or abs(value) <= 2**64 else "this one"
+        raise Rejected(f"{name} is a whole number above 0 and up to {MOST:,}, and {told} is not", rule="budget")
     return value

@@ -77,8 +77,12 @@ class Compacting(Reconciling):
                     compactor.step()
                 return
             for _ in range(ITERATIONS - 1):
-                if not compaction.is_due(compactor.tokens(), bound) or not compactor.step():
+                if not compaction.is_due(compactor.tokens(), bound):
+                    break
+                if not compactor.step():
                     return
+            if force and not compactor.made:
+                compactor.step()
 
         return self._compacting(steps, bound, summariser, timeout, by, force=False)
 
@@ -102,9 +106,13 @@ class Compacting(Reconciling):
         """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
         one, which stays in the log. What was written from the old one stands for nothing any more.
 
-        ``Rejected`` without a summariser, for a summary that does not stand, and where no answer was short enough;
-        ``ModelFailed`` where it failed. Nothing is changed then.
+        ``Rejected`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
+        key, for asked again there is nothing to rebuild; ``ModelFailed`` where it failed. Nothing is changed then.
         """
+        if by.get("key") is not None:
+            raise Rejected(
+                "rebuild_summary takes no key: the summary it wrote is in summaries(), with what it replaces"
+            )
         self._check_patience(timeout)
         self._check_taken_in()
         writer, told = self._writer_of(summariser), self._told(by)
@@ -148,9 +156,7 @@ class Compacting(Reconciling):
             made = record(work, state, sources, written, replaces=row.id)
             return state.id
 
-        outcome = self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
-        if outcome.replayed:
-            raise Conflict("this key was used for a rebuild before, whose summary is in summaries()")
+        self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
         return self._summary_now_of(made)
 
     # --- one compaction ------------------------------------------------------------------------------------------------
@@ -284,6 +290,10 @@ class Compacting(Reconciling):
         return None
 
 
+class _TakenOver(Exception):
+    """The lease ran out, and somebody else compacts the session."""
+
+
 class Compactor:
     """One compaction of one session under way: what it made, and what it passed over."""
 
@@ -331,7 +341,7 @@ class Compactor:
         why = self._try(run)
         if why:
             self._passed.add(run)
-        self._ended = why in ("failed", "moved")
+        self._ended = why in ("failed", "moved", "under_way")
         return not why
 
     def _skip_all(self, seen: Seen) -> None:
@@ -355,6 +365,8 @@ class Compactor:
         asked = self.calls
         try:
             sources, written = self._write(run)
+        except _TakenOver:
+            return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelFailed as error:
             cause = type(error.__cause__ or error).__name__
             self._record_skip("failed", run, cause)
@@ -396,8 +408,9 @@ class Compactor:
         return sources, written
 
     def _called(self) -> None:
+        if not self.lease.renew():
+            raise _TakenOver
         self.calls += 1
-        self.lease.renew()
 
     def _record(self, run: Run, sources: Sources, written: Written) -> str:
         made = ""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ledger.domain import grep
 from ledger.domain.grep import Tree
+from ledger.sessions.reading import Why
 from ledger.sessions.search_answers import GrepHit
 from projections import session_texts, sessions
 from projections.passages import MESSAGE, SUMMARY, TURN
@@ -79,6 +80,7 @@ class Search:
     ) -> None:
         self._door, self._connection, self._asked, self._where, self._of_turn = door, connection, asked, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
+        self._why: dict[int, Why] = {}
         self._expression, self._any_row = grep.expression(asked.tree), grep.in_any_row(asked.tree)
         self._is_exact = grep.is_exact(asked.tree)
         self._doubts: set[int] = set()  # rows that the index may be wrong about
@@ -179,7 +181,9 @@ class Search:
         return self._gone[session]
 
     def _why_hidden(self, row: Said) -> str:
-        return next((each.why for each in self._hidden(row.session) if each.first <= row.row <= each.last), "")
+        if row.session not in self._why:
+            self._why[row.session] = Why(self._hidden(row.session))
+        return self._why[row.session].of(row.row)
 
     # --- what is shown -------------------------------------------------------------------------------------------
 

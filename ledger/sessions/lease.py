@@ -31,14 +31,15 @@ class Lease:
             transaction.connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", held)
             return True
 
-    def renew(self) -> None:
-        """Holds on to it, once half of the time is gone."""
-        if time.time() < self._until - self._seconds / 2:
-            return
+    def renew(self) -> bool:
+        """Holds on to it for all of the time again; False where somebody else has taken it meanwhile."""
+        if time.time() < self._until - self._seconds + 1:
+            return True
         self._until = time.time() + self._seconds
         with self._store.transact() as transaction:
             sql = "UPDATE leases SET until = ? WHERE work = ? AND holder = ?"
-            transaction.connection.execute(sql, (self._until, self._work, self._holder))
+            held = (self._until, self._work, self._holder)
+            return bool(transaction.connection.execute(sql, held).rowcount)
 
     def give_back(self) -> None:
         with self._store.transact() as transaction:

@@ -84,7 +84,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     def draw(self, format: str = "tree") -> str:
         """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``Rejected`` for
         any other."""
-        if format not in FORMATS:
+        if not isinstance(format, str) or format not in FORMATS:
             raise Rejected(f"no picture is called {format!r:.40}; there are: {', '.join(FORMATS)}")
         return FORMATS[format](self)
 

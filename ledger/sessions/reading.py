@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -136,7 +137,8 @@ class SessionReads:
     def _messages(
         self, connection: Any, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
     ) -> list[answers.Message]:
-        return [self._message(row, self._texts(connection, row), _why(gone, row.row)) for row in rows]
+        why = Why(gone)
+        return [self._message(row, self._texts(connection, row), why.of(row.row)) for row in rows]
 
     def _message(self, row: MessageRow, told: Told, hidden: str) -> answers.Message:
         return answers.Message(
@@ -205,7 +207,9 @@ class SessionReads:
         return answers.summary(row, self._given, content, event.envelope.recorded_at)
 
     def _summary_row(self, connection: Any, state: State, given: object) -> SummaryRow:
-        found = summaries.find(connection, state.row, given) if isinstance(given, str) and len(given) > 2 else None
+        found = None
+        if isinstance(given, str) and len(given) > 2 and ids.is_prefix(given, "y"):
+            found = summaries.find(connection, state.row, given)
         if found is None:
             raise NotFound(f"no summary of this session has the id {given!r:.40}")
         return found
@@ -249,8 +253,16 @@ def _says_something(connection: Any, state: State, position: int) -> bool:
     return read_known(connection, position, state.row).data.summary not in ("", None)
 
 
-def _why(gone: Sequence[sessions.Hidden], position: int) -> str:
-    return next((each.why for each in gone if each.first <= position <= each.last), "")
+class Why:
+    """Why a message is hidden, by its position: ranges that were hidden do not overlap."""
+
+    def __init__(self, gone: Sequence[sessions.Hidden]) -> None:
+        self._gone = sorted(gone, key=lambda each: each.first)
+        self._firsts = [each.first for each in self._gone]
+
+    def of(self, position: int) -> str:
+        at = bisect_right(self._firsts, position) - 1
+        return self._gone[at].why if at >= 0 and position <= self._gone[at].last else ""
 
 
 def session_name(given: object) -> str:

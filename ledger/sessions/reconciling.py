@@ -42,9 +42,10 @@ class Reconciling(SummaryWrites):
         is replaced from the first message that differs (what differed is hidden, and stays in the log).
 
         A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
-        ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, content and parts decide; token
-        counts do not; reasoning, model or time that only the transcript has is added in place. Summaries of what is hidden
-        stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes on with one that was cut.
+        ``speaker``, ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, speaker, content and parts
+        decide; token counts do not; reasoning (up to 256 KiB), model or time that only the transcript has is added in place.
+        Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
+        on with one that was cut.
         """
         return self._take_over("reconcile", transcript, by)
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ledger.domain import grep, times
+from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import Rejected
 from ledger.domain.message import ROLES
 from ledger.domain.session import Session as State
@@ -24,7 +25,7 @@ from projections import session_texts
 from projections.passages import MESSAGE, SUMMARY
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
-MAX_TOKENS = 4_000  # of an expansion, unless told otherwise (seahorse)
+MAX_TOKENS = EXPAND_TOKENS  # of an expansion, unless told otherwise
 _LAST = re.compile(r"\s*([1-9]\d{0,4})\s*([hdwm])\s*")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24}
 
@@ -83,7 +84,7 @@ class SessionSearch(SessionReads):
         self, pattern: str, scope: str, role: str | None, since: Any, before: Any, last: Any, limit: int, hidden: bool
     ) -> Asked:
         tree = grep.parse(pattern)
-        if scope not in SCOPES:
+        if not isinstance(scope, str) or scope not in SCOPES:
             raise Rejected(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
         if role is not None and role not in ROLES:
             raise Rejected(f"no role is called {role!r:.40}; there are: {', '.join(ROLES)}")
@@ -113,7 +114,11 @@ class SessionSearch(SessionReads):
 
     def _where(self, connection: Any, state: State | None, *, everywhere: bool) -> Where:
         if everywhere or state is None:
-            return Where(self.user, session_texts.of_user(connection, self.user), None)
+            known = session_texts.of_user(connection, self.user)
+            open_: dict[int, str | None] = {
+                row: names[0] for row, names in known.items() if self._ledger._keeps_out(*names) != "ignored"
+            }
+            return Where(self.user, open_, None)
         return Where(self.user, {state.row: self._given}, state.id)
 
     def _search(self, connection: Any, asked: Asked, where: Where) -> Search:
@@ -160,6 +165,8 @@ class SessionSearch(SessionReads):
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise Rejected(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
+        if not isinstance(what, str | int | Unexpanded | Iterable):
+            raise Rejected(f"what is expanded are ids and positions, and {what!r:.40} is neither")
         given = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
         wanted = tuple(each.name if isinstance(each, Unexpanded) else each for each in given)
         for each in wanted:

@@ -10,7 +10,7 @@ from ledger.domain.errors import ReadOnly
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
 from ledger.sessions.assembled import Assembly
-from ledger.sessions.assembling import SessionAssembly
+from ledger.sessions.assembling import SessionAssembly, SessionReceipts
 from ledger.sessions.compacting import Compacting
 from ledger.sessions.picture import SessionPicture
 from ledger.sessions.reading import NEEDS, info, session_name
@@ -23,7 +23,7 @@ class SessionQuestions(SessionSearch, SessionPicture, SessionAssembly):
     """All that can be asked of a session."""
 
 
-class Session(Compacting, SessionQuestions):
+class Session(Compacting, SessionReceipts, SessionQuestions):
     """One conversation: append to it, read it, keep it within a window."""
 
 
@@ -40,7 +40,8 @@ class PastSession(SessionQuestions):
 
     @staticmethod
     def _past(name: str) -> ReadOnly:
-        return ReadOnly(f"{name} writes, and this is a session of the past; ask the ledger itself", rule="readonly")
+        told = f"{name} writes, or is of today only, and this is a session of the past; ask the ledger itself"
+        return ReadOnly(told, rule="readonly")
 
 
 class SessionsRead(Reads):
@@ -56,7 +57,8 @@ class SessionsRead(Reads):
             if wanted is NOWHERE:
                 return []
             found = sessions.listing(connection, user=owner, project=wanted, limit=listed(limit, MEMORY_CAP))
-            return [info(connection, state) for state in found]
+            shown = (state for state in found if self._keeps_out(*state.names) != "ignored")
+            return [info(connection, state) for state in shown]
 
     def _session_of(self, kind: Any, id: str, project: str | None, user: str | None) -> Any:
         whose = replace(self._default, user=self._user(user))

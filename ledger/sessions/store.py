@@ -58,11 +58,12 @@ class SessionStore:
             reasoning = [{"type": "reasoning", "text": one.draft.reasoning}] if one.draft.reasoning else []
             session.append(
                 one.draft.role,
-                "" if one.draft.content_of >= 0 else one.draft.content,
+                one.draft.content,
                 parts=[*one.whole_parts, *reasoning],
                 created_at=one.created_at,
                 token_count=one.token_count,
                 model=one.model,
+                speaker=one.draft.speaker,
             )
 
     def set_summary(self, key: str, summary: str) -> None:

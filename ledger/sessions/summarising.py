@@ -19,7 +19,7 @@ from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}
 _STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go on without, in a few sentences."}
-_NAME = re.compile(r"[^\s\x00-\x1f][^\x00-\x1f]{0,199}")
+_NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):

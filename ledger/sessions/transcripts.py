@@ -17,6 +17,7 @@ from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 
+ERASED = "(erased)"  # stands for a text that is gone
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
 _CALLS = ("tool_calls", "tool_call_id", "name")
@@ -149,7 +150,8 @@ def _call(call: Any, what: str) -> Any:
 
 def as_chat(message: Message) -> dict[str, Any]:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
-    told: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+    content = message.content if message.content is not None else ERASED
+    told: dict[str, Any] = {"role": message.role, "content": content}
     kinds = [part["type"] for part in message.parts]
     if kinds == ["tool_result"] and message.role == "tool" and message.parts[0].get("text") == message.content:
         told["tool_call_id"] = message.parts[0]["id"]
@@ -157,8 +159,9 @@ def as_chat(message: Message) -> dict[str, Any]:
         told["tool_calls"] = [_as_call(part) for part in message.parts]
     elif kinds:
         told["parts"] = [dict(part) for part in message.parts]
+    by = "speaker" if message.role == "tool" else "name"  # of a tool that is the function's
     more = {
-        "name": message.speaker,
+        by: message.speaker,
         "reasoning": message.reasoning,
         "model": message.model,
         "created_at": message.created_at,

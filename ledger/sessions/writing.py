@@ -226,6 +226,8 @@ class SessionWrites(SessionReads):
         share, and in a session that a pattern keeps out."""
         session_name(alias)
         self._check_taken_in()
+        if why := self._ledger._keeps_out(alias):
+            raise Rejected(f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern")
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)
@@ -295,7 +297,7 @@ def hide(work: Work, state: State, window: Window, span: tuple[int, int], why: s
         for first, last in sorted(besides(window.hidden_ranges))
         if first <= span[1] and last >= span[0]
     ]
-    tight = [each for each in (_tight(connection, state.row, each) for each in ranges) if each is not None]
+    tight = [each for each in (_up_to_last(connection, state.row, each) for each in ranges) if each is not None]
     for start in range(0, len(tight), LISTED):
         some = tuple(tight[start : start + LISTED])
         work.emit(state.id, MessagesHidden(why, some, *sessions.count(connection, state.row, some)), first=state.row)
@@ -304,11 +306,11 @@ def hide(work: Work, state: State, window: Window, span: tuple[int, int], why: s
     invalidate(work, state, known, touched, "hidden")
 
 
-def _tight(connection: Any, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
-    """The span from its first message to its last."""
-    sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row {} LIMIT 1"
-    ends = [connection.execute(sql.format(order), (row, *span)).fetchone() for order in ("", "DESC")]
-    return (ends[0][0], ends[1][0]) if ends[0] is not None else None
+def _up_to_last(connection: Any, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
+    """The span up to its last message: from where the range before it ends, so that the two are one gap."""
+    sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT 1"
+    last = connection.execute(sql, (row, *span)).fetchone()
+    return (span[0], last[0]) if last is not None else None
 
 
 def invalidate(

@@ -317,8 +317,7 @@ def expansion(found: Expansion) -> RenderableType:
 def _left(found: Unexpanded) -> str:
     where = f"#{found.first}–#{found.last}" if found.first != found.last else f"#{found.first}"
     size = f"{counted(found.messages, 'message')}, {counted(found.tokens, 'token')}"
-    how = f"expand {found.summary}" if found.summary else "--max-tokens"
-    return f"left: {where}, {size}: {how}"
+    return f"left: {where}, {size}: expand {found.name}"
 
 
 # --- the picture -----------------------------------------------------------------------------------------------------

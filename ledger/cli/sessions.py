@@ -144,7 +144,7 @@ def expand(
     ledger: Ledger,
     name: Name,
     what: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Summaries by id (y_…), messages by position (#45 or 45).")
+        list[str], typer.Argument(metavar="ID...", help="Summaries by id (y_…), messages by position (45, or 45-67).")
     ],
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="What the messages may take together.")] = 4000,
 ) -> Any:

@@ -240,12 +240,6 @@ def at_position(connection: sqlite3.Connection, position: int) -> Message | None
     return message_of(found) if found else None
 
 
-def of_interaction(connection: sqlite3.Connection, interaction: str) -> list[Message]:
-    """The messages whose text lies with an interaction."""
-    sql = "SELECT * FROM messages WHERE interaction = ? ORDER BY row"
-    return [message_of(row) for row in connection.execute(sql, (interaction,))]
-
-
 def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, str]:
     """Who speaks in these messages."""
     marks = ", ".join("?" * len(rows))

@@ -109,6 +109,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
     field: str
     start: int
     end: int
+    position: int = 0  # of the message, where the source is a session
     quote: str | None
 
 

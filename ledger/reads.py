@@ -18,6 +18,7 @@ from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.patterns import Patterns
+from ledger.domain.policy import MILLIONTHS
 from ledger.domain.project import Project, check_category
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
@@ -303,7 +304,7 @@ class Reads:
         """The parameters of the policy in force for a user; gains as decimals."""
         with self._read("force") as connection:
             told = msgspec.structs.asdict(control.policy(connection, self._user(user)))
-        return told | {name: rules.shown(told[name]) for name in ("gain", "echo_gain")}
+        return told | {name: rules.shown(told[name]) for name in MILLIONTHS}
 
     # --- the ledger itself ---------------------------------------------------------------------------------------
 

@@ -17,13 +17,14 @@ MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
 DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"
 INTERACTION, PROJECT, SESSION = "i_0123456789abcdef", "p_0123456789abcdef", "s_0123456789abcdef"
 OTHER_SESSION = "s_fedcba9876543210"
+OBSERVATION, OTHER_OBSERVATION = "o_0123456789abcdef", "o_fedcba9876543210"
 SUMMARY, SUMMARY_BENEATH, SUMMARY_BEFORE = "y_0123456789abcdef", "y_fedcba9876543210", "y_00000000000000bb"
 COMMAND = "019a9f00-0000-7000-8000-000000000001"
 EVENT = "019a9f00-0000-7000-8000-000000000002"
 EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
 
 EDGE = Edge("Ana", "works_at", "Acme", None, None, 8)
-ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40)
+ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40, position=12)
 BLOB = e.Blob(blob="b_00112233445566778899aabbccddeeff", size_bytes=300_000, digest="ab" * 32)
 
 _attempt: dict[str, Any] = {
@@ -38,6 +39,8 @@ _attempt: dict[str, Any] = {
     "valid_to": LATER,
     "supersedes": OTHER_MEMORY,
     "origin": ORIGIN,
+    "reference_count": 4,
+    "last_referenced_at": EARLIER,
 }
 
 EVENTS: dict[str, e.Event] = {
@@ -70,7 +73,60 @@ EVENTS: dict[str, e.Event] = {
         e.LegalHoldPlaced(subject=MEMORY, reason="case 12"),
         e.LegalHoldReleased(hold=COMMAND, reason="case closed"),
         e.CheckpointSealed(size=9, root="23" * 32, head="45" * 32, peaks=("67" * 32, "89" * 32)),
-        e.WriteRefused(rule="size", digest="cd" * 16, subject=MEMORY, limit=10, current=9, requested=2),
+        e.WriteRefused(
+            rule="size",
+            digest="cd" * 16,
+            subject=MEMORY,
+            limit=10,
+            current=9,
+            requested=2,
+            finding="prompt_injection",
+            scanner="threats/1",
+        ),
+        e.TextQuarantined(at=7, finding="prompt_injection", scanner="threats/1", reason="looks like an order"),
+        e.TextReleased(at=7, scanner="threats/2", reason="a quotation"),
+        e.ModelCalled(
+            purpose="extraction",
+            model="small",
+            prompt="extract/1",
+            ranges=((7, 9), (12, 12)),
+            shown=(MEMORY, OTHER_MEMORY),
+            input_tokens=900,
+            output_tokens=80,
+            attempts=2,
+            milliseconds=1_250,
+            actions=(
+                e.Acted(what="supersede", outcome="kept", subject=MEMORY, target=OTHER_MEMORY),
+                e.Acted(what="add", outcome="known", target=MEMORY),
+            ),
+            texts=("", "The user likes coffee."),
+            left_over=3,
+        ),
+        e.ModelCallFailed(
+            purpose="extraction",
+            model="small",
+            prompt="extract/1",
+            error="TimeoutError",
+            ranges=((7, 9),),
+            attempts=4,
+            milliseconds=60_000,
+            status=503,
+        ),
+        e.ConsolidationCompleted(
+            consolidator="grouping/1",
+            over="memories",
+            upto=40,
+            sources=12,
+            formed=2,
+            updated=1,
+            retired=1,
+            refreshed=1,
+            skipped={"duplicate": 3},
+            tags=("drinks",),
+        ),
+        e.ConsolidationFailed(
+            consolidator="consolidate/1", over="memories", upto=40, error="ModelFailed", attempt=1, tags=("drinks",)
+        ),
         e.RecallServed(
             query="what does the user drink?",
             seen=40,
@@ -141,6 +197,15 @@ EVENTS: dict[str, e.Event] = {
             summaries=(SUMMARY,), why="asked", returned=(SUMMARY_BENEATH,), reason="left out the price"
         ),
         e.SummaryRestored(summary=SUMMARY, summaries=(SUMMARY_BENEATH,), reason="right after all"),
+        e.ExtractionCursorMoved(
+            since=7,
+            to=12,
+            why="extracted",
+            extractor="rules/1",
+            kept=(MEMORY,),
+            dropped=(e.Dropped("fact_heading", "content", 0, 9, "known", OTHER_MEMORY, position=11),),
+            parent=OTHER_SESSION,
+        ),
         e.CompactionSkipped(why="model", kind="leaf", messages=8, tokens=96, error="ModelFailed"),
         e.ContextAssembled(
             seen=40,
@@ -206,7 +271,7 @@ EVENTS: dict[str, e.Event] = {
         e.CandidatesExtracted(
             extractor="rules/1",
             kept=(MEMORY,),
-            dropped=(e.Dropped("fact_heading", "response", 0, 9, "known", OTHER_MEMORY),),
+            dropped=(e.Dropped("fact_heading", "response", 0, 9, "known", OTHER_MEMORY, position=11),),
         ),
         e.ExtractionFailed(extractor="rules/1", error="ValueError", attempt=1),
         e.MemoryCaptured(**_attempt),
@@ -231,10 +296,42 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryInvalidated(reason="was wrong"),
         e.MemoryRetracted(reason="private"),
         e.MemoryRestored(status="active", reason="was right"),
-        e.MemoryQuarantined(reason="odd"),
+        e.MemoryQuarantined(reason="odd", finding="prompt_injection", scanner="threats/1"),
         e.EdgeAsserted(source="Ana", relation="works_at", target="Acme", valid_from=EARLIER, valid_to=LATER),
         e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left", asserted=8),
-        e.MemoryReleased(reason="fine"),
+        e.MemoryReleased(reason="fine", scanner="threats/2"),
+        e.MergeProposed(
+            memories=(MEMORY, OTHER_MEMORY), similarity=870_000, rule="words/1", content="Dark roast.", model="small"
+        ),
+        e.MemoriesMerged(memory=MEMORY, memories=(OTHER_MEMORY,), rule="merge/1", reason="one fact"),
+        e.MergeRejected(reason="two facts"),
+        e.ConflictFound(slot="user city", members=(MEMORY, OTHER_MEMORY), values=("Rome", "Oslo"), rule="slots/1"),
+        e.ConflictResolved(action="keep", winner=MEMORY, reason="she moved"),
+        e.ObservationFormed(
+            text="The user drinks dark roast coffee.",
+            confidence=700_000,
+            rule="proof/1",
+            consolidator="grouping/1",
+            evidence=(e.Evidence(MEMORY, EARLIER), e.Evidence(INTERACTION, NOW)),
+            written_from=(MEMORY,),
+            tags=("drinks",),
+            why="said twice",
+        ),
+        e.ObservationRevised(
+            text="The user used to drink tea, and now coffee.",
+            reason="state_change",
+            confidence=800_000,
+            rule="given/1",
+            consolidator="consolidate/1",
+            written_from=(MEMORY,),
+            why="the user changed over",
+        ),
+        e.EvidenceAdded(evidence=(e.Evidence(OTHER_MEMORY, NOW),), consolidator="grouping/1"),
+        e.EvidenceWithdrawn(sources=(OTHER_MEMORY,), why="asked", reason="misheard"),
+        e.ObservationMarkedStale(why="withdrawn", reason="a source is gone"),
+        e.ObservationRefreshed(why="confirmed", consolidator="grouping/1"),
+        e.ObservationRetired(why="merged", by=OTHER_OBSERVATION, reason="said there too"),
+        e.ObservationRestored(reason="right after all"),
     )
 }
 
@@ -260,6 +357,7 @@ def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
         "project": PROJECT,
         "session": SESSION,
         "salt": "0011223344556677",
+        "redactions": (e.Redacted("content", "aws_access_key", 3, 26, 20, "secrets/1"),),
         "data": data,
     }
     return e.Envelope(**(fields | changed))

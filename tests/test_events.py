@@ -73,6 +73,9 @@ def test_what_is_default_takes_no_bytes() -> None:
         events.Redaction,
         events.Served,
         events.LeftOut,
+        events.Acted,
+        events.Evidence,
+        events.Redacted,
         events.Envelope,
     ],
 )
@@ -135,6 +138,23 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "MemoryRestored": ("reason",),
         "MemoryQuarantined": ("reason",),
         "MemoryReleased": ("reason",),
+        "TextQuarantined": ("reason",),
+        "TextReleased": ("reason",),
+        "ModelCalled": ("model", "texts"),
+        "ModelCallFailed": ("model",),
+        "ConsolidationCompleted": ("tags",),
+        "ConsolidationFailed": ("tags",),
+        "MergeProposed": ("content", "model"),
+        "MemoriesMerged": ("reason",),
+        "MergeRejected": ("reason",),
+        "ConflictFound": ("slot", "values"),
+        "ConflictResolved": ("reason",),
+        "ObservationFormed": ("text", "tags", "why"),
+        "ObservationRevised": ("text", "why"),
+        "EvidenceWithdrawn": ("reason",),
+        "ObservationMarkedStale": ("reason",),
+        "ObservationRetired": ("reason",),
+        "ObservationRestored": ("reason",),
     }
 
 

@@ -1,4 +1,4 @@
-"""Reinforcement and decay as integer arithmetic: everything is counted in millionths and rounded half to even.
+"""Reinforcement, decay, proof and trend as integer arithmetic: everything is counted in millionths and rounded half to even.
 
 The rules are named and versioned where they are recorded (``linear/1``, ``set/1``); a released rule never changes.
 """
@@ -6,6 +6,8 @@ The rules are named and versioned where they are recorded (``linear/1``, ``set/1
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 
 from ledger.domain.errors import Rejected
 from ledger.domain.times import days_between
@@ -17,7 +19,13 @@ MATCHES_A_TURN = 20
 CANDIDATE_CONFIDENCE = 500_000  # ours: an idea nobody has confirmed
 DECAY_IDLE_DAYS = 30  # ATOCore 7D: idle for more than 30 days ...
 DECAY_NUMERATOR, DECAY_DENOMINATOR = 97, 100  # ... then × 0.97 a day
+CLAIM_CONFIDENCE = 400_000  # ours: what an assistant said itself is believed no more than this without review
 EXPIRY_CONFIDENCE = 300_000  # below 0.30 the sweep supersedes
+OBSERVATION_CONFIDENCE, LEAST_OBSERVATION, BY_HAND = 700_000, 500_000, 900_000  # astrocyte: default, minimum, curated
+PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # ours: each source beyond the first adds 0.05, up to 0.95
+PROOF_BOOST, BOOSTED_PROOFS = 25_000, 4  # astrocyte: 0.025 for each proof beyond the first, at most four
+RECENT_DAYS, OLD_DAYS = 30, 90
+TRENDS = ("new", "stable", "strengthening", "weakening", "stale")
 
 
 def rounded(numerator: int, denominator: int) -> int:
@@ -66,3 +74,56 @@ def effective(confidence: int, *, active: bool, reference_count: int, active_at:
         return confidence
     days = min(days, 1_000)  # 0.97 ** 1000 of one is far below half a millionth
     return rounded(confidence * DECAY_NUMERATOR**days, DECAY_DENOMINATOR**days)
+
+
+# --- observations ----------------------------------------------------------------------------------------------------
+
+
+def proven(rule: str, given: int, proof: int) -> int:
+    """The confidence of an observation that ``proof`` live sources bear out. ``proof/1``: 0.7 for the first, and 0.05 for each
+    other one, up to 0.95; ``given/1``: as it was given. Without any source it is 0."""
+    if proof <= 0:
+        return 0
+    if rule == "proof/1":
+        return min(MOST_BY_PROOF, OBSERVATION_CONFIDENCE + PROOF_STEP * (proof - 1))
+    if rule == "given/1":
+        return given
+    raise Rejected(f"no rule of proof is called {rule!r}; known: 'proof/1', 'given/1'")
+
+
+def within_bounds(confidence: int) -> int:
+    """What a model says, brought into [0.5, 1]."""
+    return max(LEAST_OBSERVATION, min(ONE, confidence))
+
+
+def proof_boost(proof: int) -> int:
+    """What its proof adds to the score of an observation: 0.025 for each source beyond the first, at most 0.1."""
+    return PROOF_BOOST * max(0, min(BOOSTED_PROOFS, proof - 1))
+
+
+def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
+    """How evidence comes in (astrocyte): one of "new", "stable", "strengthening", "weakening" and "stale".
+
+    ``times`` are when what the sources say was so; a time without an offset is UTC. Recent is after ``as_of`` less 30 days,
+    what lies in the future included; old is before ``as_of`` less 90 days; the bounds lie between. Without anything recent it
+    is stale, with nothing else new; otherwise (recent / 30) / ((old + between) / 60) above 1.5 is strengthening, below 0.5
+    weakening.
+    """
+    now = _moment(as_of)
+    recent_after = now - timedelta(days=RECENT_DAYS)
+    told: Sequence[datetime] = [_moment(each) for each in times]
+    recent = sum(each > recent_after for each in told)
+    earlier = len(told) - recent
+    if not recent:
+        return "stale"
+    if not earlier:
+        return "new"
+    rate, before = recent * (OLD_DAYS - RECENT_DAYS), earlier * RECENT_DAYS  # the ratio, without a division
+    if 2 * rate > 3 * before:
+        return "strengthening"
+    return "weakening" if 2 * rate < before else "stable"
+
+
+def _moment(given: str | datetime) -> datetime:
+    moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

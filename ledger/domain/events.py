@@ -199,7 +199,7 @@ class CheckpointSealed(Event, frozen=True):
 
 
 class WriteRefused(Event, frozen=True):
-    """A write that a rule refused: labels and numbers, never the text."""
+    """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
 
     rule: Code
     digest: KeyedDigest | None
@@ -207,6 +207,101 @@ class WriteRefused(Event, frozen=True):
     limit: int | None = None
     current: int | None = None
     requested: int | None = None
+    finding: Code = ""
+    scanner: Code = ""
+
+
+class TextQuarantined(Event, frozen=True):
+    """A scanner found something in the text of the event at ``at``: nothing of it is recalled until it is released.
+
+    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, said, ingested or summed up.
+    """
+
+    at: int
+    finding: Code = ""
+    scanner: Code = ""
+    reason: Text | None = ""
+
+
+class TextReleased(Event, frozen=True):
+    """It may be recalled again: somebody says so, or a later ``scanner`` finds nothing in it."""
+
+    at: int
+    scanner: Code = ""
+    reason: Text | None = ""
+
+
+class Acted(Struct, frozen=True, omit_defaults=True):
+    """One action that a model asked for: ``what``; "kept", or why it was dropped; what it came to (``subject``); and which
+    of the items that it was shown it was about (``target``)."""
+
+    what: Code
+    outcome: Code
+    subject: Id | None = None
+    target: Id | None = None
+
+
+class ModelCalled(Event, frozen=True):
+    """A model answered. ``ranges`` are the positions of what it was given to read, ``shown`` what the numbers in its prompt
+    stood for, in their order.
+
+    ``texts`` has what the actions said that were dropped, in the order of ``actions`` ("" for what was kept, which lies with
+    its subject, and for what must not be kept); ``left_over`` counts the actions beyond those listed.
+    """
+
+    purpose: Code
+    model: Text | None
+    prompt: Code
+    ranges: Ranges = ()
+    shown: tuple[Id, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    attempts: int = 1
+    milliseconds: int = 0
+    actions: tuple[Acted, ...] = ()
+    texts: tuple[Text, ...] | None = ()
+    left_over: int = 0
+
+
+class ModelCallFailed(Event, frozen=True):
+    """A model did not answer, or not so that it could be understood; ``error`` is the kind of failure, ``status`` HTTP's."""
+
+    purpose: Code
+    model: Text | None
+    prompt: Code
+    error: Code
+    ranges: Ranges = ()
+    attempts: int = 1
+    milliseconds: int = 0
+    status: int | None = None
+
+
+class ConsolidationCompleted(Event, frozen=True):
+    """New sources were looked at for what they have in common, up to the log position ``upto``.
+
+    ``over`` says of what kind ("memories", "interactions" or "asked", where the sources were named); ``tags`` are those that the
+    sources had to have. Counts are of observations, and of what was not taken, by reason.
+    """
+
+    consolidator: Code
+    over: Code
+    upto: int
+    sources: int
+    formed: int = 0
+    updated: int = 0
+    retired: int = 0
+    refreshed: int = 0
+    skipped: dict[Code, int] = {}
+    tags: tuple[Text, ...] | None = ()
+
+
+class ConsolidationFailed(Event, frozen=True):
+    consolidator: Code
+    over: Code
+    upto: int
+    error: Code
+    attempt: int
+    tags: tuple[Text, ...] | None = ()
 
 
 class Served(Struct, frozen=True, omit_defaults=True):
@@ -394,6 +489,35 @@ class SummaryRestored(Event, frozen=True):
     reason: Text | None = ""
 
 
+class Dropped(Struct, frozen=True, omit_defaults=True):
+    """A value the extractor found and did not keep: the rule, the span in ``field`` (of the message at ``position``), and
+    why."""
+
+    rule: Code
+    field: Code
+    start: int
+    end: int
+    reason: Code
+    memory: Id | None = None
+    position: int = 0
+
+
+class ExtractionCursorMoved(Event, frozen=True):
+    """The session's messages after ``since`` up to ``to`` (positions) were looked at for what to remember.
+
+    ``why`` is "extracted", "empty", "not_salient", "seeded" (they are another session's too) or "asked". ``kept`` and
+    ``dropped`` are what it came to, where no model was asked.
+    """
+
+    since: int
+    to: int
+    why: Code
+    extractor: Code = ""
+    kept: tuple[Id, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    parent: Id | None = None
+
+
 class CompactionSkipped(Event, frozen=True):
     """A compaction that was begun and came to nothing: why, and the kind of error if there was one."""
 
@@ -527,17 +651,6 @@ class ReinforcementFailed(Event, frozen=True):
     attempt: int
 
 
-class Dropped(Struct, frozen=True, omit_defaults=True):
-    """A value the extractor found and did not keep: the rule, the span in ``field``, and why."""
-
-    rule: Code
-    field: Code
-    start: int
-    end: int
-    reason: Code
-    memory: Id | None = None
-
-
 class CandidatesExtracted(Event, frozen=True):
     extractor: Code
     kept: tuple[Id, ...] = ()
@@ -554,13 +667,15 @@ class ExtractionFailed(Event, frozen=True):
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Which rule found a candidate, and where: characters ``start`` to ``end`` of ``field`` of its first source."""
+    """Which rule found a candidate, and where: characters ``start`` to ``end`` of ``field`` of its first source, which of a
+    session is the message at ``position``. A model names no span: both are 0."""
 
     rule: Code
     extractor: Code
     field: Code
     start: int
     end: int
+    position: int = 0
 
 
 class MemoryCaptured(Event, frozen=True):
@@ -575,6 +690,8 @@ class MemoryCaptured(Event, frozen=True):
     valid_to: Time | None = None
     supersedes: Id | None = None
     origin: Origin | None = None
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
 
 
 class DuplicateAbsorbed(Event, frozen=True):
@@ -591,6 +708,8 @@ class DuplicateAbsorbed(Event, frozen=True):
     valid_to: Time | None = None
     supersedes: Id | None = None
     origin: Origin | None = None
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
     rule: Code = "verbatim/1"
 
 
@@ -662,11 +781,16 @@ class MemoryRestored(Event, frozen=True):
 
 
 class MemoryQuarantined(Event, frozen=True):
+    """Kept out of recall: by somebody, or because of what a ``scanner`` found in it."""
+
     reason: Text | None = ""
+    finding: Code = ""
+    scanner: Code = ""
 
 
 class MemoryReleased(Event, frozen=True):
     reason: Text | None = ""
+    scanner: Code = ""
 
 
 class EdgeAsserted(Event, frozen=True):
@@ -693,6 +817,133 @@ class EdgeRetired(Event, frozen=True):
     asserted: int = 0
 
 
+# --- merge and conflict ----------------------------------------------------------------------------------------------
+
+
+class MergeProposed(Event, frozen=True):
+    """These memories say nearly the same: the least ``similarity`` of two of them, in millionths, by a ``rule``.
+
+    ``content`` is how one memory would say it.
+    """
+
+    memories: tuple[Id, ...]
+    similarity: int
+    rule: Code
+    content: Text | None = ""
+    model: Text | None = ""
+
+
+class MemoriesMerged(Event, frozen=True):
+    """``memory`` took the place of ``memories``, in the same append."""
+
+    memory: Id
+    memories: tuple[Id, ...]
+    rule: Code
+    reason: Text | None = ""
+
+
+class MergeRejected(Event, frozen=True):
+    """They are not the same: it is not proposed again."""
+
+    reason: Text | None = ""
+
+
+class ConflictFound(Event, frozen=True):
+    """Two or more active memories fill one ``slot`` with ``values`` that cannot both be so, at one time."""
+
+    slot: Text | None
+    members: tuple[Id, ...]
+    values: tuple[Text, ...] | None
+    rule: Code
+
+
+class ConflictResolved(Event, frozen=True):
+    """What somebody decided: "keep" (the ``winner``, which supersedes the others) or "both" (they can both be so)."""
+
+    action: Code
+    winner: Id | None = None
+    reason: Text | None = ""
+
+
+# --- observation -----------------------------------------------------------------------------------------------------
+
+
+class Evidence(Struct, frozen=True):
+    """A source that bears an observation out, and when what it says was so in the world."""
+
+    source: Id
+    at: Time
+
+
+class ObservationFormed(Event, frozen=True):
+    """Something that several sources have in common, in words of its own.
+
+    ``written_from`` are the sources that the wording was made from: without each of them it is not to be believed as it
+    stands. ``rule`` says how confidence follows ("proof/1" from the number of live sources, "given/1" as it was given);
+    ``consolidator`` who formed it. ``tags`` bound it: it speaks of sources that have them all.
+    """
+
+    text: Text | None
+    confidence: int
+    rule: Code
+    consolidator: Code
+    evidence: tuple[Evidence, ...]
+    written_from: tuple[Id, ...] = ()
+    tags: tuple[Text, ...] | None = ()
+    why: Text | None = ""
+
+
+class ObservationRevised(Event, frozen=True):
+    """Another wording; ``reason`` is "redundant" (said better), "state_change", "resolve" or "curated"."""
+
+    text: Text | None
+    reason: Code
+    confidence: int
+    rule: Code
+    consolidator: Code
+    written_from: tuple[Id, ...] = ()
+    why: Text | None = ""
+
+
+class EvidenceAdded(Event, frozen=True):
+    evidence: tuple[Evidence, ...]
+    consolidator: Code
+
+
+class EvidenceWithdrawn(Event, frozen=True):
+    """These sources bear it out no longer: ``why`` is "asked" or "contradicted"."""
+
+    sources: tuple[Id, ...]
+    why: Code
+    reason: Text | None = ""
+
+
+class ObservationMarkedStale(Event, frozen=True):
+    """Its wording is to be looked at again; until then it is not recalled."""
+
+    why: Code
+    reason: Text | None = ""
+
+
+class ObservationRefreshed(Event, frozen=True):
+    """The wording stands, as the sources are now."""
+
+    why: Code
+    consolidator: Code
+
+
+class ObservationRetired(Event, frozen=True):
+    """``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
+
+    why: Code
+    by: Id | None = None
+    reason: Text | None = ""
+
+
+class ObservationRestored(Event, frozen=True):
+    reason: Text | None = ""
+
+
 # --- the closed registry and the envelope ----------------------------------------------------------------------------
 
 
@@ -705,12 +956,25 @@ TYPES: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
 T = TypeVar("T")
 
 
+class Redacted(Struct, frozen=True, omit_defaults=True):
+    """A secret that was taken out of a text before it was recorded: a mark stands at characters ``start`` to ``end`` of the
+    ``field`` ("content", "parts", "tags[2]"), for ``length`` characters of this ``kind``. No digest of a secret is kept: the
+    key to it would lie in the same file."""
+
+    field: Code
+    kind: Code
+    start: int
+    end: int
+    length: int
+    scanner: Code
+
+
 class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
     """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns beside it.
 
     ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
-    keeps the offset it was given with. ``arguments`` is a keyed digest of the command's arguments, only with a key; ``key``
-    is that of the row, which the chain covers by it.
+    keeps the offset it was given with. ``redactions`` are the secrets taken out of ``data``. ``arguments`` is a keyed digest
+    of the command's arguments, only with a key; ``key`` is that of the row, which the chain covers by it.
     """
 
     event_id: Id
@@ -731,6 +995,7 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
     project: Id | None = None
     session: Id | None = None
     salt: Annotated[str, Meta(extra={"string": "salt"})] | None = None
+    redactions: tuple[Redacted, ...] = ()
     data: T
 
 

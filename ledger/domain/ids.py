@@ -12,6 +12,8 @@ KINDS = {
     "c": "chunk",
     "p": "project",
     "y": "summary",
+    "g": "merge",
+    "k": "conflict",
 }
 RANDOM_BYTES = 10
 LENGTH = 2 + 16

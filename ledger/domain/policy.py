@@ -14,7 +14,9 @@ class Policy(Struct, frozen=True):
     """Gains are millionths; ``matches_a_turn`` is how many memories one interaction reinforces at the most.
 
     ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and
-    of all other kinds; 0 is no bound (rubino has 1,375 and none).
+    of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner
+    finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status
+    of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``.
     """
 
     matcher: str = DEFAULT_MATCHER
@@ -25,6 +27,22 @@ class Policy(Struct, frozen=True):
     expire: bool = True
     user_chars: int = 0
     memory_chars: int = 0
+    threats: str = "refuse"
+    secrets: str = "redact"
+    extracted: str = "candidate"
+    claim_confidence: int = rules.CLAIM_CONFIDENCE
+    merge: bool = True
+    conflicts: bool = True
+    consolidate: bool = True
+
+
+MILLIONTHS = ("gain", "echo_gain", "claim_confidence")
+CHOICES = {
+    "matcher": tuple(MATCHERS),
+    "threats": ("refuse", "quarantine", "off"),
+    "secrets": ("redact", "refuse", "off"),
+    "extracted": ("candidate", "active"),
+}
 
 
 def adopted(policy: Policy, changes: dict[str, object]) -> Policy:
@@ -36,11 +54,11 @@ def adopted(policy: Policy, changes: dict[str, object]) -> Policy:
 
 
 def _checked(name: str, value: object) -> object:
-    if name in ("gain", "echo_gain"):
+    if name in MILLIONTHS:
         return rules.millionths(name, value)
-    if name == "matcher":
-        if not isinstance(value, str) or value not in MATCHERS:
-            raise Rejected(f"no matcher is called {value!r:.60}; there are: {', '.join(MATCHERS)}")
+    if name in CHOICES:
+        if not isinstance(value, str) or value not in CHOICES[name]:
+            raise Rejected(f"{name} cannot be {value!r:.60}; there are: {', '.join(CHOICES[name])}")
         return value
     if name == "matches_a_turn":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:

@@ -60,6 +60,7 @@ PASSAGES = Table(
         "whole INTEGER NOT NULL",
         "pieces INTEGER NOT NULL",
         "speaker TEXT",
+        "above TEXT",
         "user TEXT",
         "project TEXT",
         "session TEXT",
@@ -78,13 +79,16 @@ PASSAGES = Table(
 PASSAGES_WERE = ended(PASSAGES, "passages_were")
 WAITING = Table(
     "passages_waiting",
-    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "day TEXT NOT NULL", "place TEXT NOT NULL"),
+    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "about TEXT NOT NULL", "place TEXT NOT NULL"),
     ("row",),
     derived=True,
     then=CURRENT,
 )
 PASSAGE_SEARCH = TextIndex(
-    "passage_search", ("text", "day", "place"), WAITING, lambda kept: (indexed(kept[0]), *kept[1:])
+    "passage_search",
+    ("text", "about", "place"),
+    WAITING,
+    lambda kept: (indexed(kept[0]), indexed(kept[1]), kept[2]),
 )
 SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
 
@@ -105,6 +109,7 @@ class Passage(Struct, frozen=True):
     whole: int
     pieces: int
     speaker: str | None  # of a turn or message that begins with a name, folded
+    above: str | None  # of a chunk: the headings above it that it does not hold itself
     user: str | None
     project: str | None
     session: str | None  # of a turn or message
@@ -123,7 +128,7 @@ class Passage(Struct, frozen=True):
 
 
 class Passages:
-    name, version, follows = "passages", 3, frozenset("ids")
+    name, version, follows = "passages", 4, frozenset("ids")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: Log | None) -> None:
@@ -204,7 +209,7 @@ class Passages:
         return self._log.blob(body.blob) if self._log is not None else None
 
 
-_TEXT, _TIME, _PIECES = (PASSAGES.names.index(name) for name in ("text", "time", "pieces"))
+_TEXT, _TIME, _PIECES, _ABOVE = (PASSAGES.names.index(name) for name in ("text", "time", "pieces", "above"))
 _CORPUS, _OF, _SESSION = (PASSAGES.names.index(name) for name in ("corpus", "id", "session"))
 
 
@@ -213,20 +218,24 @@ def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
     if data.content:
         what = (CHUNK, state.row, data.chunk, "")
         place = (state.user, state.project, None, event.envelope.recorded_at, since)
-        yield from _pieces(_first(event), what, data.content, place)
+        yield from _pieces(_first(event), what, data.content, place, headings=data.heading_path or ())
 
 
 def _first(event: AnyEvent, field: int = 0) -> int:
     return (event.position << FIELD_BITS | field) << NUMBER_BITS
 
 
-def _pieces(first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "") -> Iterator[Values]:
-    """The rows of one text, numbered from ``first``; so many ``more`` belong to the same message, which ``name`` said."""
+def _pieces(
+    first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "", headings: Sequence[str] = ()
+) -> Iterator[Values]:
+    """The rows of one text, numbered from ``first``, under its ``headings``; so many ``more`` belong to the same message,
+    which ``name`` said."""
     places = _places(text)
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
         told = (start, until, piece, len(text), len(places) + more)
-        yield (first + at, *what, *told, _named(what[0], piece, name), *place)
+        above = " ".join(each for each in headings if each not in piece) or None
+        yield (first + at, *what, *told, _named(what[0], piece, name), above, *place)
 
 
 def _places(text: str) -> list[tuple[int, int]]:
@@ -254,7 +263,12 @@ def _stand(row: Values, rows: Rows) -> None:
 
 
 def _indexed(row: Values) -> Values:
-    return (row[_TEXT].replace("\0", " "), day_words(row[_TIME]), _place(row))
+    return (row[_TEXT].replace("\0", " "), _about(row), _place(row))
+
+
+def _about(row: Values) -> str:
+    """What is known of a text besides its words: the headings above it, and when it was said."""
+    return " ".join(each for each in (row[_ABOVE], day_words(row[_TIME])) if each)
 
 
 def _place(row: Values) -> str:

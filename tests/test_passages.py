@@ -246,6 +246,57 @@ def test_a_rebuild_has_the_passages_that_catching_up_has(ledger: Ledger) -> None
     assert before == after != []
 
 
+# --- the passages of what was ingested -------------------------------------------------------------------------------
+
+GUIDE = "# Kubernetes\n\nIt runs containers.\n\n## Upgrade\n\nDrain every node first.\n\n# Bicycles\n\nDrain the oil first.\n"
+
+
+def test_a_chunk_is_found_by_the_headings_above_it(ledger: Ledger) -> None:
+    guide = ledger.ingest(GUIDE)
+    for query in ("how do I drain in kubernetes?", "Kubernetes upgrade"):
+        (first, *others) = ledger.recall(query).items
+        assert (first.id, first.text) == (guide.chunks[1].id, "## Upgrade\n\nDrain every node first.\n\n"), query
+        assert first.score > others[0].score
+    assert {item.id for item in ledger.recall("kubernetes").items} == {each.id for each in guide.chunks[:2]}
+    assert ledger.recall("containers").items[0].text == "# Kubernetes\n\nIt runs containers.\n\n"
+
+
+def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) -> None:
+    ledger.ingest("# Bicycles\n\nThe zebra drains.\n\n# Kubernetes\n\n" + "Nothing of note here. " * 45 + "The zebra drains.")
+    first, other = ledger.recall("kubernetes zebra").items
+    assert first.passage is not None and first.passage.start > 0 and first.passage.heading_path == ("Kubernetes",)
+    assert first.text is not None and first.text.endswith("The zebra drains.") and first.score > other.score
+
+
+def test_a_heading_in_a_script_without_spaces_is_found(ledger: Ledger) -> None:
+    guide = ledger.ingest("# 日本のお茶\n\n## Water\n\nIt is soft.\n\n## Überblick 🥰\n\nIt is green.\n")
+    assert {item.id for item in ledger.recall("お茶").items} == {each.id for each in guide.chunks}
+    assert ledger.recall("uberblick green").items[0].id == guide.chunks[1].id
+
+
+def test_a_moment_finds_a_chunk_by_the_headings_of_then(ledger: Ledger) -> None:
+    guide = ledger.ingest(GUIDE, path="guide.md")
+    ledger.ingest(GUIDE.replace("Kubernetes", "Nomad"), path="guide.md")
+    assert ledger.recall("kubernetes").items == () and len(ledger.recall("nomad").items) == 2
+    then = ledger.at(guide.position)
+    assert {item.id for item in then.recall("kubernetes").items} == {each.id for each in guide.chunks[:2]}
+    assert then.recall("nomad").items == () and ledger.digest() == folded_from_zero(ledger)
+
+
+@pytest.mark.parametrize("taken_in", [False, True], ids=["waiting", "in the index"])
+def test_an_erased_heading_leaves_nothing_in_the_files(tmp_path: Path, taken_in: bool) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.ingest("# Jars\n\nBeside the tin.\n")
+        guide = ledger.ingest(f"# {RARE}\n\nWords.\n\n## Deeper\n\nAnd more words.\n", title="Guide")
+        if taken_in:
+            assert len(ledger.recall("harbour", receipt=True).items) == 2
+        assert remains(tmp_path)
+        assert ledger.erase(guide.id).hits == 0
+        assert ledger.recall("harbour").items == () == ledger.at(guide.position).recall("harbour").items
+        assert ledger.recall("jars").items and ledger.digest() == folded_from_zero(ledger)
+    assert remains(tmp_path) == []
+
+
 # --- nothing is left -------------------------------------------------------------------------------------------------
 
 

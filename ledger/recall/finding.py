@@ -269,11 +269,11 @@ def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
 
 
 def of_passage(row: Passage, bm25: float = 0.0) -> Found:
-    """A message is ranked as the turn of a conversation that it is."""
+    """A message is ranked as the turn of a conversation that it is, a chunk by the headings above it too."""
     candidate = Candidate(
         key=row.turn,
         corpus=passages.TURN if row.corpus == passages.MESSAGE else row.corpus,
-        text=row.text,
+        text=row.text if row.above is None else f"{row.above} {row.text}",
         position=row.position,
         row=row.row,
         bm25=bm25,

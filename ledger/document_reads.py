@@ -9,6 +9,7 @@ from ledger import document_answers as answers
 from ledger.domain.document import STATUSES, Document
 from ledger.domain.errors import Rejected
 from ledger.log_reading import read_event
+from ledger.memory_writes import text_list
 from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
 from projections import documents, projects
 from projections.documents import Chunk as ChunkRow
@@ -103,7 +104,7 @@ def _status(chunk: ChunkRow, state: Document | None, *, erased: bool) -> str:
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    wanted = (status,) if isinstance(status, str) else tuple(status)
+    wanted = text_list("status", status)
     if wanted == ("all",):
         return ()
     for each in wanted:

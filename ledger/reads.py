@@ -23,7 +23,7 @@ from ledger.domain.project import Project, check_category
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables, find_row, read_event, read_stream
-from ledger.memory_writes import Time
+from ledger.memory_writes import Time, text_list
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.work import Who
 from ledger.writing import Writer
@@ -182,7 +182,7 @@ class Reads:
         """Memories of one user, newest first; ``status="all"`` for every status, ``project=""`` for global ones only."""
         owner, least = self._user(user), rules.millionths("min_confidence", min_confidence)
         statuses = self._believed(_statuses(status))
-        kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+        kinds = text_list("kind", kind)
         with self._read("memories", "projects") as connection:
             scope: list[str | None] | None = None
             if project is not None:
@@ -357,7 +357,7 @@ def listed(limit: int | None, cap: int = LIST_CAP) -> int:
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    wanted = (status,) if isinstance(status, str) else tuple(status)
+    wanted = text_list("status", status)
     if wanted == ("all",):
         return ()
     for each in wanted:

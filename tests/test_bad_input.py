@@ -174,6 +174,12 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "memories of NaN": lambda g: g.memories(min_confidence=float("nan")),
     "memories of a surrogate": lambda g: g.memories(tag="\ud800"),
     "memories of a kind of surrogate": lambda g: g.memories(kind="\ud800"),
+    "memories of a status that is no text": lambda g: g.memories(status=5),  # type: ignore[arg-type]
+    "memories of kinds that are no texts": lambda g: g.memories(kind=[5]),  # type: ignore[list-item]
+    "memories of a kind that is none": lambda g: g.memories(kind=None),  # type: ignore[arg-type]
+    "documents of a status that is no text": lambda g: g.documents(status=5),  # type: ignore[arg-type]
+    "what if a number were the policy": lambda g: g.what_if(policy=5),  # type: ignore[arg-type]
+    "what if two names, one no text, were tried": lambda g: g.what_if(policy={"a": 1, 5: 2}),  # type: ignore[dict-item]
     "memories of a user that is no text": lambda g: g.memories(user=5),  # type: ignore[arg-type]
     "recall of no text": lambda g: g.recall(None),  # type: ignore[arg-type]
     "recall of a surrogate": lambda g: g.recall("\ud800"),

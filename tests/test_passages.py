@@ -262,7 +262,9 @@ def test_a_chunk_is_found_by_the_headings_above_it(ledger: Ledger) -> None:
 
 
 def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) -> None:
-    ledger.ingest("# Bicycles\n\nThe zebra drains.\n\n# Kubernetes\n\n" + "Nothing of note here. " * 45 + "The zebra drains.")
+    ledger.ingest(
+        "# Bicycles\n\nThe zebra drains.\n\n# Kubernetes\n\n" + "Nothing of note here. " * 45 + "The zebra drains."
+    )
     first, other = ledger.recall("kubernetes zebra").items
     assert first.passage is not None and first.passage.start > 0 and first.passage.heading_path == ("Kubernetes",)
     assert first.text is not None and first.text.endswith("The zebra drains.") and first.score > other.score

@@ -699,3 +699,6 @@ def test_a_project_that_is_not_there_is_told(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is of no project.")
     pack = ledger.recall("tea", project="nope")
     assert [item.id for item in pack.items] == [fact.id] and "no project" in pack.warnings[0]
+    assert ledger.project_context("nope").warnings == pack.warnings
+    ledger.register_project("nope")
+    assert ledger.project_context("nope").warnings == ledger.recall("tea", project="nope").warnings == ()

@@ -104,8 +104,7 @@ class Recalling(Reads):
             ranked = finder.ranked()
             items = self._items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
             searched = self._searched(connection, finder, asked, seen)
-            nowhere = (f"no project of this user is called {asked.project!r:.60}",) if about == NOWHERE else ()
-            warnings = (*self._recall_warnings(), *nowhere, *finder.warnings)
+            warnings = (*self._recall_warnings(), *_nowhere(about, asked.project), *finder.warnings)
             if asked.packing == "shares":
                 standing = self._standing(connection, asked.user, asked.project)
                 if len(standing) > STATE_ITEMS:
@@ -254,7 +253,8 @@ class Recalling(Reads):
     def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
         now = self._writer.now()
         with self._read("memories", "projects") as connection:
-            scope = [named(connection, owner, "p", project)] if project is not None else None
+            about = named(connection, owner, "p", project)
+            scope = [about] if project is not None else None
             standing = self._standing(connection, owner, project)
             found = memories.listing(
                 connection,
@@ -268,7 +268,12 @@ class Recalling(Reads):
             items = self._items(connection, [of_memory(each, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
         reasons = context.prefix([len(item.text or "") for item in together], budget)
-        return packing.finished(together, reasons, len(together), budget, "chars")
+        return packing.finished(together, reasons, len(together), budget, "chars", _nowhere(about, project))
+
+
+def _nowhere(about: str | None, project: str | None) -> tuple[str, ...]:
+    """What to say where the project that is asked about is none of the user's."""
+    return (f"no project of this user is called {project!r:.60}",) if about == NOWHERE else ()
 
 
 def _belief(state: Memory) -> tuple[int, int]:

@@ -423,8 +423,10 @@ def _redone(connection: Any, act: str) -> list[CommandRedone]:
 def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
     if given is None:
         return None
+    if not isinstance(given, Mapping):
+        raise Rejected(f"another policy is a dict of parameters and their values, and not a {type(given).__name__}")
     allowed = ("gain", "echo_gain", "matches_a_turn")
-    if not given or (unknown := sorted(set(given) - set(allowed))):
+    if not given or (unknown := [each for each in given if each not in allowed]):
         what = f"{unknown[0]!r:.40} is" if given else "nothing was"
         raise Rejected(
             f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"

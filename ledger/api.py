@@ -20,7 +20,6 @@ from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
-from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import Model, as_embedder
@@ -31,6 +30,7 @@ from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
+from ledger.running import Running
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
 from ledger.sessions.summarising import as_summariser
@@ -55,7 +55,7 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites,
+    Running,
     ProjectWrites,
     DocumentWrites,
     Reopening,
@@ -113,6 +113,7 @@ class Ledger(
         summariser: Any = None,
         ignored_sessions: Sequence[str] = (),
         stateless_sessions: Sequence[str] = (),
+        after_capture: Sequence[str] = (),
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
@@ -121,7 +122,8 @@ class Ledger(
         of a text, for the messages of sessions; without one they are estimated. ``summariser`` writes the summaries of
         sessions: a function of a ``SummaryRequest``. Nothing is taken in of a session whose name fits one of the
         ``ignored_sessions`` (``**`` any text, ``*`` any without a colon; "heartbeat" always), and nothing read; of a
-        ``stateless`` one nothing is taken in.
+        ``stateless`` one nothing is taken in. ``after_capture`` names jobs of ``run_policies`` that follow each capture, beside
+        reinforcement, which always does.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -140,6 +142,8 @@ class Ledger(
             ledger = cls(store, created, default, clock, random)
             ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
             ledger._counter, ledger._summariser, ledger._patterns = counter, writer_of, patterns
+            if after_capture:
+                ledger._run_after_capture(after_capture)
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

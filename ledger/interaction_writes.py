@@ -16,7 +16,6 @@ from ledger.domain.events import (
     AnyEvent,
     CandidatesExtracted,
     InteractionCaptured,
-    MemoryCaptured,
     MemoryReinforced,
     PolicyAdopted,
     ReinforcementEvaluated,
@@ -25,18 +24,16 @@ from ledger.domain.events import (
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import TEXT_BYTES, Interaction
-from ledger.domain.memory import Memory
 from ledger.domain.policy import adopted
 from ledger.domain.text import check_json, check_text
-from ledger.domain.times import moment
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
-from ledger.policies import expiry, extraction, reinforcement
+from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
-from projections import audit, confidence, control, interactions
+from projections import audit, confidence, control
 
 Progress = Callable[[int, int], None]
 
@@ -45,6 +42,7 @@ class InteractionWrites(MemoryWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
     _store: EventStore
+    _after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
 
     def capture(
         self,
@@ -163,6 +161,8 @@ class InteractionWrites(MemoryWrites, Reads):
         if subject.reinforcement == "pending" and not outcome.replayed and not self._writer.batching:
             cause = outcome.events[-1].envelope.event_id if outcome.events else None
             self._try_reinforcement(subject, cause, told.correlation_id)
+        if self._after_capture is not None and not outcome.replayed and not self._writer.batching:
+            self._after_capture()
         answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
         if answer is None:
             raise NotFound(f"the interaction {subject.id} was undone meanwhile")
@@ -194,11 +194,11 @@ class InteractionWrites(MemoryWrites, Reads):
     def _try_reinforcement(
         self, subject: Interaction, cause: str | None, correlation: str | None
     ) -> answers.Reinforcement | None:
-        told = _policy_who(subject, reinforcement.ACTOR, cause, correlation)
+        told = policy_who(subject, reinforcement.ACTOR, cause, correlation)
         try:
             return self._reinforce_by(subject, cause, told)
         except Exception as error:
-            if _distrusted(error):
+            if is_distrusted(error):
                 return None
             self._record_failure(subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
             return None
@@ -335,87 +335,13 @@ class InteractionWrites(MemoryWrites, Reads):
         self._writer.run("adopt_policy", told, body, parameters)
         return self.policy(user=told.user)
 
-    def run_policies(self, *, as_of: Any = None, progress: Progress | None = None) -> answers.PolicyReport:
-        """Does what is pending for every user: reinforcement, extraction, and the expiry of what has faded.
 
-        What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
-        which fading is judged (now); ``progress`` is called with (done, found so far).
-        """
-        judged = self._writer.now() if as_of is None else moment("as_of", as_of)
-        counts = dict.fromkeys(("interactions", "memories", "extracted", "candidates", "expired", "failures"), 0)
-        for subject in self._pending("reinforcement", progress):
-            if subject.user is None:  # erased: nobody's
-                continue
-            report = self._try_reinforcement(subject, None, None)
-            counts["interactions"] += report is not None
-            counts["memories"] += len(report.reinforced) if report is not None else 0
-            counts["failures"] += report is None
-        for subject in self._pending("extraction", progress):
-            self._run_extraction(subject, counts)
-        counts["expired"] = self._expire(judged)
-        return answers.PolicyReport(
-            reinforced_interactions=counts["interactions"],
-            reinforced_memories=counts["memories"],
-            extracted_interactions=counts["extracted"],
-            candidates=counts["candidates"],
-            expired=counts["expired"],
-            failures=counts["failures"],
-        )
-
-    def _pending(self, work: str, progress: Progress | None) -> Iterable[Interaction]:
-        after, done = 0, 0
-        while page := self._pending_page(work, after):
-            for subject in page:
-                yield subject
-                done += 1
-                if progress is not None:
-                    progress(done, done + len(page))
-            after = page[-1].row
-
-    def _pending_page(self, work: str, after: int) -> Sequence[Interaction]:
-        with self._read("interactions") as connection:
-            return interactions.pending(connection, work, after=after)
-
-    def _run_extraction(self, subject: Interaction, counts: dict[str, int]) -> None:
-        told = _policy_who(subject, extraction.ACTOR, None, None)
-        with self._read() as connection:
-            wanted = control.policy(connection, told.user).extract
-        if not wanted or subject.user is None:
-            return
-        try:
-            events = self._extract(subject, told).events
-            counts["candidates"] += sum(isinstance(event.data, MemoryCaptured) for event in events)
-            counts["extracted"] += 1
-        except Exception as error:
-            counts["failures"] += 1
-            if _distrusted(error):
-                return
-            self._record_failure(subject, told, domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR))
-
-    def _expire(self, as_of: str) -> int:
-        with self._read("memories") as connection:
-            faded = [memory for memory in expiry.faded(connection, as_of) if memory.user is not None]
-            users = {memory.user for memory in faded if memory.user is not None}
-            wanted = {user for user in users if control.policy(connection, user).expire}
-        return sum(self._expire_one(memory, memory.user, as_of) for memory in faded if memory.user in wanted)
-
-    def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
-        told = Who(user=user or "", actor=expiry.ACTOR)
-        try:
-            done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except Rejected as refusal:
-            if _distrusted(refusal):
-                return False
-            raise
-        return bool(done.events)
-
-
-def _distrusted(error: Exception) -> bool:
+def is_distrusted(error: Exception) -> bool:
     """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
     return isinstance(error, Rejected) and error.rule == "trust"
 
 
-def _policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
+def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
     return Who(user=subject.user or "", actor=actor, causation_id=cause, correlation_id=correlation)
 
 

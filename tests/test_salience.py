@@ -25,7 +25,18 @@ def test_a_durable_signal_opens_the_gate(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "   ", "ok", "Thanks!", "yes please, go ahead", "ok do it again", "great, thank you very much", "hmm", "👍", "好的"],
+    [
+        "",
+        "   ",
+        "ok",
+        "Thanks!",
+        "yes please, go ahead",
+        "ok do it again",
+        "great, thank you very much",
+        "hmm",
+        "👍",
+        "好的",
+    ],
 )
 def test_small_talk_does_not(line: str) -> None:
     assert not is_salient([line])

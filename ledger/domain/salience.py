@@ -31,7 +31,8 @@ _ENGLISH = (
     r" (?:\w+ ){0,2}?(?:uses?|is|are|prefers?|requires?|runs?|needs?|has)",
 )
 _OTHERS = (
-    r"(?:ich (?:heiße|heisse|bin|bevorzuge|mag|nutze|benutze|will)|mein name ist|nenn mich|wir (?:nutzen|haben entschieden)|merk dir)",
+    r"(?:ich (?:heiße|heisse|bin|bevorzuge|mag|nutze|benutze|will)|mein name ist|nenn mich|merk dir)",
+    r"wir (?:nutzen|haben entschieden)",
     r"(?:je (?:m['’]appelle|suis|préfère|prefere|utilise)|j['’](?:aime|utilise|habite)|nous utilisons|on utilise|souviens-toi)",
     r"(?:me llamo|mi nombre es|soy|prefiero|me gusta|(?:yo )?uso|usamos|recuerda que|llámame)",
     r"(?:mi chiamo|io sono|preferisco|mi piace|usiamo|ricorda che|chiamami)",
@@ -42,15 +43,14 @@ _OTHERS = (
 _UNSPACED = r"我叫|我是|我喜欢|我们使用|记住|私の名前は|私は|が好き|覚えて"
 _SIGNAL = re.compile(rf"(?<!\w)(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?!\w)|{_UNSPACED}")
 
-TRIVIAL = STOP_WORDS | frozenset(
-    """
+_FILLERS = """
     ok okay k yes yeah yep yup no nope nah sure thanks thank thx ty please pls hi hello hey bye goodbye morning evening
     good great nice cool fine perfect awesome excellent wow lol haha done right correct exactly agreed true wrong
     go going ahead continue proceed next try retry run again now still also maybe really very well just got it
     help stop wait back start show tell give look see sorry welcome hmm oh ah um uh
     ja nein danke bitte gut super oui non merci bien sí gracias vale grazie sim obrigado да нет спасибо
-    """.split()
-)
+"""
+TRIVIAL = STOP_WORDS | frozenset(_FILLERS.split())
 """Words that say nothing by themselves: the stop words, and what people say in between. The list is ours."""
 
 

@@ -232,7 +232,9 @@ class SessionWrites(SessionReads):
         def body(work: Work) -> str:
             stream, first = self._opened(work)
             if not first:  # opened in this append
-                state = State(0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, "", "", 1, 0)
+                state = State(
+                    0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
+                )
             else:
                 state = work.load(stream, "s")
             known = self._writer.named(work.who.user, "s", alias)

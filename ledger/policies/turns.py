@@ -1,0 +1,406 @@
+"""What a model or the rules found in a piece of conversation, applied under the lock: first what takes a fact's place, then
+what is new, then relations. Whatever is refused is dropped with its reason, and nothing is retired for it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import confidence as rules
+from ledger.domain import memory as memory_domain
+from ledger.domain.errors import Rejected
+from ledger.domain.events import Dropped, MemoryCaptured, Origin
+from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.extraction import Dropped as Passed
+from ledger.domain.matching import DEFAULT_MATCHER, Response, match
+from ledger.domain.memory import Memory
+from ledger.domain.policy import Policy
+from ledger.domain.question import folded, quoted
+from ledger.domain.text import normalise, words
+from ledger.domain.turns import Line
+from ledger.policies import budgets, extraction, twins
+from ledger.policies import edges as graph_rules
+from ledger.work import Work
+from projections import search
+
+ACTOR = "policy:extraction"
+MODEL_EXTRACTOR = "extract/1"
+STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
+KEPT = "kept"
+ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
+FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
+SHOWN = 60  # facts in a prompt, the newest (SEEDS 2b)
+NEAR = 850_000  # Jaccard over word sets from which two facts are one (SEEDS 2b)
+LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (ours)
+MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
+UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
+
+ADD, SUPERSEDE, EDGES = "add", "supersede", "edges"
+_JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """One fact that a model found: a new one, or one that takes the place of ``fact`` (a number in the prompt) or of one
+    that says ``old``. ``cited`` are the lines that say it; ``confidence`` is None where none in [0, 1] was given."""
+
+    what: str
+    content: str
+    kind: str = "knowledge"
+    by_user: bool = True
+    cited: tuple[Line, ...] = ()
+    confidence: int | None = None
+    entities: tuple[str, ...] = ()
+    fact: int | None = None
+    old: str = ""
+    reason: str = ""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether only the assistant said it, as far as anybody can tell: it says so, or cites no line of the user's."""
+        return not self.by_user or not any(line.role == "user" for line in self.cited)
+
+    @property
+    def trusted(self) -> bool:
+        return not self.claimed and all(line.channel not in UNTRUSTED for line in self.cited)
+
+
+class Relation(Struct, frozen=True):
+    """What a model says of two names."""
+
+    source: str
+    relation: str
+    target: str
+
+    @property
+    def content(self) -> str:
+        return f"{self.source} {self.relation} {self.target}"
+
+
+class Result(Struct, frozen=True):
+    """What became of an action: "kept", or why not; which memory it came to or had it already; which one it was about."""
+
+    what: str
+    outcome: str = KEPT
+    subject: str | None = None
+    target: str | None = None
+    text: str = ""
+    new: bool = False
+
+
+# --- outside of the lock ---------------------------------------------------------------------------------------------
+
+
+class Seen(Struct, frozen=True):
+    """A proposal with what was found on a snapshot: the memory it is to replace, and those that say nearly the same.
+    ``unknown`` says that it names a fact that it was not shown."""
+
+    proposal: Proposal
+    target: Memory | None = None
+    near: tuple[Memory, ...] = ()
+    unknown: bool = False
+
+
+def look(
+    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
+) -> Seen:
+    """Reads only: what is decided about is looked at again under the lock."""
+    near = tuple(near_to(connection, proposal.content, user, project))
+    if proposal.what != SUPERSEDE:
+        return Seen(proposal, near=near)
+    if proposal.fact is not None:
+        known = 1 <= proposal.fact <= len(shown)
+        return Seen(proposal, shown[proposal.fact - 1] if known else None, near, unknown=not known)
+    return Seen(proposal, _saying(connection, proposal.old, shown, user, project), near)
+
+
+def _saying(
+    connection: sqlite3.Connection, old: str, shown: Sequence[Memory], user: str, project: str | None
+) -> Memory | None:
+    """The active memory that a text means: that which says just this, the only one shown that contains it, or the nearest."""
+    wanted = normalise(old)
+    if not wanted:
+        return None
+    same = [each for each in shown if normalise(each.content or "") == wanted]
+    containing = [each for each in shown if wanted in normalise(each.content or "")]
+    if same or len(containing) == 1:
+        return (same or containing)[0]
+    return next((each for each in near_to(connection, old, user, project) if each.status == "active"), None)
+
+
+def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[Memory]:
+    """The memories of a project and the global ones that say nearly the same, whatever became of them; the nearest first.
+
+    A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
+    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest are taken, being the rarest.
+    """
+    own = frozenset(words(content))
+    if not own:
+        return []
+    forms = {"".join(words(found[0])): found[0] for found in _JOINED.finditer(folded(content))}
+    ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
+    prefix = ranked[: len(own) - -(-NEAR * len(own) // rules.ONE) + 1]
+    expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
+    scope = [None] if project is None else [project, None]
+    found = search.having(connection, expression, user, scope, limit=LOOKED_AT)
+    near = [(similar(own, each.content), each) for each in found]
+    return [each for how, each in sorted(near, key=lambda each: (-each[0], -each[1].row)) if how >= NEAR]
+
+
+def similar(own: frozenset[str], content: str | None) -> int:
+    """Words in common over words of both, in millionths, rounded down."""
+    other = frozenset(words(content or ""))
+    common = len(own & other)
+    return common * rules.ONE // (len(own) + len(other) - common) if common else 0
+
+
+# --- under the lock --------------------------------------------------------------------------------------------------
+
+
+class Batch:
+    """One piece being applied: what it made so far, what it retired, and how many characters that takes."""
+
+    def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
+        self.work, self.sources, self.policy = work, sources, work.policy()
+        self.injected = [each for id in injected if (each := extraction.injected(work, id)) is not None]
+        self.results: list[Result] = []
+        self.made: list[tuple[str, MemoryCaptured]] = []
+        self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
+        self._retired: dict[int, str] = {}
+        self._chars = dict.fromkeys(budgets.GROUPS, 0)
+
+    @property
+    def kept(self) -> list[str]:
+        return [id for id, _ in self.made]
+
+    def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Result]:
+        """What takes a fact's place first, then what is new, then relations."""
+        for what in (SUPERSEDE, ADD):
+            for each in seen:
+                if each.proposal.what == what:
+                    self.results.append(self._told(each, lines))
+        for relation in relations:
+            self.results.append(self._related(relation))
+        return self.results
+
+    def _told(self, seen: Seen, lines: Sequence[Line]) -> Result:
+        proposal = seen.proposal
+        target = seen.target.id if seen.target is not None else None
+        try:
+            result = self._take(seen, lines)
+        except Rejected as refusal:
+            result = Result(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+        text = "" if result.outcome in (KEPT, "threat") else proposal.content[:FACT_CHARS]
+        return replace(result, text=text, target=result.target or target)
+
+    def _take(self, seen: Seen, lines: Sequence[Line]) -> Result:
+        """All that can refuse comes before the first event, so that nothing is retired for what is not taken."""
+        proposal, target = seen.proposal, None
+        if why := _unfit(proposal):
+            return Result(proposal.what, why)
+        if proposal.what == SUPERSEDE:
+            target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+            if seen.unknown or (seen.target is not None and target is None):
+                return Result(proposal.what, "unknown")
+            if why := self._no_target(target, proposal):
+                return Result(proposal.what, why, target.id if target is not None else None)
+        elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
+            return Result(proposal.what, "echo", echoed.id)
+        attempt = self._attempt(proposal, target, lines)
+        reason, known = self._known(attempt, seen.near, target)
+        if known is None:
+            return self._capture(proposal, attempt, target)
+        if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
+            self._retire(target, known, attempt, proposal.reason)  # rubino #157
+            return Result(proposal.what, KEPT, known, target.id)
+        return Result(proposal.what, reason, known)
+
+    def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
+        """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
+        if target is None:
+            return ""
+        if target.row in self._retired:
+            return "repeated"
+        if target.status != "active" or self.work.beyond(target):
+            return "not_active"
+        return "same" if (target.content or "").strip() == proposal.content.strip() else ""  # rubino #223
+
+    def _echoed(self, content: str) -> Memory | None:
+        response = Response(content)
+        told = (each for each in self.injected if each.content)
+        return next((each for each in told if match(DEFAULT_MATCHER, response, each.content or "") is not None), None)
+
+    def _attempt(self, proposal: Proposal, target: Memory | None, lines: Sequence[Line]) -> MemoryCaptured:
+        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
+        believed = self.policy.extracted == "active" and proposal.trusted
+        confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
+        if proposal.claimed:
+            confidence = min(confidence, self.policy.claim_confidence)
+        rule = CLAIMED if proposal.claimed else STATED
+        return MemoryCaptured(
+            content=proposal.content.strip(),
+            kind=proposal.kind if proposal.kind in memory_domain.KINDS else target.kind if target else "knowledge",
+            status="active" if believed else "candidate",
+            confidence=confidence,
+            entities=proposal.entities,
+            sources=self.sources(line),
+            valid_from=line.time,
+            supersedes=target.id if target is not None else None,
+            origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
+        )
+
+    def _known(self, attempt: MemoryCaptured, near: Sequence[Memory], target: Memory | None) -> tuple[str, str | None]:
+        """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
+        besides = target.row if target is not None else 0
+        if (made := self._made_near(attempt)) is not None:
+            return "repeated", made
+        reason, known = extraction.known(self.work, attempt, ())
+        found = [(reason, known)] if known is not None else []
+        found += [(_reason(each), each) for seen in near if (each := self._still(seen, attempt)) is not None]
+        for why, each in found:
+            if each.row == besides or each.row in self._retired or why is None:
+                continue
+            if why == "duplicate":
+                if attempt.status == "active" or each.supersedes != attempt.supersedes:
+                    continue  # what is believed stands beside what waits, and review tells of both
+                if each is known and not self.work.beyond(each):
+                    twins.absorb(self.work, each, attempt)
+            return why, each.id
+        return "", None
+
+    def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
+        """A memory found on the snapshot, if it says so still."""
+        memory: Memory | None = self.work.at_row(seen.row, "m")
+        if memory is None or (
+            memory.content != seen.content and similar(frozenset(words(attempt.content or "")), memory.content) < NEAR
+        ):
+            return None
+        return memory
+
+    def _made_near(self, attempt: MemoryCaptured) -> str | None:
+        own = frozenset(words(attempt.content or ""))
+        same = normalise(attempt.content or "")
+        for id, data in self.made:
+            if normalise(data.content or "") == same or similar(own, data.content) >= NEAR:
+                return id
+        return None
+
+    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None) -> Result:
+        if attempt.status == "active":
+            budgets.check(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
+        stream = self.work.new_id("m")
+        self.work.emit(stream, attempt)
+        self.made.append((stream, attempt))
+        self.of_line.append((stream, self._line_of(attempt, proposal)))
+        if attempt.status == "active":
+            self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
+            if target is not None:
+                self._retire(target, stream, attempt, proposal.reason)
+        return Result(proposal.what, KEPT, stream, attempt.supersedes, new=True)
+
+    @staticmethod
+    def _line_of(attempt: MemoryCaptured, proposal: Proposal) -> Line:
+        assert attempt.origin is not None
+        at = (attempt.origin.position, attempt.origin.field)
+        cited = (each for each in proposal.cited if (each.position, each.field) == at)
+        return next(cited, Line(position=at[0], role="", text="", time="", field=at[1]))
+
+    def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
+        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, reason)
+        for event in memory_domain.decide(command, target):
+            self.work.emit(target.id, event, first=target.row)
+        self._retired[target.row] = by
+        self._chars[budgets.group_of(target.kind)] -= len(target.content or "")
+
+    def _related(self, relation: Relation) -> Result:
+        """A relation is said by the first fact that was stored; without one nothing says it."""
+        if not self.made:
+            return Result(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
+        anchor, attempt = self.made[0]
+        mark = len(self.work.emitted)
+        try:
+            command = memory_domain.Relate(relation.source, relation.relation, relation.target)
+            graph_rules.say(self.work, anchor, attempt, (command,))
+        except Rejected as refusal:
+            del self.work.emitted[mark:]
+            return Result(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
+        return Result(EDGES, KEPT, anchor)
+
+
+def _unfit(proposal: Proposal) -> str:
+    """Why a text is no fact to keep."""
+    content = proposal.content.strip()
+    if not content or not words(content):
+        return "blank"
+    if len(content) > FACT_CHARS:
+        return "too_long"
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return "no_text"
+    return "tool_limitation" if is_tool_limitation(content) else ""
+
+
+def is_tool_limitation(content: str) -> bool:
+    """Whether a claim is about what a tool cannot do, which is true of a moment and believed for good (rubino #69)."""
+    return False
+
+
+def _reason(memory: Memory) -> str | None:
+    """What it means that a memory says nearly the same; what was superseded or expired may become true again."""
+    reasons = {"active": "near_duplicate", "candidate": "duplicate", "invalid": "rejected", "retracted": "retracted"}
+    return reasons.get(memory.status)
+
+
+# --- by rules --------------------------------------------------------------------------------------------------------
+
+
+def by_rules(lines: Sequence[Line]) -> Extraction:
+    """What the rules find in some lines, as one pass; each finding's ``field`` is the number of its line."""
+    return extract_all({str(number): line.text for number, line in enumerate(lines)})
+
+
+def record_rules(
+    work: Work,
+    lines: Sequence[Line],
+    found: Extraction,
+    sources: Callable[[Line], tuple[str, ...]],
+    injected: Iterable[str] = (),
+) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
+    """Under the lock: what is new becomes a candidate, everything else is listed with its reason; each with its line."""
+    policy: Policy = work.policy()
+    echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
+    kept: list[tuple[str, Line]] = []
+    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
+    said = set[tuple[str, str]]()
+    for each in found.kept:
+        line = lines[int(each.field)]
+        claimed = line.role != "user"
+        attempt = MemoryCaptured(
+            content=each.content,
+            kind=each.kind,
+            status="candidate",
+            confidence=min(each.confidence, policy.claim_confidence) if claimed else each.confidence,
+            sources=sources(line),
+            valid_from=line.time,
+            origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),
+        )
+        reason, known = extraction.judged(work, attempt, said, echoes if claimed else ())
+        if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
+            reason, known = "speaker", None  # an assistant's "I" is nobody's preference
+        if reason is None:
+            kept.append((work.new_id("m"), line))
+            work.emit(kept[-1][0], attempt)
+            continue
+        if reason == "duplicate" and known is not None and not work.beyond(known):
+            twins.absorb(work, known, attempt)
+        dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
+    return kept, dropped
+
+
+def _dropped(found: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
+    line = lines[int(found.field)]
+    return Dropped(found.rule, line.field, found.start, found.end, reason, memory, line.position)

@@ -85,6 +85,7 @@ class Index:
         self.sets: list[WordSet] = []
         self.cut_short = 0  # look-ups that ended for want of patience
         self._places = {word: place for place, word in enumerate(order)}
+        self._last: tuple[WordSet | None, list[int]] = (None, [])
         self._next = -1  # the place of the next word that is not in the order
         self._found: dict[int, dict[tuple[int, int], list[int]]] = {}  # word -> (size of the set, place in it) -> sets
 
@@ -135,11 +136,18 @@ class Index:
                     yield from reversed(numbers)
 
     def _sorted(self, own: WordSet) -> list[int]:
+        if self._last[0] is own:  # looked up, and now added
+            return self._last[1]
         places = self._places
-        for word in sorted(own.difference(places)) if not places.keys() >= own else ():
-            places[word] = self._next
-            self._next -= 1
-        return sorted([places[word] for word in own])
+        try:
+            found = sorted([places[word] for word in own])
+        except KeyError:
+            for word in sorted(own.difference(places)):
+                places[word] = self._next
+                self._next -= 1
+            found = sorted([places[word] for word in own])
+        self._last = (own, found)
+        return found
 
     def _least(self, size: int) -> int:
         """How many words a partner needs: the whole of it in common with a set of this size."""

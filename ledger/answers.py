@@ -332,20 +332,42 @@ class Reinforcement(Struct, frozen=True, kw_only=True):
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
-    interaction: str
+    """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
+    (``superseded``), how many ``edges`` were stated, and what was dropped, each with its ``reason``.
+
+    Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
+    position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
+    another time ("under_way", "moved", "cancelled", "enough"), or why nothing is taken in ("ignored", "stateless").
+    """
+
+    interaction: str = ""
+    session: str = ""
     extractor: str
-    kept: tuple[Memory, ...]
-    dropped: tuple[dict[str, Any], ...]
+    kept: tuple[Memory, ...] = ()
+    dropped: tuple[dict[str, Any], ...] = ()
+    superseded: tuple[str, ...] = ()
+    edges: int = 0
+    messages: int = 0
+    skipped: int = 0
+    calls: int = 0
+    failure: str = ""
+    stopped: str = ""
+    cursor: int = 0
     preview: bool = False
     replayed: bool = False
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
-    """What ``run_policies`` did."""
+    """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
+    these messages held nothing; ``waiting`` sessions were left for the next run."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
     extracted_interactions: int = 0
+    sessions: int = 0
+    messages: int = 0
+    skipped: int = 0
+    waiting: int = 0
     candidates: int = 0
     expired: int = 0
     failures: int = 0

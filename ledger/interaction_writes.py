@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import Conflict, LedgerError, ModelFailed, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -24,27 +24,45 @@ from ledger.domain.events import (
 )
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
-from ledger.domain.interaction import TEXT_BYTES, Interaction
+from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.policy import adopted
+from ledger.domain.session import Session as SessionState
 from ledger.domain.text import check_json, check_text
 from ledger.domain.times import moment
 from ledger.event_store import EventStore
+from ledger.language.asking import Cancelled, check_outside
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
+from ledger.sessions.mining import (
+    FAILURES,
+    PIECES,
+    TIMEOUT_SECONDS,
+    Asker,
+    Mined,
+    is_left_to_session,
+    meant_model,
+    mine_turn,
+)
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
-from projections import audit, confidence, control, interactions
+from projections import audit, confidence, control, interactions, sessions
 
 Progress = Callable[[int, int], None]
+CALLS_A_RUN = 200  # of a model in one run_policies(), for what was said in sessions and captured turns
+COUNTED = (
+    *("interactions", "memories", "extracted", "candidates", "expired", "failures"),
+    *("sessions", "messages", "skipped", "waiting", "calls"),
+)
 
 
 class InteractionWrites(MemoryWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
     _store: EventStore
+    session: Callable[..., Any]
 
     def capture(
         self,
@@ -265,23 +283,58 @@ class InteractionWrites(MemoryWrites, Reads):
 
     # --- extraction ----------------------------------------------------------------------------------------------
 
-    def extract(self, id: str, *, preview: bool = False, **by: Unpack[By]) -> answers.ExtractionReport:
-        """Applies the extraction rules to an interaction; what is new becomes candidates for review.
+    def extract(
+        self,
+        id: str,
+        *,
+        preview: bool = False,
+        using: str | None = None,
+        model: Any = None,
+        since: int | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        cancelled: Cancelled | None = None,
+        **by: Unpack[By],
+    ) -> answers.ExtractionReport:
+        """Looks for what to remember in an interaction, or in what was said in a session since the last time; what is new
+        becomes candidates for review.
 
-        ``preview`` only shows what the rules find. An interaction that was extracted already returns what it came to.
+        A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
+        session see ``Session.extract``. ``preview`` only shows what the rules find in an interaction. An interaction that was
+        extracted already returns what it came to. ``ModelFailed`` where the model fails; that is recorded.
         """
-        told = who(self._default, by)
+        if isinstance(id, str) and id.startswith("s_"):
+            if preview:
+                raise Rejected(
+                    "a preview is of an interaction; of a session extract() tells what it kept, and undo() takes it back"
+                )
+            session: Any = self.session(id, user=by.get("user"))
+            if session.id is None:
+                raise NotFound(f"no session of this user has the id {id!r:.40}")
+            asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
+            report: answers.ExtractionReport = session.extract(**asked, **by)
+            return report
+        if since is not None:
+            raise Rejected("since is a position in a session; an interaction is extracted as a whole")
+        told, meant = who(self._default, by), meant_model(self, using, model)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
                 raise NotFound(f"no interaction of this user has the id {id!r:.40}")
-            found = extraction.search(self._answer_texts(connection, subject))
+            found = extraction.search(self._answer_texts(connection, subject)) if preview else None
         if preview:
             return self._preview(subject, found)
-        replayed = False
-        if subject.extraction != "done" or told.key is not None:
-            replayed = self._extract(subject, told).replayed
-        return self._extraction_report(subject, told.user, replayed=replayed)
+        if subject.extraction == "done" and told.key is None:
+            return self._extraction_report(subject, told.user)
+        if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
+            check_outside(self._writer)
+            done, outcome = mine_turn(self, subject, told, self._asker(meant, subject, timeout, cancelled))
+            return self._extraction_report(subject, told.user, done, replayed=outcome.replayed)
+        return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
+
+    def _asker(
+        self, model: Any, subject: Interaction, timeout: float = TIMEOUT_SECONDS, cancelled: Cancelled | None = None
+    ) -> Asker:
+        return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
 
     def _extract(self, subject: Interaction, told: Who) -> Outcome:
         with self._read("interactions") as connection:
@@ -306,17 +359,29 @@ class InteractionWrites(MemoryWrites, Reads):
             interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True
         )
 
-    def _extraction_report(self, subject: Interaction, user: str, *, replayed: bool) -> answers.ExtractionReport:
+    def _extraction_report(
+        self, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
+    ) -> answers.ExtractionReport:
         with self._read("memories", "interactions") as connection:
             events = [
                 event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
             ]
+            if not events:
+                raise Conflict(f"the interaction {subject.id} changed while it was looked at; ask again")
             data: CandidatesExtracted = events[-1].data
             states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
             kept = tuple(self._memories(connection, states))
-        dropped = tuple(msgspec.to_builtins(each) for each in data.dropped)
+        done = done or Mined(kept=[], superseded=[], dropped=[])
         return answers.ExtractionReport(
-            interaction=subject.id, extractor=data.extractor, kept=kept, dropped=dropped, replayed=replayed
+            interaction=subject.id,
+            extractor=data.extractor,
+            kept=kept,
+            dropped=(*(msgspec.to_builtins(each) for each in data.dropped), *done.dropped),
+            superseded=tuple(done.superseded),
+            edges=done.edges,
+            skipped=done.skipped,
+            calls=done.calls,
+            replayed=replayed,
         )
 
     # --- policies ------------------------------------------------------------------------------------------------
@@ -342,7 +407,7 @@ class InteractionWrites(MemoryWrites, Reads):
         which fading is judged (now); ``progress`` is called with (done, found so far).
         """
         judged = self._writer.now() if as_of is None else moment("as_of", as_of)
-        counts = dict.fromkeys(("interactions", "memories", "extracted", "candidates", "expired", "failures"), 0)
+        counts = dict.fromkeys(COUNTED, 0)
         for subject in self._pending("reinforcement", progress):
             if subject.user is None:  # erased: nobody's
                 continue
@@ -350,6 +415,7 @@ class InteractionWrites(MemoryWrites, Reads):
             counts["interactions"] += report is not None
             counts["memories"] += len(report.reinforced) if report is not None else 0
             counts["failures"] += report is None
+        self._mine_sessions(counts, progress)
         for subject in self._pending("extraction", progress):
             self._run_extraction(subject, counts)
         counts["expired"] = self._expire(judged)
@@ -357,6 +423,10 @@ class InteractionWrites(MemoryWrites, Reads):
             reinforced_interactions=counts["interactions"],
             reinforced_memories=counts["memories"],
             extracted_interactions=counts["extracted"],
+            sessions=counts["sessions"],
+            messages=counts["messages"],
+            skipped=counts["skipped"],
+            waiting=counts["waiting"],
             candidates=counts["candidates"],
             expired=counts["expired"],
             failures=counts["failures"],
@@ -377,20 +447,68 @@ class InteractionWrites(MemoryWrites, Reads):
             return interactions.pending(connection, work, after=after)
 
     def _run_extraction(self, subject: Interaction, counts: dict[str, int]) -> None:
-        told = _policy_who(subject, extraction.ACTOR, None, None)
+        told, model = _policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
         with self._read() as connection:
-            wanted = control.policy(connection, told.user).extract
+            wanted = control.policy(connection, told.user).extract and not is_left_to_session(connection, subject)
         if not wanted or subject.user is None:
             return
+        if model is not None and counts["calls"] >= CALLS_A_RUN:
+            return
         try:
-            events = self._extract(subject, told).events
+            if model is not None:
+                done, outcome = mine_turn(self, subject, told, self._asker(model, subject))
+                counts["calls"] += done.calls
+                events = outcome.events
+            else:
+                events = self._extract(subject, told).events
             counts["candidates"] += sum(isinstance(event.data, MemoryCaptured) for event in events)
             counts["extracted"] += 1
         except Exception as error:
             counts["failures"] += 1
-            if _distrusted(error):
+            if _distrusted(error) or isinstance(error, ModelFailed):  # which is recorded
                 return
             self._record_failure(subject, told, domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR))
+
+    def _mine_sessions(self, counts: dict[str, int], progress: Progress | None) -> None:
+        """What was said in sessions and nobody looked at, the oldest sessions first; what is too much for one run waits."""
+        model, after, done = meant_model(self, None, None), 0, 0
+        while page := self._unmined_page(after):
+            for state in page:
+                left = CALLS_A_RUN - counts["calls"] if model is not None else PIECES
+                if left > 0:
+                    self._mine_session(state, model, left, counts)
+                else:
+                    counts["waiting"] += 1
+                done += 1
+                if progress is not None:
+                    progress(done, done + len(page))
+            after = page[-1].row
+
+    def _unmined_page(self, after: int) -> Sequence[SessionState]:
+        with self._read("sessions") as connection:
+            return sessions.unmined(connection, after=after)
+
+    def _mine_session(self, state: SessionState, model: Any, left: int, counts: dict[str, int]) -> None:
+        if state.user is None or not state.names or state.failures >= FAILURES or self._keeps_out(*state.names):
+            return
+        with self._read() as connection:
+            if not control.policy(connection, state.user).extract:
+                return
+        told = Who(user=state.user, actor=extraction.ACTOR)
+        try:
+            found: Mined = self.session(state.id, user=state.user)._mine(told, model, by_itself=True, pieces=left)
+        except Exception as error:
+            counts["failures"] += 1
+            if not isinstance(error, LedgerError):
+                raise
+            return
+        counts["sessions"] += found.pieces > 0
+        counts["messages"] += found.messages
+        counts["skipped"] += found.skipped
+        counts["calls"] += found.calls
+        counts["candidates"] += len(found.kept)
+        counts["failures"] += bool(found.failure)
+        counts["waiting"] += found.stopped in ("enough", "under_way", "moved")
 
     def _expire(self, as_of: str) -> int:
         with self._read("memories") as connection:

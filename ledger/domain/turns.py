@@ -24,12 +24,13 @@ CONTENT = "content"  # the field of a message that has its own text
 class Line(Struct, frozen=True, kw_only=True):
     """What somebody said, as it is looked at: the text of a message, or of a captured turn.
 
-    ``position`` is that of the message (of the interaction's event, where there is no message), ``field`` where the text
-    lies: "content", or with an ``interaction`` "prompt", "response" or "response_summary". ``channel`` is that through
-    which it came in.
+    ``position`` is that of the message (0 where a captured turn is no message), ``field`` where the text
+    lies: "content", or with an ``interaction`` "prompt", "response" or "response_summary"; ``text_at`` is the position of the
+    event that has it. ``channel`` is that through which it came in.
     """
 
     position: int
+    text_at: int
     role: str
     text: str
     time: str
@@ -97,7 +98,8 @@ def of_interaction(state: Any, texts: dict[str, str | None]) -> list[Line]:
     places = {"prompt": state.prompt_at, "response": state.response_at, "response_summary": state.response_at}
     return [
         Line(
-            position=places[field] or state.prompt_at,
+            position=0,
+            text_at=places[field] or state.prompt_at,
             role="user" if field == "prompt" else "assistant",
             text=text,
             time=state.time,

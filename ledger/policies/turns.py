@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
+from ledger.domain import near
 from ledger.domain.errors import Rejected
 from ledger.domain.events import Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
@@ -34,7 +35,6 @@ KEPT = "kept"
 ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
 FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
 SHOWN = 60  # facts in a prompt, the newest (SEEDS 2b)
-NEAR = 850_000  # Jaccard over word sets from which two facts are one (SEEDS 2b)
 LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (ours)
 MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
 UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
@@ -100,7 +100,7 @@ class Seen(Struct, frozen=True):
 
     proposal: Proposal
     target: Memory | None = None
-    near: tuple[Memory, ...] = ()
+    like: tuple[Memory, ...] = ()
     unknown: bool = False
 
 
@@ -108,13 +108,13 @@ def look(
     connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
 ) -> Seen:
     """Reads only: what is decided about is looked at again under the lock."""
-    near = tuple(near_to(connection, proposal.content, user, project))
+    like = tuple(near_to(connection, proposal.content, user, project))
     if proposal.what != SUPERSEDE:
-        return Seen(proposal, near=near)
+        return Seen(proposal, None, like)
     if proposal.fact is not None:
         known = 1 <= proposal.fact <= len(shown)
-        return Seen(proposal, shown[proposal.fact - 1] if known else None, near, unknown=not known)
-    return Seen(proposal, _saying(connection, proposal.old, shown, user, project), near)
+        return Seen(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
+    return Seen(proposal, _saying(connection, proposal.old, shown, user, project), like)
 
 
 def _saying(
@@ -137,24 +137,25 @@ def near_to(connection: sqlite3.Connection, content: str, user: str, project: st
     A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
     at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest are taken, being the rarest.
     """
-    own = frozenset(words(content))
+    own = near.word_set(content)
     if not own:
         return []
     forms = {"".join(words(found[0])): found[0] for found in _JOINED.finditer(folded(content))}
     ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
-    prefix = ranked[: len(own) - -(-NEAR * len(own) // rules.ONE) + 1]
+    prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
     expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
     scope = [None] if project is None else [project, None]
     found = search.having(connection, expression, user, scope, limit=LOOKED_AT)
-    near = [(similar(own, each.content), each) for each in found]
-    return [each for how, each in sorted(near, key=lambda each: (-each[0], -each[1].row)) if how >= NEAR]
+    judged = [(how, each) for each in found if (how := same_fact(own, each.content))]
+    return [each for _, each in sorted(judged, key=lambda each: (-each[0], -each[1].row))]
 
 
-def similar(own: frozenset[str], content: str | None) -> int:
-    """Words in common over words of both, in millionths, rounded down."""
-    other = frozenset(words(content or ""))
-    common = len(own & other)
-    return common * rules.ONE // (len(own) + len(other) - common) if common else 0
+def same_fact(own: near.WordSet, content: str | None) -> int:
+    """How near a text is, in millionths; 0 below the threshold, and where one denies what the other says or has a number of
+    its own: such two are near, and not the same."""
+    other = near.word_set(content or "")
+    how = near.similarity(own, other)
+    return how if how >= near.THRESHOLD and not near.opposed(own, other) else 0
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
@@ -170,11 +171,16 @@ class Batch:
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
         self._retired: dict[int, str] = {}
+        self._ended: list[str] = []  # ids of those
         self._chars = dict.fromkeys(budgets.GROUPS, 0)
 
     @property
     def kept(self) -> list[str]:
         return [id for id, _ in self.made]
+
+    @property
+    def superseded(self) -> list[str]:
+        return list(self._ended)
 
     def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Result]:
         """What takes a fact's place first, then what is new, then relations."""
@@ -209,10 +215,11 @@ class Batch:
                 return Result(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return Result(proposal.what, "echo", echoed.id)
-        attempt = self._attempt(proposal, target, lines)
-        reason, known = self._known(attempt, seen.near, target)
+        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
+        attempt = self._attempt(proposal, target, line)
+        reason, known = self._known(attempt, seen.like, target)
         if known is None:
-            return self._capture(proposal, attempt, target)
+            return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
             self._retire(target, known, attempt, proposal.reason)  # rubino #157
             return Result(proposal.what, KEPT, known, target.id)
@@ -233,8 +240,7 @@ class Batch:
         told = (each for each in self.injected if each.content)
         return next((each for each in told if match(DEFAULT_MATCHER, response, each.content or "") is not None), None)
 
-    def _attempt(self, proposal: Proposal, target: Memory | None, lines: Sequence[Line]) -> MemoryCaptured:
-        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
+    def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
         believed = self.policy.extracted == "active" and proposal.trusted
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
@@ -252,14 +258,14 @@ class Batch:
             origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
         )
 
-    def _known(self, attempt: MemoryCaptured, near: Sequence[Memory], target: Memory | None) -> tuple[str, str | None]:
+    def _known(self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None) -> tuple[str, str | None]:
         """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
         besides = target.row if target is not None else 0
         if (made := self._made_near(attempt)) is not None:
             return "repeated", made
         reason, known = extraction.known(self.work, attempt, ())
         found = [(reason, known)] if known is not None else []
-        found += [(_reason(each), each) for seen in near if (each := self._still(seen, attempt)) is not None]
+        found += [(_reason(each), each) for seen in like if (each := self._still(seen, attempt)) is not None]
         for why, each in found:
             if each.row == besides or each.row in self._retired or why is None:
                 continue
@@ -274,45 +280,40 @@ class Batch:
     def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
         """A memory found on the snapshot, if it says so still."""
         memory: Memory | None = self.work.at_row(seen.row, "m")
-        if memory is None or (
-            memory.content != seen.content and similar(frozenset(words(attempt.content or "")), memory.content) < NEAR
-        ):
-            return None
-        return memory
+        changed = memory is None or memory.content != seen.content
+        return None if changed and not self._says(memory, attempt) else memory
+
+    @staticmethod
+    def _says(memory: Memory | None, attempt: MemoryCaptured) -> bool:
+        return memory is not None and same_fact(near.word_set(attempt.content or ""), memory.content) > 0
 
     def _made_near(self, attempt: MemoryCaptured) -> str | None:
-        own = frozenset(words(attempt.content or ""))
+        own = near.word_set(attempt.content or "")
         same = normalise(attempt.content or "")
         for id, data in self.made:
-            if normalise(data.content or "") == same or similar(own, data.content) >= NEAR:
+            if normalise(data.content or "") == same or same_fact(own, data.content):
                 return id
         return None
 
-    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None) -> Result:
+    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Result:
         if attempt.status == "active":
             budgets.check(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
         stream = self.work.new_id("m")
         self.work.emit(stream, attempt)
         self.made.append((stream, attempt))
-        self.of_line.append((stream, self._line_of(attempt, proposal)))
+        self.of_line.append((stream, line))
         if attempt.status == "active":
             self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
             if target is not None:
                 self._retire(target, stream, attempt, proposal.reason)
         return Result(proposal.what, KEPT, stream, attempt.supersedes, new=True)
 
-    @staticmethod
-    def _line_of(attempt: MemoryCaptured, proposal: Proposal) -> Line:
-        assert attempt.origin is not None
-        at = (attempt.origin.position, attempt.origin.field)
-        cited = (each for each in proposal.cited if (each.position, each.field) == at)
-        return next(cited, Line(position=at[0], role="", text="", time="", field=at[1]))
-
     def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
         command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, reason)
         for event in memory_domain.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._retired[target.row] = by
+        self._ended.append(target.id)
         self._chars[budgets.group_of(target.kind)] -= len(target.content or "")
 
     def _related(self, relation: Relation) -> Result:

@@ -101,11 +101,14 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """Where a candidate comes from: the rule, the span it was found in, and that text."""
+    """Where a memory comes from: the rule, the span it was found in, and that text; of what a model found the beginning of the
+    whole message. ``session`` and ``position`` name that message, ``role`` who said it."""
 
     rule: str
     extractor: str
     interaction: str | None
+    session: str | None = None
+    role: str | None = None
     field: str
     start: int
     end: int
@@ -224,7 +227,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
+    ``provenance`` has the words that it was extracted from."""
 
     memory: Memory | None
     id: str
@@ -235,6 +239,7 @@ class Why(Struct, frozen=True, kw_only=True):
     superseded_by: tuple[Memory, ...]
     chunks: tuple[Chunk, ...] = ()
     documents: tuple[Document, ...] = ()
+    provenance: Provenance | None = None
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):

@@ -158,18 +158,28 @@ class MemoryWrites:
     # --- review --------------------------------------------------------------------------------------------------
 
     def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
-        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote)."""
+        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
+
+        What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
+        """
         note = check_reason("note", note)
 
         def body(work: Work, memory: Memory) -> None:
+            replaced = _replaced(work, memory) if memory.status == "candidate" else None
             if content is not None:
                 self._revise(work, memory, content, note)
             if memory.status == "candidate":
                 twins.refuse_twin(work, memory, "active", "promote", content)
-                budgets.check(work, memory.kind, memory.content if content is None else content)
+                budgets.check(work, memory.kind, memory.content if content is None else content, frees=replaced)
             _emit(work, memory, domain.Promote(note))
+            if replaced is not None:
+                project, work.project = work.project, replaced.project
+                _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
+                work.project = project
             if memory.status == "candidate":
-                graph_rules.retire_others(work, memory.id, memory.edges, memory.valid_from, memory.valid_to)
+                besides = (replaced.row,) if replaced is not None else ()
+                span = (memory.valid_from, memory.valid_to)
+                graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
 
         return self._change("promote", id, body, by, (id, note, content))
 
@@ -394,6 +404,13 @@ class MemoryWrites:
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
     for event in domain.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
+
+
+def _replaced(work: Work, candidate: Memory) -> Memory | None:
+    """The active memory that a candidate takes the place of."""
+    found = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
+    state: Memory | None = work.at_row(found.row, "m") if found is not None else None
+    return state if state is not None and state.status == "active" and not work.beyond(state) else None
 
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:

@@ -155,6 +155,7 @@ class Planner:
             turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
             derived = self._streams(self._derived(turns), besides=turns) | self._written(own, streams)
             derived |= self._called({row.position for row in own}, streams)
+            derived |= self._streams(self._found_in(own), besides=streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
             cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
@@ -313,6 +314,22 @@ class Planner:
                         found[stream] = None
                         waiting.append(stream)
         return list(found)
+
+    def _found_in(self, own: Iterable[Row]) -> list[str]:
+        """The memories that were found in these messages, in force or not, and those that cite such memories."""
+        said: dict[str, set[int]] = {}
+        for row in own:
+            if row.type == MESSAGE:
+                said.setdefault(row.stream, set()).add(row.position)
+        sql = "SELECT memory FROM dependents WHERE source = ? UNION SELECT memory FROM were_dependents WHERE source = ?"
+        found = dict[str, None]()
+        for session, positions in said.items():
+            for (row,) in self.connection.execute(sql, (session, session)).fetchall():
+                stream = self.row(row).stream
+                origins = (event.data.origin for event in self._captures([stream]))
+                if any(origin is not None and origin.position in positions for origin in origins):
+                    found[stream] = None
+        return [*found, *self._derived(found)]
 
     def _parts(self, stream: str) -> list[str]:
         """The chunks of a document, by which it is cited too."""

@@ -23,7 +23,8 @@ CHARACTERS_A_WORD = 2
 # rubino's signals (SEEDS 2b), and the same in a few other languages (ours). White space is one space, case is folded.
 _ENGLISH = (
     r"my name is|call me|i am|i['’]?m",
-    r"i (?:also |really |usually |generally |mostly )?(?:prefer|like|love|hate|dislike|use|want|need|always|never|work|live)",
+    r"i (?:also |really |usually |generally |mostly )?(?:prefer|like|love|hate|dislike|use|want|need|always|never|work|live"
+    r"|moved|switched|joined|quit|own|have|study)",
     r"we (?:also |usually |always |never )?(?:use|used|decided|agreed|chose|prefer|require|need|run|deploy)",
     r"(?:always|never|do not|don['’]?t) (?:use|do|run|write|add|commit|push|call|ask|make|put|touch)",
     r"remember (?:that|this)|remember ?:",

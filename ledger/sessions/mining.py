@@ -668,6 +668,8 @@ def count(done: Mined, batch: Batch, results: Sequence[Result], found: Answered)
             done.dropped.append(told | {"content": each.text})
     for passed in found.parsed.dropped:
         done.dropped.append({"what": passed.what, "reason": passed.reason, "content": passed.text})
+    if found.parsed.truncated:
+        done.dropped.append({"what": "", "reason": "truncated"})
     if found.left_over:
         done.dropped.append({"what": "", "reason": "left_over", "count": found.left_over})
 

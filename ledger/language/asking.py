@@ -34,6 +34,10 @@ _PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported 
     *("TimeoutException", "TransportError", "APIConnectionError"),  # httpx; openai and anthropic
     *("Timeout", "ChunkedEncodingError"),  # requests
 }
+_LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
+_HINTS = {
+    "NoKey": ": set the provider's variable (OPENAI_API_KEY, ANTHROPIC_API_KEY), or name another with model_api_key_env",
+}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _random = SystemRandom()
 
@@ -107,7 +111,7 @@ def check_outside(writer: Any) -> None:
 def failure_of(error: BaseException) -> Failure:
     """What kind of failure an exception is, by itself and by what it was raised from."""
     if isinstance(error, ModelFailed):
-        passing = _is_passing(error.status) or error.kind in _PASSING_KINDS
+        passing = error.kind in _PASSING_KINDS or (_is_passing(error.status) and error.kind not in _LASTING_KINDS)
         known = Failure(error.kind, error.status, error.retry_after, passing)
         return known if known.passing or error.__cause__ is None or known.status else _of_chain(error, known)
     return _of_chain(error, Failure(_name(error)))
@@ -248,7 +252,7 @@ def _failed(model: LanguageModel, failure: Failure, attempts: int, milliseconds:
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
     told = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
     return ModelFailed(
-        f"the model {model.name!r:.60} {told} {calls}",
+        f"the model {model.name!r:.60} {told} {calls}{_HINTS.get(failure.kind, '')}",
         kind=failure.kind,
         status=failure.status,
         retry_after=failure.retry_after,

@@ -374,6 +374,7 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     skipped: int = 0
     waiting: int = 0
     candidates: int = 0
+    calls: int = 0
     expired: int = 0
     failures: int = 0
 

@@ -20,7 +20,6 @@ from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
-from ledger.interaction_writes import InteractionWrites
 from ledger.language.door import Language, chosen
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
@@ -32,6 +31,7 @@ from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
+from ledger.running import Running
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
 from ledger.trail import Trail
@@ -59,7 +59,7 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites,
+    Running,
     ProjectWrites,
     DocumentWrites,
     Reopening,
@@ -120,6 +120,7 @@ class Ledger(
         ignored_sessions: Sequence[str] = (),
         stateless_sessions: Sequence[str] = (),
         settings: Settings | None = None,
+        after_capture: Sequence[str] = (),
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
@@ -130,7 +131,8 @@ class Ledger(
         does. ``token_counter`` is a function that counts the tokens of a text, for the messages of sessions; without one they
         are estimated. Nothing is taken in of a session whose name fits one of the ``ignored_sessions`` (``**`` any text, ``*``
         any without a colon; "heartbeat" always), and nothing read; of a ``stateless`` one nothing is taken in. ``settings``
-        (``Settings.load()``) are what all of this falls back on.
+        (``Settings.load()``) are what all of this falls back on. ``after_capture`` names jobs of ``run_policies`` that follow
+        each capture, beside reinforcement, which always does.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -147,6 +149,8 @@ class Ledger(
             ledger._vectors = VectorSearch(store, ledger._writer, vectors_of) if vectors_of is not None else None
             ledger._counter, ledger._summariser, ledger._patterns = counter, writer_of, patterns
             ledger._model, ledger._settings = language_model, settings
+            if after_capture:
+                ledger._run_after_capture(after_capture)
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

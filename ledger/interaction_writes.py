@@ -10,13 +10,12 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import Conflict, LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.errors import Conflict, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
     CandidatesExtracted,
     InteractionCaptured,
-    MemoryCaptured,
     MemoryReinforced,
     PolicyAdopted,
     ReinforcementEvaluated,
@@ -25,37 +24,26 @@ from ledger.domain.events import (
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
-from ledger.domain.memory import Memory
 from ledger.domain.policy import adopted
-from ledger.domain.session import Session as SessionState
 from ledger.domain.text import check_json, check_text
-from ledger.domain.times import moment
 from ledger.event_store import EventStore
 from ledger.language.asking import Cancelled, check_outside
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
-from ledger.policies import expiry, extraction, reinforcement
+from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
 from ledger.sessions.mining import (
-    FAILURES,
-    PIECES,
     TIMEOUT_SECONDS,
     Asker,
     Mined,
-    is_left_to_session,
     meant_model,
     mine_turn,
 )
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
-from projections import audit, confidence, control, interactions, sessions
+from projections import audit, confidence, control
 
 Progress = Callable[[int, int], None]
-CALLS_A_RUN = 200  # of a model in one run_policies(), for what was said in sessions and captured turns
-COUNTED = (
-    *("interactions", "memories", "extracted", "candidates", "expired", "failures"),
-    *("sessions", "messages", "skipped", "waiting", "calls"),
-)
 
 
 class InteractionWrites(MemoryWrites, Reads):
@@ -63,6 +51,7 @@ class InteractionWrites(MemoryWrites, Reads):
 
     _store: EventStore
     session: Callable[..., Any]
+    _after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
 
     def capture(
         self,
@@ -181,6 +170,8 @@ class InteractionWrites(MemoryWrites, Reads):
         if subject.reinforcement == "pending" and not outcome.replayed and not self._writer.batching:
             cause = outcome.events[-1].envelope.event_id if outcome.events else None
             self._try_reinforcement(subject, cause, told.correlation_id)
+        if self._after_capture is not None and not outcome.replayed and not self._writer.batching:
+            self._after_capture()
         answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
         if answer is None:
             raise NotFound(f"the interaction {subject.id} was undone meanwhile")
@@ -212,11 +203,11 @@ class InteractionWrites(MemoryWrites, Reads):
     def _try_reinforcement(
         self, subject: Interaction, cause: str | None, correlation: str | None
     ) -> answers.Reinforcement | None:
-        told = _policy_who(subject, reinforcement.ACTOR, cause, correlation)
+        told = policy_who(subject, reinforcement.ACTOR, cause, correlation)
         try:
             return self._reinforce_by(subject, cause, told)
         except Exception as error:
-            if _distrusted(error):
+            if is_distrusted(error):
                 return None
             self._record_failure(subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
             return None
@@ -400,140 +391,13 @@ class InteractionWrites(MemoryWrites, Reads):
         self._writer.run("adopt_policy", told, body, parameters)
         return self.policy(user=told.user)
 
-    def run_policies(self, *, as_of: Any = None, progress: Progress | None = None) -> answers.PolicyReport:
-        """Does what is pending for every user: reinforcement, extraction, and the expiry of what has faded.
 
-        What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
-        which fading is judged (now); ``progress`` is called with (done, found so far).
-        """
-        judged = self._writer.now() if as_of is None else moment("as_of", as_of)
-        counts = dict.fromkeys(COUNTED, 0)
-        for subject in self._pending("reinforcement", progress):
-            if subject.user is None:  # erased: nobody's
-                continue
-            report = self._try_reinforcement(subject, None, None)
-            counts["interactions"] += report is not None
-            counts["memories"] += len(report.reinforced) if report is not None else 0
-            counts["failures"] += report is None
-        self._mine_sessions(counts, progress)
-        for subject in self._pending("extraction", progress):
-            self._run_extraction(subject, counts)
-        counts["expired"] = self._expire(judged)
-        return answers.PolicyReport(
-            reinforced_interactions=counts["interactions"],
-            reinforced_memories=counts["memories"],
-            extracted_interactions=counts["extracted"],
-            sessions=counts["sessions"],
-            messages=counts["messages"],
-            skipped=counts["skipped"],
-            waiting=counts["waiting"],
-            candidates=counts["candidates"],
-            expired=counts["expired"],
-            failures=counts["failures"],
-        )
-
-    def _pending(self, work: str, progress: Progress | None) -> Iterable[Interaction]:
-        after, done = 0, 0
-        while page := self._pending_page(work, after):
-            for subject in page:
-                yield subject
-                done += 1
-                if progress is not None:
-                    progress(done, done + len(page))
-            after = page[-1].row
-
-    def _pending_page(self, work: str, after: int) -> Sequence[Interaction]:
-        with self._read("interactions") as connection:
-            return interactions.pending(connection, work, after=after)
-
-    def _run_extraction(self, subject: Interaction, counts: dict[str, int]) -> None:
-        told, model = _policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
-        with self._read() as connection:
-            wanted = control.policy(connection, told.user).extract and not is_left_to_session(connection, subject)
-        if not wanted or subject.user is None:
-            return
-        if model is not None and counts["calls"] >= CALLS_A_RUN:
-            return
-        try:
-            if model is not None:
-                done, outcome = mine_turn(self, subject, told, self._asker(model, subject))
-                counts["calls"] += done.calls
-                events = outcome.events
-            else:
-                events = self._extract(subject, told).events
-            counts["candidates"] += sum(isinstance(event.data, MemoryCaptured) for event in events)
-            counts["extracted"] += 1
-        except Exception as error:
-            counts["failures"] += 1
-            if _distrusted(error) or isinstance(error, ModelFailed):  # which is recorded
-                return
-            self._record_failure(subject, told, domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR))
-
-    def _mine_sessions(self, counts: dict[str, int], progress: Progress | None) -> None:
-        """What was said in sessions and nobody looked at, the oldest sessions first; what is too much for one run waits."""
-        model, after, done = meant_model(self, None, None), 0, 0
-        while page := self._unmined_page(after):
-            for state in page:
-                left = CALLS_A_RUN - counts["calls"] if model is not None else PIECES
-                if left > 0:
-                    self._mine_session(state, model, left, counts)
-                else:
-                    counts["waiting"] += 1
-                done += 1
-                if progress is not None:
-                    progress(done, done + len(page))
-            after = page[-1].row
-
-    def _unmined_page(self, after: int) -> Sequence[SessionState]:
-        with self._read("sessions") as connection:
-            return sessions.unmined(connection, after=after)
-
-    def _mine_session(self, state: SessionState, model: Any, left: int, counts: dict[str, int]) -> None:
-        if state.user is None or not state.names or state.failures >= FAILURES or self._keeps_out(*state.names):
-            return
-        with self._read() as connection:
-            if not control.policy(connection, state.user).extract:
-                return
-        told = Who(user=state.user, actor=extraction.ACTOR)
-        try:
-            found: Mined = self.session(state.id, user=state.user)._mine(told, model, by_itself=True, pieces=left)
-        except Exception as error:
-            counts["failures"] += 1
-            if not isinstance(error, LedgerError):
-                raise
-            return
-        counts["sessions"] += found.pieces > 0
-        counts["messages"] += found.messages
-        counts["skipped"] += found.skipped
-        counts["calls"] += found.calls
-        counts["candidates"] += len(found.kept)
-        counts["failures"] += bool(found.failure)
-        counts["waiting"] += found.stopped in ("enough", "under_way", "moved")
-
-    def _expire(self, as_of: str) -> int:
-        with self._read("memories") as connection:
-            faded = [memory for memory in expiry.faded(connection, as_of) if memory.user is not None]
-            users = {memory.user for memory in faded if memory.user is not None}
-            wanted = {user for user in users if control.policy(connection, user).expire}
-        return sum(self._expire_one(memory, memory.user, as_of) for memory in faded if memory.user in wanted)
-
-    def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
-        told = Who(user=user or "", actor=expiry.ACTOR)
-        try:
-            done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except Rejected as refusal:
-            if _distrusted(refusal):
-                return False
-            raise
-        return bool(done.events)
-
-
-def _distrusted(error: Exception) -> bool:
+def is_distrusted(error: Exception) -> bool:
     """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
     return isinstance(error, Rejected) and error.rule == "trust"
 
 
-def _policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
+def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
     return Who(user=subject.user or "", actor=actor, causation_id=cause, correlation_id=correlation)
 
 

@@ -15,6 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 SAID = (
     ("The user prefers green tea.", "MemoryCaptured", "True\n"),
+    ("['PostgreSQL for the archive']\n0 0\n",),
     (
         "1 1.05 The user prefers green tea. {",
         "turn Which tea",

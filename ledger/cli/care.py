@@ -67,9 +67,10 @@ def run_policies(
     ledger: Ledger,
     progress: Progress | None,
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Judge fading at this time.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", metavar="JOB", help="This job, and no others.")] = None,
 ) -> Any:
     """Do what is pending: reinforcement, extraction, and the expiry of what has faded."""
-    return ledger.run_policies(as_of=as_of, progress=progress)
+    return ledger.run_policies(as_of=as_of, only=only or (), progress=progress)
 
 
 def export(
@@ -130,6 +131,21 @@ def policy_adopt(
     ] = None,
     extract: Annotated[bool | None, typer.Option(help="Extract by itself in run-policies.")] = None,
     expire: Annotated[bool | None, typer.Option(help="Supersede what has faded in run-policies.")] = None,
+    merge: Annotated[bool | None, typer.Option(help="Propose merges in run-policies.")] = None,
+    conflicts: Annotated[bool | None, typer.Option(help="Look for conflicts in run-policies.")] = None,
+    consolidate: Annotated[bool | None, typer.Option(help="Form observations in run-policies.")] = None,
+    threats: Annotated[
+        str | None, typer.Option("--threats", help="What a flagged memory comes to: refuse, quarantine or off.")
+    ] = None,
+    secrets: Annotated[
+        str | None, typer.Option("--secrets", help="What a key or password comes to: redact, refuse or off.")
+    ] = None,
+    extracted: Annotated[
+        str | None, typer.Option("--extracted", help="What a model extracts becomes: candidate or active.")
+    ] = None,
+    claim_confidence: Annotated[
+        float | None, typer.Option("--claim-confidence", help="At most this for what an assistant said itself.")
+    ] = None,
     user_chars: Annotated[
         int | None, typer.Option("--user-chars", help="Characters that user_profile memories may take; 0: no bound.")
     ] = None,
@@ -138,8 +154,7 @@ def policy_adopt(
     ] = None,
 ) -> Any:
     """Change the policy from here on; what is not told stays."""
-    numbers = {"matcher": matcher, "gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
-    told = numbers | {"extract": extract, "expire": expire, "user_chars": user_chars, "memory_chars": memory_chars}
+    told = {name: value for name, value in locals().items() if name not in ("ledger", "by")}
     changes = {name: value for name, value in told.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")

@@ -168,7 +168,7 @@ def _ask(
         if "ledger" not in own.parameters:
             return function(**given, told=told, progress=progress)
         with opened(told, readonly=readonly, creates=creates, embedder=given.get("embedder")) as ledger:
-            ours = {"ledger": _at(ledger, told), "by": by(told), "progress": progress}
+            ours = {"ledger": _at(ledger, told), "by": by(told), "told": told, "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
 

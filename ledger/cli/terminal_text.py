@@ -20,7 +20,7 @@ def shortened(text: str, chars: int) -> str:
     return line[: chars - 1].rstrip() + "…" if cut else line
 
 
-def as_json(value: Any, *, ascii_only: bool = False) -> str:
+def as_json(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
     """JSON that a terminal shows harmlessly; the unsafe characters are JSON escapes, so that it means the same."""
-    text = json.dumps(value, ensure_ascii=ascii_only, indent=2, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, allow_nan=False)
     return UNSAFE.sub(lambda found: json.dumps(found.group())[1:-1], text).replace("\x7f", "\\u007f")

@@ -21,9 +21,9 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item, Ranges
+from ledger.lease import Lease, leased
 from ledger.memory_writes import By
 from ledger.sessions import answers
-from ledger.sessions.lease import Lease, leased
 from ledger.sessions.reconciling import Reconciling
 from ledger.sessions.summarising import (
     PROMPTS,

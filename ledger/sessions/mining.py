@@ -35,13 +35,13 @@ from ledger.language import calls
 from ledger.language.asking import Asked, Cancelled, ask, check_outside
 from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
+from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
 from ledger.memory_writes import By
 from ledger.policies import turns as found_in
 from ledger.policies.turns import MODEL_EXTRACTOR, SHOWN, Batch, Relation, Result, Seen
 from ledger.reads import Reads
 from ledger.sessions.answers import SessionInfo
-from ledger.sessions.lease import Lease, leased
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
 from ledger.work import Who, Work

@@ -1,0 +1,293 @@
+"""What runs by itself: each policy is a job, done as a whole by ``run_policies``, or piece by piece by workers that share it.
+
+A piece is what one worker does at a time, under a lease that all processes see. The lease only keeps two from doing the same
+work: that nothing is recorded twice is decided under the writer's lock, by every job itself, whoever holds what.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from ledger import answers
+from ledger.domain import interaction as domain
+from ledger.domain.errors import LedgerError, ModelFailed, Rejected
+from ledger.domain.events import MemoryCaptured
+from ledger.domain.extraction import EXTRACTOR
+from ledger.domain.interaction import Interaction
+from ledger.domain.memory import Memory
+from ledger.domain.session import Session
+from ledger.domain.times import moment
+from ledger.interaction_writes import InteractionWrites, is_distrusted, policy_who
+from ledger.lease import leased
+from ledger.log_reading import first_position
+from ledger.policies import expiry, extraction
+from ledger.sessions.mining import FAILURES, PIECES, Mined, is_left_to_session, meant_model, mine_turn
+from ledger.work import Who
+from projections import control, interactions, sessions
+
+Progress = Callable[[int, int], None]
+SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
+CALLS_A_RUN = 200  # of a model in one run, for what was said in sessions and captured turns
+LEASE_SECONDS = 300.0  # longer than a model may take to answer, with every retry
+LOOK_SECONDS = 1.0  # how often a worker that follows looks for more
+EXPIRY_SECONDS = 3_600.0  # ... and how often it judges anew what has faded, where nothing else happens
+LONGEST_PAUSE = 60.0  # after failures
+
+
+class Run(Struct):
+    """One going through the jobs: what was done so far, who wants to hear of it, and whether to go on."""
+
+    as_of: str
+    progress: Progress | None = None
+    stop: Callable[[], bool] = lambda: False
+    counts: dict[str, int] = {}
+    done: int = 0
+    found: int = 0
+
+    def add(self, **counts: int) -> None:
+        for name, number in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+
+    def tell(self, done: int, found: int) -> None:
+        """So many more were found, and so many of them done."""
+        self.done, self.found = self.done + done, self.found + found
+        if self.progress is not None:
+            self.progress(self.done, max(self.done, self.found))
+
+    def report(self) -> answers.PolicyReport:
+        return answers.PolicyReport(**self.counts)
+
+
+class Job(Struct, frozen=True):
+    """A policy as it runs: ``pieces`` names what is pending, and ``do`` does what of a piece still is."""
+
+    name: str
+    pieces: Callable[[Run], Iterator[Any]]
+    do: Callable[[Any, Run], None]
+
+
+JOBS = ("reinforcement", "extraction", "expiry")
+
+
+class Running(InteractionWrites):
+    """The policies at work, as a part of the library door."""
+
+    def _jobs(self) -> tuple[Job, ...]:
+        """Every job, in the order in which one feeds the next."""
+        return (
+            Job("reinforcement", lambda run: self._spans("reinforcement"), self._reinforce_span),
+            Job("extraction", lambda run: self._to_extract(), self._extract_piece),
+            Job("expiry", lambda run: iter(("all",)), lambda piece, run: self._expire(run)),
+        )
+
+    # --- interactions --------------------------------------------------------------------------------------------
+
+    def _spans(self, work: str) -> Iterator[int]:
+        """Which spans of the log have interactions that wait for a policy; the same ones for every worker."""
+        after = -1
+        while page := self._pending(work, after, limit=1):
+            yield (span := page[0].row // SPAN)
+            after = (span + 1) * SPAN - 1
+
+    def _pending(self, work: str, after: int, limit: int = 100) -> Sequence[Interaction]:
+        with self._read("interactions") as connection:
+            return interactions.pending(connection, work, after=after, limit=limit)
+
+    def _pending_within(self, work: str, span: int, run: Run) -> Iterator[Interaction]:
+        after = span * SPAN - 1
+        while page := [each for each in self._pending(work, after) if each.row // SPAN == span]:
+            run.tell(0, len(page))
+            for subject in page:
+                if not run.stop() and subject.user is not None:  # erased: nobody's
+                    yield subject
+                run.tell(1, 0)
+            after = page[-1].row
+
+    def _reinforce_span(self, span: int, run: Run) -> None:
+        for subject in self._pending_within("reinforcement", span, run):
+            report = self._try_reinforcement(subject, None, None)
+            if report is None:
+                run.add(failures=1)
+            else:
+                run.add(reinforced_interactions=1, reinforced_memories=len(report.reinforced))
+
+    def _to_extract(self) -> Iterator[int | str]:
+        """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
+        these is said in a session is looked at there."""
+        after = 0
+        while page := self._unmined(after):
+            yield from (state.id for state in page)
+            after = page[-1].row
+        yield from self._spans("extraction")
+
+    def _unmined(self, after: int) -> Sequence[Session]:
+        with self._read("sessions") as connection:
+            return sessions.unmined(connection, after=after)
+
+    def _extract_piece(self, piece: int | str, run: Run) -> None:
+        if isinstance(piece, str):
+            run.tell(0, 1)
+            self._mine_session(piece, run)
+            run.tell(1, 0)
+            return
+        for subject in self._pending_within("extraction", piece, run):
+            with self._read("sessions") as connection:
+                wanted = control.policy(connection, subject.user or "").extract
+                wanted = wanted and not is_left_to_session(connection, subject)
+            if wanted:
+                self._run_extraction(subject, run)
+
+    def _run_extraction(self, subject: Interaction, run: Run) -> None:
+        told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
+        if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
+            return
+        try:
+            if model is not None:
+                done, outcome = mine_turn(self, subject, told, self._asker(model, subject))
+                run.add(calls=done.calls)
+            else:
+                outcome = self._extract(subject, told)
+            kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
+            run.add(extracted_interactions=1, candidates=kept)
+        except Exception as error:
+            run.add(failures=1)
+            if not is_distrusted(error) and not isinstance(error, ModelFailed):  # that is recorded
+                failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
+                self._record_failure(subject, told, failure)
+
+    def _mine_session(self, id: str, run: Run) -> None:
+        """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
+        with self._read("sessions") as connection:
+            first = first_position(connection, id)
+            state = sessions.get(connection, first) if first is not None else None
+            if state is None or state.user is None or not state.names or state.failures >= FAILURES:
+                return
+            if not control.policy(connection, state.user).extract or self._keeps_out(*state.names):
+                return
+        model, told = meant_model(self, None, None), Who(user=state.user, actor=extraction.ACTOR)
+        left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
+        if left <= 0:
+            run.add(waiting=1)
+            return
+        try:
+            session = self.session(id, user=state.user)
+            found: Mined = session._mine(told, model, cancelled=run.stop, by_itself=True, pieces=left)
+        except LedgerError:
+            run.add(failures=1)
+            return
+        run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
+        run.add(candidates=len(found.kept), failures=int(bool(found.failure)))
+        run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
+
+    # --- fading --------------------------------------------------------------------------------------------------
+
+    def _expire(self, run: Run) -> None:
+        with self._read("memories") as connection:
+            faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
+            users = {memory.user for memory in faded if memory.user is not None}
+            wanted = {user for user in users if control.policy(connection, user).expire}
+        for memory in faded:
+            if memory.user in wanted and not run.stop():
+                run.add(expired=self._expire_one(memory, memory.user, run.as_of))
+
+    def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
+        told = Who(user=user or "", actor=expiry.ACTOR)
+        try:
+            done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+        except Rejected as refusal:
+            if is_distrusted(refusal):
+                return False
+            raise
+        return bool(done.events)
+
+    # --- running them --------------------------------------------------------------------------------------------
+
+    def run_policies(
+        self, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
+    ) -> answers.PolicyReport:
+        """Does what is pending for every user: reinforcement, extraction, and the expiry of what has faded.
+
+        What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
+        which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
+        """
+        run = Run(self._writer.now() if as_of is None else moment("as_of", as_of), progress, counts={})
+        for job in self._chosen(only):
+            for piece in job.pieces(run):
+                job.do(piece, run)
+        return run.report()
+
+    def work(
+        self,
+        *,
+        follow: bool = False,
+        only: Sequence[str] = (),
+        stop: threading.Event | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[answers.PolicyReport]:
+        """Does what is pending beside other workers, each piece under a lease, and tells what each pass came to.
+
+        With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
+        faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
+        free at once. ``Rejected`` inside of ``batch``.
+        """
+        if self._writer.batching:
+            raise Rejected(
+                "work shares what it does with other workers, and they cannot see into a batch; leave it first"
+            )
+        jobs, halt = self._chosen(only), stop or threading.Event()
+        return self._passes(jobs, halt, progress, follow=follow)
+
+    def _run_after_capture(self, only: Sequence[str]) -> None:
+        """Makes these jobs follow each capture; what fails in them is recorded and stays pending, and the capture stands."""
+        jobs = tuple(job.name for job in self._chosen(only))
+
+        def run() -> None:
+            with suppress(LedgerError):
+                self.run_policies(only=jobs)
+
+        self._after_capture = run
+
+    def _passes(
+        self, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
+    ) -> Iterator[answers.PolicyReport]:
+        failed = 0
+        while not halt.is_set():
+            seen = self.position
+            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, {}))
+            yield report
+            if not follow:
+                return
+            failed = failed + 1 if report.failures else 0
+            if failed:
+                halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2**failed))
+            elif self.position == seen:
+                self._wait(seen, halt)
+
+    def _share(self, jobs: Sequence[Job], run: Run) -> answers.PolicyReport:
+        for job in jobs:
+            for piece in job.pieces(run):
+                if run.stop():
+                    return run.report()
+                with leased(self._store, f"{job.name}:{piece}", LEASE_SECONDS) as lease:
+                    if lease is not None:
+                        job.do(piece, run)
+        return run.report()
+
+    def _wait(self, seen: int, halt: threading.Event) -> None:
+        """Until something was recorded, or it is time to judge again what has faded."""
+        until = time.monotonic() + EXPIRY_SECONDS
+        while self.position == seen and time.monotonic() < until and not halt.wait(LOOK_SECONDS):
+            pass
+
+    def _chosen(self, only: Sequence[str]) -> list[Job]:
+        jobs = self._jobs()
+        wanted = (only,) if isinstance(only, str) else tuple(only)
+        if unknown := [each for each in wanted if each not in JOBS]:
+            raise Rejected(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
+        return [job for job in jobs if not wanted or job.name in wanted]

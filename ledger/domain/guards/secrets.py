@@ -109,7 +109,7 @@ _LONG_NUMBER = re.compile(r"(?:\d[ -]?){8}")
 def scan(text: str) -> list[Secret]:
     """The secrets of a text, in their order; none lies within another."""
     lowered = text.lower()
-    if lowered.isascii() and not _may_have(lowered):
+    if lowered.isascii() and not may_have(lowered):
         return []
     found = sorted(_found(text, lowered), key=lambda each: (each.start, -each.end))
     kept: list[Secret] = []
@@ -119,7 +119,8 @@ def scan(text: str) -> list[Secret]:
     return kept
 
 
-def _may_have(lowered: str) -> bool:
+def may_have(lowered: str) -> bool:
+    """False only of an ASCII text (in lower case) without any secret."""
     if not HEADS.isdisjoint([word[:HEAD] for word in _WORD.findall(lowered)]) or "://" in lowered or "eyj" in lowered:
         return True
     return _LONG_NUMBER.search(lowered) is not None

@@ -287,6 +287,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     limit: int | None
     current: int | None
     requested: int | None
+    finding: str
+    scanner: str
 
 
 class Seed(Struct, frozen=True, kw_only=True):

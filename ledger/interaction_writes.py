@@ -41,7 +41,7 @@ from ledger.sessions.mining import (
 )
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
-from projections import audit, confidence, control
+from projections import audit, confidence, control, quarantine
 
 Progress = Callable[[int, int], None]
 
@@ -111,7 +111,10 @@ class InteractionWrites(MemoryWrites, Reads):
         outcome = self._writer.run("capture", told, body, arguments)
         if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
             answer = {"response": response, "response_summary": response_summary}
-            found = answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
+            told_of = [prompt, answer, msgspec.json.decode(pack)]
+            if outcome.redacted:
+                told_of = self._writer.guard.cleaned(told_of, {})
+            found = answers.interaction(outcome.state, outcome.names, *told_of)
             return msgspec.structs.replace(found, skipped=skipped)
         return msgspec.structs.replace(self._react(outcome, told), skipped=skipped)
 
@@ -213,9 +216,10 @@ class InteractionWrites(MemoryWrites, Reads):
             return None
 
     def _reinforce_by(self, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
-        with self._read("memories", "search", "interactions") as connection:
+        with self._read("memories", "search", "interactions", "quarantine") as connection:
             policy = control.policy(connection, told.user)
-            text = "\n".join(part for part in self._answer_texts(connection, subject).values() if part)
+            texts = self._answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
+            text = "\n".join(part for part in texts.values() if part)
             found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
         evaluated: list[ReinforcementEvaluated] = []
 
@@ -337,7 +341,9 @@ class InteractionWrites(MemoryWrites, Reads):
                 raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             if current.extraction != "done":
-                extraction.record(work, current, found)
+                work.need("quarantine")
+                is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
+                extraction.record(work, current, found, quarantined=is_held)
             return current.id
 
         return self._writer.run("extract", told, body, subject.id)
@@ -390,6 +396,12 @@ class InteractionWrites(MemoryWrites, Reads):
 
         self._writer.run("adopt_policy", told, body, parameters)
         return self.policy(user=told.user)
+
+
+def _is_quarantined(connection: Any, subject: Interaction) -> bool:
+    """Whether something of a turn is kept out of recall: then it is no evidence for anything either."""
+    positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
+    return bool(quarantine.among(connection, positions))
 
 
 def is_distrusted(error: Exception) -> bool:

@@ -166,11 +166,12 @@ class MemoryWrites:
 
         def body(work: Work, memory: Memory) -> None:
             replaced = _replaced(work, memory) if memory.status == "candidate" else None
-            if content is not None:
-                self._revise(work, memory, content, note)
+            said = None if content is None else work.cleaned(content)
+            if said is not None:
+                self._revise(work, memory, said, note)
             if memory.status == "candidate":
-                twins.refuse_twin(work, memory, "active", "promote", content)
-                budgets.check(work, memory.kind, memory.content if content is None else content, frees=replaced)
+                twins.refuse_twin(work, memory, "active", "promote", said)
+                budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
             _emit(work, memory, domain.Promote(note))
             if replaced is not None:
                 project, work.project = work.project, replaced.project
@@ -200,7 +201,7 @@ class MemoryWrites:
 
     @staticmethod
     def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
-        check_text("content", content, max_bytes=CONTENT_BYTES)
+        content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
         command = domain.Revise(content, why)
         if content != memory.content and memory.status in ("candidate", "active"):
             twins.refuse_twin(work, memory, memory.status, "revise", content)
@@ -210,14 +211,15 @@ class MemoryWrites:
 
     def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
         """Adds and removes tags (at most 10 a memory, lower-cased)."""
-        command = domain.Retag(tag_list(add), tag_list(remove))
+        asked = domain.Retag(tag_list(add), tag_list(remove))
 
         def body(work: Work, memory: Memory) -> None:
+            command = domain.Retag(work.cleaned(asked.add), asked.remove)
             if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
                 raise Rejected(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
             _emit(work, memory, command)
 
-        return self._change("retag", id, body, by, (id, command))
+        return self._change("retag", id, body, by, (id, asked))
 
     def set_validity(
         self,
@@ -414,6 +416,7 @@ def _replaced(work: Work, candidate: Memory) -> Memory | None:
 
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
+    attempt = work.cleaned(attempt)
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id

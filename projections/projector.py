@@ -27,6 +27,7 @@ from projections import (
     memories,
     passages,
     projects,
+    quarantine,
     search,
     served,
     sessions,
@@ -42,7 +43,7 @@ FAMILIES: dict[str, Family] = {
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 _READERS = {  # what reads the states of each kind of subject
-    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search"),
+    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
     "i": ("interactions", "passages"),
     "p": ("projects",),
     "s": ("sessions", "summaries", "passages", "projects"),
@@ -91,6 +92,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         passages.Passages(log),
         served.Served(),
         calls.Calls(),
+        quarantine.Quarantine(),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.guards import claims
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
@@ -22,15 +23,21 @@ def search(fields: Mapping[str, str | None]) -> Extraction:
     return extract_all({name: text for name, text in fields.items() if text})
 
 
-def record(work: Work, subject: Interaction, found: Extraction) -> tuple[list[str], list[Dropped]]:
-    """Under the lock: what is new becomes a candidate, and everything else is listed with its reason."""
+def record(
+    work: Work, subject: Interaction, found: Extraction, *, quarantined: bool = False
+) -> tuple[list[str], list[Dropped]]:
+    """Under the lock: what is new becomes a candidate, and everything else is listed with its reason.
+
+    Of a turn in quarantine nothing is kept.
+    """
     kept: list[str] = []
     dropped = [Dropped(each.rule, each.field, each.start, each.end, each.reason) for each in found.dropped]
     echoes = [memory for each in subject.memories_used if (memory := injected(work, each)) is not None]
     said: set[tuple[str, str]] = set()
     for each in found.kept:
-        attempt = _attempt(each, subject)
+        attempt = work.cleaned(_attempt(each, subject))
         reason, has_it = judged(work, attempt, said, echoes)
+        reason = "quarantined" if quarantined else reason or unfit(work, attempt)
         if reason is None:
             kept.append(work.new_id("m"))
             work.emit(kept[-1], attempt)
@@ -44,6 +51,15 @@ def record(work: Work, subject: Interaction, found: Extraction) -> tuple[list[st
     for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), subject):
         work.emit(subject.id, event, first=subject.row)
     return kept, dropped
+
+
+def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
+    """Why what was extracted becomes no memory: it claims that a tool cannot do something, or a scanner found a threat."""
+    if claims.is_tool_limitation(attempt.content or ""):
+        return "tool_limitation"
+    texts = (attempt.content, *(attempt.entities or ()), *(attempt.tags or ()))
+    threat = work.threat(*texts)
+    return "threat" if threat is not None and work.policy().threats == "refuse" else None
 
 
 def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:

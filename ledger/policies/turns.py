@@ -199,13 +199,17 @@ class Batch:
             result = self._take(seen, lines)
         except Rejected as refusal:
             result = Result(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
-        text = "" if result.outcome in (KEPT, "threat") else proposal.content[:FACT_CHARS]
+        text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
         return replace(result, text=text, target=result.target or target)
+
+    def _secret(self, *texts: str | None) -> str:
+        """Why nothing with a secret in it is taken, where the policy refuses them instead of taking them out."""
+        return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
 
     def _take(self, seen: Seen, lines: Sequence[Line]) -> Result:
         """All that can refuse comes before the first event, so that nothing is retired for what is not taken."""
         proposal, target = seen.proposal, None
-        if why := _unfit(proposal):
+        if why := _malformed(proposal):
             return Result(proposal.what, why)
         if proposal.what == SUPERSEDE:
             target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
@@ -216,7 +220,9 @@ class Batch:
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return Result(proposal.what, "echo", echoed.id)
         line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
-        attempt = self._attempt(proposal, target, line)
+        attempt = self.work.cleaned(self._attempt(proposal, target, line))
+        if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
+            return Result(proposal.what, why)
         reason, known = self._known(attempt, seen.like, target)
         if known is None:
             return self._capture(proposal, attempt, target, line)
@@ -309,7 +315,8 @@ class Batch:
         return Result(proposal.what, KEPT, stream, attempt.supersedes, new=True)
 
     def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
-        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, reason)
+        said = "" if self._secret(reason) else reason
+        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, said)
         for event in memory_domain.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._retired[target.row] = by
@@ -320,6 +327,11 @@ class Batch:
         """A relation is said by the first fact that was stored; without one nothing says it."""
         if not self.made:
             return Result(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
+        names = (relation.source, relation.relation, relation.target)
+        if self.work.secret_in(*names):  # a name is looked up by its text, so nothing can be taken out of it
+            return Result(EDGES, "secret")
+        if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
+            return Result(EDGES, "threat")
         anchor, attempt = self.made[0]
         mark = len(self.work.emitted)
         try:
@@ -331,8 +343,8 @@ class Batch:
         return Result(EDGES, KEPT, anchor)
 
 
-def _unfit(proposal: Proposal) -> str:
-    """Why a text is no fact to keep."""
+def _malformed(proposal: Proposal) -> str:
+    """Why a text is no fact."""
     content = proposal.content.strip()
     if not content or not words(content):
         return "blank"
@@ -342,12 +354,7 @@ def _unfit(proposal: Proposal) -> str:
         content.encode()
     except UnicodeEncodeError:
         return "no_text"
-    return "tool_limitation" if is_tool_limitation(content) else ""
-
-
-def is_tool_limitation(content: str) -> bool:
-    """Whether a claim is about what a tool cannot do, which is true of a moment and believed for good (rubino #69)."""
-    return False
+    return ""
 
 
 def _reason(memory: Memory) -> str | None:
@@ -389,7 +396,11 @@ def record_rules(
             valid_from=line.time,
             origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),
         )
+        attempt = work.cleaned(attempt)
         reason, known = extraction.judged(work, attempt, said, echoes if claimed else ())
+        reason = reason or extraction.unfit(work, attempt)
+        if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
+            reason = "secret"
         if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
             reason, known = "speaker", None  # an assistant's "I" is nobody's preference
         if reason is None:

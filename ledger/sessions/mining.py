@@ -45,14 +45,17 @@ from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
 from ledger.work import Who, Work
-from projections import erasures, memories, sessions
+from projections import erasures, memories, quarantine, sessions
 
 TIMEOUT_SECONDS = 60.0
 PIECES = 10_000  # of one call that was asked for
 FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
 MOVED = 3  # times that a piece is begun again because something changed meanwhile
 BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
-NEEDS = ("memories", "search", "duplicates", "confidence", "graph", "interactions", "sessions", "projects")
+NEEDS = (
+    *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
+    *("sessions", "projects", "erasures", "quarantine"),
+)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
@@ -114,13 +117,16 @@ class _Unanswered(Exception):
 def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result]) -> None:
     """The call, in the append of what it led to."""
     taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
+    taken += calls.dropped(found.parsed)
+    if work.policy().secrets == "refuse":
+        taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
     calls.emit_call(
         work,
         found.asked,
         found.request,
         ranges=places(lines),
         shown=found.shown,
-        actions=[*taken, *calls.dropped(found.parsed)],
+        actions=taken,
         left_over=found.left_over,
     )
 
@@ -443,7 +449,7 @@ def visible(connection: Any, session: int, after: int, upto: int) -> list[tuple[
 
 def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:
     """Whether the text at one of these positions lies in quarantine."""
-    return False
+    return bool(quarantine.among(connection, positions))
 
 
 def _is_open(connection: Any, turn: Interaction, field: str) -> bool:

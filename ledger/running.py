@@ -182,7 +182,7 @@ class Running(InteractionWrites):
             run.add(failures=1)
             return
         run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
-        run.add(candidates=len(found.kept), failures=int(bool(found.failure)))
+        run.add(candidates=len(found.kept), failures=int(bool(found.failure) and found.stopped != "cancelled"))
         run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
 
     # --- fading --------------------------------------------------------------------------------------------------

@@ -154,7 +154,9 @@ class Sessions:
 
 
 def _look(rows: Rows, session: int, data: ExtractionCursorMoved) -> None:
-    """Who asks to look again ("asked") takes the mark back with the cursor."""
+    """Who asks to look again ("asked") takes the mark back with the cursor; what was only passed over nobody looked at."""
+    if data.why == "seeded":
+        return
     known = rows.get(LOOKED, (session,))
     upto = data.to if data.why == "asked" or known is None else max(known[1], data.to)
     rows.put(LOOKED, (session,), (session, upto))

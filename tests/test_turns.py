@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -232,6 +233,20 @@ def test_a_better_wording_of_the_target_itself_replaces_it(believing: Ledger) ->
     session.extract(model=Scripted(replaces(new)))
     assert contents(believing) == [new]
     found = believing.memory(old.id)
+    assert found is not None and found.status == "superseded"
+
+
+def test_a_successor_belongs_where_the_fact_did(believing: Ledger) -> None:
+    everywhere = believing.remember(COFFEE, "preference")
+    session = believing.session("shop/1", project="shop")
+    session.append("user", "I drink green tea now, and the shop opens at nine.")
+    answer = replaces(TEA) | {"add": [add("The shop opens at nine.")]}
+    session.extract(model=Scripted(answer))
+    assert {each.content: each.project for each in believing.memories()} == {
+        TEA: None,
+        "The shop opens at nine.": "shop",
+    }
+    found = believing.memory(everywhere.id)
     assert found is not None and found.status == "superseded"
 
 
@@ -600,6 +615,26 @@ def test_a_branch_can_be_told_where_it_begins(ledger: Ledger) -> None:
         child.seed_extraction("s1")
     with pytest.raises(NotFound):
         child.seed_extraction("nowhere")
+
+
+def test_an_undone_seed_leaves_everything_to_be_looked_at(ledger: Ledger) -> None:
+    child = say(ledger, "I prefer green tea over coffee.")
+    child.seed_extraction(up_to=child.messages()[1].position)
+    assert ledger.run_policies().messages == 0
+    ledger.undo(ledger.audit(command="seed_extraction")[0].command_id)
+    assert ledger.run_policies().messages == 2
+
+
+def test_what_was_extracted_anew_is_not_doubled_by_a_redo(ledger: Ledger) -> None:
+    session = say(ledger, "I prefer green tea over coffee.")
+    session.extract(using="rules")
+    first = ledger.audit(command="extract")[0].command_id
+    ledger.undo(first)
+    session.extract(using="rules")
+    with suppress(LedgerError):
+        ledger.redo(first)
+    assert len({each.content for each in ledger.review()}) == 1
+    assert session.extract(using="rules").messages == 0
 
 
 def test_going_back_looks_again(ledger: Ledger) -> None:

@@ -193,12 +193,16 @@ class Batch:
         return self.results
 
     def _told(self, seen: Seen, lines: Sequence[Line]) -> Result:
-        proposal = seen.proposal
+        proposal, project = seen.proposal, self.work.project
         target = seen.target.id if seen.target is not None else None
+        if seen.target is not None:
+            self.work.project = seen.target.project  # a successor belongs where the fact did that it replaces
         try:
             result = self._take(seen, lines)
         except Rejected as refusal:
             result = Result(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+        finally:
+            self.work.project = project
         text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
         return replace(result, text=text, target=result.target or target)
 

@@ -101,11 +101,14 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """Where a candidate comes from: the rule, the span it was found in, and that text."""
+    """Where a memory comes from: the rule, the span it was found in, and that text; of what a model found the beginning of the
+    whole message. ``session`` and ``position`` name that message, ``role`` who said it."""
 
     rule: str
     extractor: str
     interaction: str | None
+    session: str | None = None
+    role: str | None = None
     field: str
     start: int
     end: int
@@ -224,7 +227,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
+    ``provenance`` has the words that it was extracted from."""
 
     memory: Memory | None
     id: str
@@ -235,6 +239,7 @@ class Why(Struct, frozen=True, kw_only=True):
     superseded_by: tuple[Memory, ...]
     chunks: tuple[Chunk, ...] = ()
     documents: tuple[Document, ...] = ()
+    provenance: Provenance | None = None
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -282,6 +287,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     limit: int | None
     current: int | None
     requested: int | None
+    finding: str
+    scanner: str
 
 
 class Seed(Struct, frozen=True, kw_only=True):
@@ -332,21 +339,44 @@ class Reinforcement(Struct, frozen=True, kw_only=True):
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
-    interaction: str
+    """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
+    (``superseded``), how many ``edges`` were stated, and what was dropped, each with its ``reason``.
+
+    Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
+    position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
+    another time ("under_way", "moved", "cancelled", "enough"), or why nothing is taken in ("ignored", "stateless").
+    """
+
+    interaction: str = ""
+    session: str = ""
     extractor: str
-    kept: tuple[Memory, ...]
-    dropped: tuple[dict[str, Any], ...]
+    kept: tuple[Memory, ...] = ()
+    dropped: tuple[dict[str, Any], ...] = ()
+    superseded: tuple[str, ...] = ()
+    edges: int = 0
+    messages: int = 0
+    skipped: int = 0
+    calls: int = 0
+    failure: str = ""
+    stopped: str = ""
+    cursor: int = 0
     preview: bool = False
     replayed: bool = False
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
-    """What ``run_policies`` did."""
+    """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
+    these messages held nothing; ``waiting`` sessions were left for the next run."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
     extracted_interactions: int = 0
+    sessions: int = 0
+    messages: int = 0
+    skipped: int = 0
+    waiting: int = 0
     candidates: int = 0
+    calls: int = 0
     expired: int = 0
     failures: int = 0
 

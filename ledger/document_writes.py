@@ -18,6 +18,7 @@ from ledger.domain.document import Document
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import ChunkAdded, DocumentIngested, DocumentReplaced
 from ledger.domain.text import check_text
+from ledger.guarding import Taken
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, tag_list, who
 from ledger.work import Outcome, Who, Work
@@ -60,6 +61,7 @@ class DocumentWrites(DocumentReads):
         """
         told = who(self._default, by)
         text, name = _given(source, path)
+        text, taken = self._without_secrets(text, told)
         labels = tag_list(tags) if tags is not None else None
         if title:
             check_text("title", title, max_bytes=domain.TITLE_BYTES)
@@ -77,10 +79,18 @@ class DocumentWrites(DocumentReads):
 
         def body(work: Work) -> str:
             work.need("documents")
+            work.taken.update(taken)
             return _ingest(work, given, command, project, doc_type)
 
         outcome = self._writer.run("ingest", told, body, (given.digest, name, title, labels, project, doc_type))
         return self._document_answer(outcome)
+
+    def _without_secrets(self, text: str, told: Who) -> tuple[str, dict[str, tuple[Taken, ...]]]:
+        """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
+        with self._read("force") as connection:
+            policy = control.policy(connection, told.user).secrets
+        taken: dict[str, tuple[Taken, ...]] = {}
+        return (self._writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
 
     def _cut(self, text: str, path: str, doc_type: str | None, told: Who) -> _Text:
         """The text in pieces, outside the lock; not those of one that is known as it is."""

@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import Conflict, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -23,17 +23,25 @@ from ledger.domain.events import (
 )
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
-from ledger.domain.interaction import TEXT_BYTES, Interaction
+from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
 from ledger.domain.policy import adopted
 from ledger.domain.text import check_json, check_text
 from ledger.event_store import EventStore
+from ledger.language.asking import Cancelled, check_outside
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
 from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
+from ledger.sessions.mining import (
+    TIMEOUT_SECONDS,
+    Asker,
+    Mined,
+    meant_model,
+    mine_turn,
+)
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
-from projections import audit, confidence, control
+from projections import audit, confidence, control, quarantine
 
 Progress = Callable[[int, int], None]
 
@@ -42,6 +50,7 @@ class InteractionWrites(MemoryWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
     _store: EventStore
+    session: Callable[..., Any]
     _after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
 
     def capture(
@@ -102,7 +111,10 @@ class InteractionWrites(MemoryWrites, Reads):
         outcome = self._writer.run("capture", told, body, arguments)
         if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
             answer = {"response": response, "response_summary": response_summary}
-            found = answers.interaction(outcome.state, outcome.names, prompt, answer, msgspec.json.decode(pack))
+            told_of = [prompt, answer, msgspec.json.decode(pack)]
+            if outcome.redacted:
+                told_of = self._writer.guard.cleaned(told_of, {})
+            found = answers.interaction(outcome.state, outcome.names, *told_of)
             return msgspec.structs.replace(found, skipped=skipped)
         return msgspec.structs.replace(self._react(outcome, told), skipped=skipped)
 
@@ -204,9 +216,10 @@ class InteractionWrites(MemoryWrites, Reads):
             return None
 
     def _reinforce_by(self, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
-        with self._read("memories", "search", "interactions") as connection:
+        with self._read("memories", "search", "interactions", "quarantine") as connection:
             policy = control.policy(connection, told.user)
-            text = "\n".join(part for part in self._answer_texts(connection, subject).values() if part)
+            texts = self._answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
+            text = "\n".join(part for part in texts.values() if part)
             found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
         evaluated: list[ReinforcementEvaluated] = []
 
@@ -265,23 +278,58 @@ class InteractionWrites(MemoryWrites, Reads):
 
     # --- extraction ----------------------------------------------------------------------------------------------
 
-    def extract(self, id: str, *, preview: bool = False, **by: Unpack[By]) -> answers.ExtractionReport:
-        """Applies the extraction rules to an interaction; what is new becomes candidates for review.
+    def extract(
+        self,
+        id: str,
+        *,
+        preview: bool = False,
+        using: str | None = None,
+        model: Any = None,
+        since: int | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        cancelled: Cancelled | None = None,
+        **by: Unpack[By],
+    ) -> answers.ExtractionReport:
+        """Looks for what to remember in an interaction, or in what was said in a session since the last time; what is new
+        becomes candidates for review.
 
-        ``preview`` only shows what the rules find. An interaction that was extracted already returns what it came to.
+        A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
+        session see ``Session.extract``. ``preview`` only shows what the rules find in an interaction. An interaction that was
+        extracted already returns what it came to. ``ModelFailed`` where the model fails; that is recorded.
         """
-        told = who(self._default, by)
+        if isinstance(id, str) and id.startswith("s_"):
+            if preview:
+                raise Rejected(
+                    "a preview is of an interaction; of a session extract() tells what it kept, and undo() takes it back"
+                )
+            session: Any = self.session(id, user=by.get("user"))
+            if session.id is None:
+                raise NotFound(f"no session of this user has the id {id!r:.40}")
+            asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
+            report: answers.ExtractionReport = session.extract(**asked, **by)
+            return report
+        if since is not None:
+            raise Rejected("since is a position in a session; an interaction is extracted as a whole")
+        told, meant = who(self._default, by), meant_model(self, using, model)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
                 raise NotFound(f"no interaction of this user has the id {id!r:.40}")
-            found = extraction.search(self._answer_texts(connection, subject))
+            found = extraction.search(self._answer_texts(connection, subject)) if preview else None
         if preview:
             return self._preview(subject, found)
-        replayed = False
-        if subject.extraction != "done" or told.key is not None:
-            replayed = self._extract(subject, told).replayed
-        return self._extraction_report(subject, told.user, replayed=replayed)
+        if subject.extraction == "done" and told.key is None:
+            return self._extraction_report(subject, told.user)
+        if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
+            check_outside(self._writer)
+            done, outcome = mine_turn(self, subject, told, self._asker(meant, subject, timeout, cancelled))
+            return self._extraction_report(subject, told.user, done, replayed=outcome.replayed)
+        return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
+
+    def _asker(
+        self, model: Any, subject: Interaction, timeout: float = TIMEOUT_SECONDS, cancelled: Cancelled | None = None
+    ) -> Asker:
+        return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
 
     def _extract(self, subject: Interaction, told: Who) -> Outcome:
         with self._read("interactions") as connection:
@@ -293,7 +341,9 @@ class InteractionWrites(MemoryWrites, Reads):
                 raise NotFound(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             if current.extraction != "done":
-                extraction.record(work, current, found)
+                work.need("quarantine")
+                is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
+                extraction.record(work, current, found, quarantined=is_held)
             return current.id
 
         return self._writer.run("extract", told, body, subject.id)
@@ -306,17 +356,29 @@ class InteractionWrites(MemoryWrites, Reads):
             interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True
         )
 
-    def _extraction_report(self, subject: Interaction, user: str, *, replayed: bool) -> answers.ExtractionReport:
+    def _extraction_report(
+        self, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
+    ) -> answers.ExtractionReport:
         with self._read("memories", "interactions") as connection:
             events = [
                 event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
             ]
+            if not events:
+                raise Conflict(f"the interaction {subject.id} changed while it was looked at; ask again")
             data: CandidatesExtracted = events[-1].data
             states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
             kept = tuple(self._memories(connection, states))
-        dropped = tuple(msgspec.to_builtins(each) for each in data.dropped)
+        done = done or Mined(kept=[], superseded=[], dropped=[])
         return answers.ExtractionReport(
-            interaction=subject.id, extractor=data.extractor, kept=kept, dropped=dropped, replayed=replayed
+            interaction=subject.id,
+            extractor=data.extractor,
+            kept=kept,
+            dropped=(*(msgspec.to_builtins(each) for each in data.dropped), *done.dropped),
+            superseded=tuple(done.superseded),
+            edges=done.edges,
+            skipped=done.skipped,
+            calls=done.calls,
+            replayed=replayed,
         )
 
     # --- policies ------------------------------------------------------------------------------------------------
@@ -334,6 +396,12 @@ class InteractionWrites(MemoryWrites, Reads):
 
         self._writer.run("adopt_policy", told, body, parameters)
         return self.policy(user=told.user)
+
+
+def _is_quarantined(connection: Any, subject: Interaction) -> bool:
+    """Whether something of a turn is kept out of recall: then it is no evidence for anything either."""
+    positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
+    return bool(quarantine.among(connection, positions))
 
 
 def is_distrusted(error: Exception) -> bool:

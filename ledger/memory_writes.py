@@ -158,18 +158,29 @@ class MemoryWrites:
     # --- review --------------------------------------------------------------------------------------------------
 
     def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
-        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote)."""
+        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
+
+        What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
+        """
         note = check_reason("note", note)
 
         def body(work: Work, memory: Memory) -> None:
-            if content is not None:
-                self._revise(work, memory, content, note)
+            replaced = _replaced(work, memory) if memory.status == "candidate" else None
+            said = None if content is None else work.cleaned(content)
+            if said is not None:
+                self._revise(work, memory, said, note)
             if memory.status == "candidate":
-                twins.refuse_twin(work, memory, "active", "promote", content)
-                budgets.check(work, memory.kind, memory.content if content is None else content)
+                twins.refuse_twin(work, memory, "active", "promote", said)
+                budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
             _emit(work, memory, domain.Promote(note))
+            if replaced is not None:
+                project, work.project = work.project, replaced.project
+                _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
+                work.project = project
             if memory.status == "candidate":
-                graph_rules.retire_others(work, memory.id, memory.edges, memory.valid_from, memory.valid_to)
+                besides = (replaced.row,) if replaced is not None else ()
+                span = (memory.valid_from, memory.valid_to)
+                graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
 
         return self._change("promote", id, body, by, (id, note, content))
 
@@ -190,7 +201,7 @@ class MemoryWrites:
 
     @staticmethod
     def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
-        check_text("content", content, max_bytes=CONTENT_BYTES)
+        content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
         command = domain.Revise(content, why)
         if content != memory.content and memory.status in ("candidate", "active"):
             twins.refuse_twin(work, memory, memory.status, "revise", content)
@@ -200,14 +211,15 @@ class MemoryWrites:
 
     def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
         """Adds and removes tags (at most 10 a memory, lower-cased)."""
-        command = domain.Retag(tag_list(add), tag_list(remove))
+        asked = domain.Retag(tag_list(add), tag_list(remove))
 
         def body(work: Work, memory: Memory) -> None:
+            command = domain.Retag(work.cleaned(asked.add), asked.remove)
             if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
                 raise Rejected(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
             _emit(work, memory, command)
 
-        return self._change("retag", id, body, by, (id, command))
+        return self._change("retag", id, body, by, (id, asked))
 
     def set_validity(
         self,
@@ -396,7 +408,15 @@ def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
         work.emit(memory.id, event, first=memory.row)
 
 
+def _replaced(work: Work, candidate: Memory) -> Memory | None:
+    """The active memory that a candidate takes the place of."""
+    found = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
+    state: Memory | None = work.at_row(found.row, "m") if found is not None else None
+    return state if state is not None and state.status == "active" and not work.beyond(state) else None
+
+
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
+    attempt = work.cleaned(attempt)
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from ledger import answers
 from ledger.domain import project as domain
 from ledger.domain.errors import Conflict, NotFound, Rejected
@@ -94,7 +96,7 @@ class ProjectWrites(Reads):
     ) -> answers.Project:
         def body(work: Work, state: Project) -> None:
             _check_person(work.who, state)
-            _emit(work, state, command)
+            _emit(work, state, _cleaned(work, command))
 
         return self._change_project(verb, project, body, by, (project, command), register=register)
 
@@ -131,6 +133,13 @@ class ProjectWrites(Reads):
 
     def _project_answer(self, outcome: Outcome) -> answers.Project:
         return _project(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _cleaned(work: Work, command: domain.Command) -> domain.Command:
+    """A value is compared with the one that is there, which has no secret in it; a key names it."""
+    if not isinstance(command, domain.SetState):
+        return command
+    return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
 
 
 def _check_person(told: Who, state: Project) -> None:

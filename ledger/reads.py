@@ -12,7 +12,8 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
-from ledger.domain import times
+from ledger.domain import message as messages
+from ledger.domain import times, turns
 from ledger.domain.errors import Rejected, StorageError, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
@@ -27,12 +28,13 @@ from ledger.memory_writes import Time, text_list
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.work import Who
 from ledger.writing import Writer
-from projections import control, digests, interactions, memories, projects
+from projections import control, digests, interactions, memories, projects, sessions
 from projections.duplicates import content_fingerprint
 from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
 MEMORY_CAP = 1_000_000
+QUOTED_CHARS = 500  # of a message that a model found something in
 
 
 class Reads:
@@ -226,7 +228,7 @@ class Reads:
     ) -> list[answers.Candidate]:
         """The candidates that wait for a decision, oldest first, with where they come from."""
         owner = self._user(user)
-        with self._read("memories", "projects", "interactions", "duplicates") as connection:
+        with self._read("memories", "projects", "interactions", "duplicates", "sessions") as connection:
             scope = None if project is None else [named(connection, owner, "p", project)]
             if scope == [NOWHERE]:
                 return []
@@ -237,19 +239,45 @@ class Reads:
             return [self._candidate(connection, state, twins.get(state.id)) for state in reversed(found)]
 
     def _candidate(self, connection: Any, state: Memory, twin: str | None) -> answers.Candidate:
-        origin = state.origin
-        source = next((each for each in state.sources if each.startswith("i_")), None)
-        provenance = None
-        if origin is not None:
-            subject = self._load(connection, source, "i", state.user or "") if source is not None else None
-            text = self._answer_texts(connection, subject).get(origin.field) if subject is not None else None
-            quote = text[origin.start : origin.end] if text else None
-            provenance = answers.Provenance(interaction=source, quote=quote, **msgspec.structs.asdict(origin))
         return answers.Candidate(
             memory=self._memories(connection, [state])[0],
-            provenance=provenance,
+            provenance=self._provenance(connection, state),
             same_as_active=twin,
         )
+
+    def _provenance(self, connection: Any, state: Memory) -> answers.Provenance | None:
+        """Where a memory was found, with the words it was found in; None for one that somebody gave."""
+        origin = state.origin
+        if origin is None:
+            return None
+        source = next((each for each in state.sources if each.startswith("i_")), None)
+        session = next((each for each in state.sources if each.startswith("s_")), None)
+        subject = self._load(connection, source, "i", state.user or "") if source is not None else None
+        text = self._said_in(connection, subject, origin.field) if subject is not None else None
+        row = self._message_row(connection, origin.position, session, state.user) if session is not None else None
+        if row is not None and source is None:
+            text = self._said_at(connection, row)
+        spanned = origin.end > origin.start
+        quote = text[origin.start : origin.end] if text and spanned else text[:QUOTED_CHARS] if text else None
+        told = msgspec.structs.asdict(origin)
+        role = row.role if row is not None else None
+        return answers.Provenance(interaction=source, session=session, role=role, quote=quote, **told)
+
+    def _said_in(self, connection: Any, subject: Interaction, field: str) -> str | None:
+        if field == "prompt":
+            return self._text(connection, self._data(connection, subject.prompt_at).prompt)
+        return self._answer_texts(connection, subject).get(field)
+
+    def _message_row(self, connection: Any, position: int, session: str, user: str | None) -> sessions.Message | None:
+        """The message at a position, if it is one of this session of a user; hidden or not."""
+        state = self._load(connection, session, "s", user or "")
+        row = sessions.at_position(connection, position) if state is not None and position else None
+        return row if row is not None and state is not None and row.session == state.row else None
+
+    def _said_at(self, connection: Any, row: sessions.Message) -> str | None:
+        data = self._data(connection, row.row)
+        content = self._text(connection, data.content)
+        return turns.said(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None
 
     def _active_twins(self, connection: Any, states: Sequence[Memory]) -> dict[str, str]:
         """Of each memory that an active one says already: that one's id."""

@@ -16,20 +16,24 @@ from msgspec import Struct
 
 from ledger import answers
 from ledger.domain import interaction as domain
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, ModelFailed, Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
+from ledger.domain.session import Session
 from ledger.domain.times import moment
 from ledger.interaction_writes import InteractionWrites, is_distrusted, policy_who
 from ledger.lease import leased
+from ledger.log_reading import first_position
 from ledger.policies import expiry, extraction
+from ledger.sessions.mining import FAILURES, PIECES, Mined, is_left_to_session, meant_model, mine_turn
 from ledger.work import Who
-from projections import control, interactions
+from projections import control, interactions, sessions
 
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
+CALLS_A_RUN = 200  # of a model in one run, for what was said in sessions and captured turns
 LEASE_SECONDS = 300.0  # longer than a model may take to answer, with every retry
 LOOK_SECONDS = 1.0  # how often a worker that follows looks for more
 EXPIRY_SECONDS = 3_600.0  # ... and how often it judges anew what has faded, where nothing else happens
@@ -78,7 +82,7 @@ class Running(InteractionWrites):
         """Every job, in the order in which one feeds the next."""
         return (
             Job("reinforcement", lambda run: self._spans("reinforcement"), self._reinforce_span),
-            Job("extraction", lambda run: self._spans("extraction"), self._extract_span),
+            Job("extraction", lambda run: self._to_extract(), self._extract_piece),
             Job("expiry", lambda run: iter(("all",)), lambda piece, run: self._expire(run)),
         )
 
@@ -113,24 +117,73 @@ class Running(InteractionWrites):
             else:
                 run.add(reinforced_interactions=1, reinforced_memories=len(report.reinforced))
 
-    def _extract_span(self, span: int, run: Run) -> None:
-        for subject in self._pending_within("extraction", span, run):
-            with self._read() as connection:
+    def _to_extract(self) -> Iterator[int | str]:
+        """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
+        these is said in a session is looked at there."""
+        after = 0
+        while page := self._unmined(after):
+            yield from (state.id for state in page)
+            after = page[-1].row
+        yield from self._spans("extraction")
+
+    def _unmined(self, after: int) -> Sequence[Session]:
+        with self._read("sessions") as connection:
+            return sessions.unmined(connection, after=after)
+
+    def _extract_piece(self, piece: int | str, run: Run) -> None:
+        if isinstance(piece, str):
+            run.tell(0, 1)
+            self._mine_session(piece, run)
+            run.tell(1, 0)
+            return
+        for subject in self._pending_within("extraction", piece, run):
+            with self._read("sessions") as connection:
                 wanted = control.policy(connection, subject.user or "").extract
+                wanted = wanted and not is_left_to_session(connection, subject)
             if wanted:
                 self._run_extraction(subject, run)
 
     def _run_extraction(self, subject: Interaction, run: Run) -> None:
-        told = policy_who(subject, extraction.ACTOR, None, None)
+        told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
+        if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
+            return
         try:
-            events = self._extract(subject, told).events
-            kept = sum(isinstance(event.data, MemoryCaptured) for event in events)
+            if model is not None:
+                done, outcome = mine_turn(self, subject, told, self._asker(model, subject))
+                run.add(calls=done.calls)
+            else:
+                outcome = self._extract(subject, told)
+            kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
             run.add(extracted_interactions=1, candidates=kept)
         except Exception as error:
             run.add(failures=1)
-            if not is_distrusted(error):
+            if not is_distrusted(error) and not isinstance(error, ModelFailed):  # that is recorded
                 failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
                 self._record_failure(subject, told, failure)
+
+    def _mine_session(self, id: str, run: Run) -> None:
+        """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
+        with self._read("sessions") as connection:
+            first = first_position(connection, id)
+            state = sessions.get(connection, first) if first is not None else None
+            if state is None or state.user is None or not state.names or state.failures >= FAILURES:
+                return
+            if not control.policy(connection, state.user).extract or self._keeps_out(*state.names):
+                return
+        model, told = meant_model(self, None, None), Who(user=state.user, actor=extraction.ACTOR)
+        left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
+        if left <= 0:
+            run.add(waiting=1)
+            return
+        try:
+            session = self.session(id, user=state.user)
+            found: Mined = session._mine(told, model, cancelled=run.stop, by_itself=True, pieces=left)
+        except LedgerError:
+            run.add(failures=1)
+            return
+        run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
+        run.add(candidates=len(found.kept), failures=int(bool(found.failure) and found.stopped != "cancelled"))
+        run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
 
     # --- fading --------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,8 @@ class Trail(DocumentReads):
     def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
         """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
         owner = self._user(user)
-        with self._read("memories", "confidence", "interactions", "projects", "documents", "audit") as connection:
+        needed = ("memories", "confidence", "interactions", "projects", "documents", "audit", "sessions")
+        with self._read(*needed) as connection:
             stream = self._owned_stream(connection, id, "m", owner)
             if stream is None:
                 return None
@@ -51,6 +52,7 @@ class Trail(DocumentReads):
                 confidence=rules.shown(state.confidence) if state is not None else 0.0,
                 steps=tuple(steps),
                 sources=tuple(self._interactions(connection, found)),
+                provenance=self._provenance(connection, state) if state is not None else None,
                 chunks=tuple(self._cited_chunks(connection, cited, owner)),
                 documents=tuple(
                     self._document(connection, each, text=False)

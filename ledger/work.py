@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, SessionOpened
+from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, Redacted, SessionOpened
 from ledger.domain.policy import Policy
 from ledger.domain.project import NAME_BYTES, name_form
 from ledger.domain.text import check_text
 from ledger.event_store import Transaction
+from ledger.guarding import Found, Taken, Verdict
 from ledger.log_reading import first_position
 from projections.sqlite import SQLiteRows
 
@@ -79,6 +80,7 @@ class Outcome(Struct, frozen=True):
     replayed: bool = False
     absorbed: bool = False
     names: Mapping[str, str] = {}  # what the subject's project is called
+    redacted: bool = False  # whether a secret was taken out of what was given
 
 
 class Work:
@@ -94,6 +96,9 @@ class Work:
         self.occurred_at = who.occurred_at  # of what is emitted next
         self.emitted: list[tuple[str, int, Event, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
+        self.taken: dict[str, tuple[Taken, ...]] = {}  # cleaned text -> the marks in it
+        self.large: dict[str, Verdict] = {}  # blob -> what was found in its text
+        self.redactions: dict[int, tuple[Redacted, ...]] = {}  # number among those emitted -> what was taken out
         self._registered: dict[tuple[str, str], str] = {}
         self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # in the same transaction, once all is folded
 
@@ -115,6 +120,31 @@ class Work:
     def body(self, text: str) -> str | Blob:
         """A text as an event holds it."""
         return self._writer.body(self, text)
+
+    def cleaned(self, given: Any) -> Any:
+        """A text, or a struct with its texts, without the secrets that the policy takes out: before it is decided by them."""
+        taken: dict[str, tuple[Taken, ...]] = {}
+        clean = self._writer.guard.cleaned(given, taken)
+        if not taken or self.policy().secrets != "redact":
+            return given
+        self.taken.update(taken)
+        return clean
+
+    def secret_in(self, *texts: str | None) -> bool:
+        """Whether one of these has a secret in it that the policy does not let pass."""
+        if self.policy().secrets == "off":
+            return False
+        taken: dict[str, tuple[Taken, ...]] = {}
+        for text in texts:
+            self._writer.guard.cleaned(text or "", taken)
+        return bool(taken)
+
+    def threat(self, *texts: str | None) -> Found | None:
+        """What a scanner finds in one of these texts, unless the policy has threats off: for what is dropped, not refused."""
+        guard = self._writer.guard
+        found = (guard.verdict(text).found for text in texts if text and not guard.is_plain(text))
+        first = next((each for each in found if each is not None), None)
+        return first if first is not None and self.policy().threats != "off" else None
 
     def policy(self) -> Policy:
         """The policy in force for the user."""

@@ -31,15 +31,18 @@ from ledger.domain.events import (
     Envelope,
     ErasureCompleted,
     Event,
+    MemoryQuarantined,
     PolicyAdopted,
     Recorded,
     SessionAliasAdded,
+    TextQuarantined,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
+from ledger.guarding import Guard
 from ledger.log_reading import HalfDone, Reading, check_tables, find_row, first_position, half_done
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
@@ -54,6 +57,7 @@ _CHANGING = (
     PolicyAdopted,
     SessionAliasAdded,
 )  # after these names, trust and policies may be others
+_SAYING_MUCH = ("capture", "attach_response", "append", "reconcile", "replace", "set_summary", "compact")
 _AMID_ERASURES = ("hold",)  # finds by itself what an erasure under way means for it
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
@@ -66,6 +70,7 @@ class Writer:
     def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
         self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
         self.random = Pooled(random)
+        self.guard = Guard()
         self.rows: SQLiteRows
         self.projector = Projector(secret, Reading(self.connection))
         self.generation = 0
@@ -90,6 +95,8 @@ class Writer:
         that holds something already, for it would have to be committed.
         """
         finished: set[str] = set()
+        if command in _SAYING_MUCH or self.guard.scanners:
+            self.guard.ahead(arguments)
         while isinstance(answer := self._run(command, who, body, arguments), HalfDone):
             if answer.act in finished:
                 raise Conflict(f"the {answer.kind} {answer.act} is under way and does not come to its end; try again")
@@ -130,18 +137,23 @@ class Writer:
             raise
 
     def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+        self.guard.check_people(who)
         key, digest = self._key(who, command, arguments)
         if key is not None and (known := control.answer(self.rows, key)) is not None:
             return self._replay(known, command, digest)
         work = Work(self, transaction, command, who, self.now())
         subject = bearer = body(work)
         self._refuse_distrusted(work)
+        added = self.guard.watch(work) if work.emitted else 0
         if key is not None and all(stream != subject for stream, *_ in work.emitted):
             state = self._subject_state(subject)
             work.emit(LEDGER_STREAM, CommandAnswered(subject, state.position if state is not None else 0))
             bearer = LEDGER_STREAM
         events = self.append(work, key, digest, bearer) if work.emitted else []
-        return self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
+        if added:  # what the guards said is no part of the answer
+            events = [each for each in events if not isinstance(each.data, MemoryQuarantined | TextQuarantined)]
+        outcome = self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
+        return msgspec.structs.replace(outcome, redacted=True) if work.redactions else outcome
 
     def _in_the_way(self, command: str, who: Who) -> HalfDone | None:
         """The act of this user that is half done. Its parts go on, and so do the commands of others."""
@@ -216,8 +228,12 @@ class Writer:
         if who.key is None:
             return None, None
         check_text("key", who.key, max_bytes=1024)
-        told = encoded([command, arguments])
+        told = self._told(who, command, arguments)
         return self.mac("key", who.user, who.key), self.mac("arguments", who.user, told).hex()
+
+    def _told(self, who: Who, command: str, arguments: object) -> bytes:
+        told = encoded([command, arguments])
+        return told if self.policy(who.user).secrets == "off" else self.guard.harmless(told)
 
     def mac(self, purpose: str, user: str, given: str | bytes) -> bytes:
         """A keyed digest (HMAC-SHA256, 16 bytes) of something a person gave, for one purpose and one user."""
@@ -242,9 +258,9 @@ class Writer:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
         if refusal.rule == "validation":
             return
-        digest = self.mac("refused", who.user, encoded([command, arguments])).hex()
+        digest = self.mac("refused", who.user, self.guard.harmless(encoded([command, arguments]))).hex()
         numbers = (refusal.limit, refusal.current, refusal.requested)
-        data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers)
+        data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers, refusal.finding, refusal.scanner)
         attempt = control.refusal_digest(self.secret, data, who.actor, None)
         if self.rows.find(control.REFUSALS, ("attempt",), (attempt,)):
             return
@@ -269,6 +285,8 @@ class Writer:
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
             place = (project, occurred_at)
             envelope = self._envelope(work, data, digest, bound, place, command_id)
+            if at in work.redactions:
+                envelope = msgspec.structs.replace(envelope, redactions=work.redactions[at])
             command_id = envelope.command_id
             stored.append(mapper.to_stored(stream, version, envelope))
             keys.append(bound)
@@ -550,8 +568,11 @@ class Writer:
         """A text as an event holds it: itself, or above 256 KiB a reference to the blobs table."""
         if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
             return text
+        verdict = self.guard.of_large(work, text)
+        data = verdict.text.encode()
         blob_id, salt = "b_" + self.random(16).hex(), self.random(16)
         work.blobs.append((blob_id, salt + data))
+        work.large[blob_id] = verdict
         return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
 
 

@@ -58,6 +58,8 @@ REFUSALS = Table(
         "limit_ INTEGER",
         "current INTEGER",
         "requested INTEGER",
+        "finding TEXT NOT NULL",
+        "scanner TEXT NOT NULL",
     ),
     ("position",),
     (("attempt", ""),),
@@ -128,6 +130,8 @@ class Refusal(Struct, frozen=True):
     limit: int | None
     current: int | None
     requested: int | None
+    finding: str
+    scanner: str
 
 
 def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
@@ -151,7 +155,7 @@ class Keys:
 
 
 class Refusals:
-    name, version, follows = "refusals", 1, frozenset({WriteRefused.__name__})
+    name, version, follows = "refusals", 2, frozenset({WriteRefused.__name__})
     tables = (REFUSALS,)
 
     def __init__(self, secret: bytes) -> None:
@@ -164,7 +168,8 @@ class Refusals:
         attempt = refusal_digest(self._secret, data, envelope.actor, envelope.session)
         told = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
         numbers = (data.limit, data.current, data.requested)
-        rows.put(REFUSALS, (event.position,), (event.position, attempt, *told, *numbers))
+        found = (data.finding, data.scanner)
+        rows.put(REFUSALS, (event.position,), (event.position, attempt, *told, *numbers, *found))
 
 
 def refusal_digest(secret: bytes, data: WriteRefused, actor: str | None, session: str | None) -> int:

@@ -31,6 +31,7 @@ from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
+from projections import quarantine
 from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
@@ -296,8 +297,12 @@ _VISIBLE = (
 )
 
 
+_FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
+
+
 class Wanted(Struct, frozen=True):
-    """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages."""
+    """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages, and nothing in
+    quarantine."""
 
     user: str
     corpora: Sequence[str]
@@ -312,6 +317,7 @@ class Wanted(Struct, frozen=True):
             values.extend(self.projects)
         if MESSAGE in self.corpora:
             where.append(_VISIBLE)
+        where.append(_FREE)
         return " AND ".join(where), values
 
 

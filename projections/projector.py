@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
 from projections import (
     audit,
+    calls,
     confidence,
     control,
     documents,
@@ -26,6 +27,7 @@ from projections import (
     memories,
     passages,
     projects,
+    quarantine,
     search,
     served,
     sessions,
@@ -41,7 +43,7 @@ FAMILIES: dict[str, Family] = {
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 _READERS = {  # what reads the states of each kind of subject
-    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search"),
+    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
     "i": ("interactions", "passages"),
     "p": ("projects",),
     "s": ("sessions", "summaries", "passages", "projects"),
@@ -89,6 +91,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         search.Search(),
         passages.Passages(log),
         served.Served(),
+        calls.Calls(),
+        quarantine.Quarantine(),
     )
 
 

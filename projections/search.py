@@ -179,3 +179,24 @@ def restatable(
             if row[0] not in seen:
                 seen.add(row[0])
                 yield from_row(row)
+
+
+def having(
+    connection: sqlite3.Connection, expression: str, user: str, projects: Sequence[str | None], *, limit: int
+) -> Iterator[Memory]:
+    """The memories of a user in some projects, whatever their status, with one of these words in their content; the newest of
+    those that the index has, and all that wait for it."""
+    scope = " OR ".join(["m.project IS ?"] * len(projects))
+    where, values = f"m.user = ? AND ({scope}) AND m.content IS NOT NULL", (user, *projects)
+    seen: set[int] = set()
+    late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"
+    for row in connection.execute(late, values).fetchall():
+        seen.add(row[0])
+        yield from_row(row)
+    sql = (
+        f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
+        " ORDER BY search.rowid DESC LIMIT ?"
+    )
+    for row in connection.execute(sql, (f"content : ({expression})", *values, limit)).fetchall():
+        if row[0] not in seen:
+            yield from_row(row)

@@ -16,11 +16,11 @@ from msgspec.structs import astuple
 
 from ledger.domain import message as messages
 from ledger.domain import session
-from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, MessagesHidden
+from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
 from ledger.domain.session import Session
 from ledger.domain.standing import Visible
 from ledger.domain.times import moment
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import CURRENT, Rows, Standing, Table, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 SESSIONS, SESSION_VERSIONS = versioned(
@@ -36,11 +36,22 @@ SESSIONS, SESSION_VERSIONS = versioned(
         "messages INTEGER NOT NULL",
         "tokens INTEGER NOT NULL",
         "summary_at INTEGER",
+        "said_at INTEGER NOT NULL",
+        "cursor INTEGER NOT NULL",
+        "failures INTEGER NOT NULL",
         "recorded_at TEXT NOT NULL",
         "updated_at TEXT NOT NULL",
         "version INTEGER NOT NULL",
     ),
-    (("user", ""),),
+    (("user", ""), ("row", "said_at > cursor")),
+)
+# Up to where a session was ever looked at for what to remember, whether or not that is in force: what somebody undid is not
+# done again by itself.
+LOOKED = Table(
+    "sessions_looked_at",
+    ("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
+    ("session",),
+    then=CURRENT,
 )
 # ``tools`` has the ids of the calls made and answered, ``repairs`` the positions of what was added later; both as JSON.
 MESSAGES = Table(
@@ -117,8 +128,8 @@ FAMILY = Family("s", session.evolve, session.admits, SESSIONS, SESSION_VERSIONS,
 
 
 class Sessions:
-    name, version, follows = "sessions", 1, frozenset("s")
-    tables = (SESSIONS, SESSION_VERSIONS, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
+    name, version, follows = "sessions", 2, frozenset("s")
+    tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
@@ -138,6 +149,17 @@ class Sessions:
                 counted = (event.data.messages, event.data.tokens)
                 for each in _hidden(event, event.data, counted, event.position):
                     rows.put(HIDDEN, each[:2], each)
+            elif isinstance(event.data, ExtractionCursorMoved):
+                _look(rows, change.first, event.data)
+
+
+def _look(rows: Rows, session: int, data: ExtractionCursorMoved) -> None:
+    """Who asks to look again ("asked") takes the mark back with the cursor; what was only passed over nobody looked at."""
+    if data.why == "seeded":
+        return
+    known = rows.get(LOOKED, (session,))
+    upto = data.to if data.why == "asked" or known is None else max(known[1], data.to)
+    rows.put(LOOKED, (session,), (session, upto))
 
 
 def _appended(event: AnyEvent, data: MessageAppended) -> Values:
@@ -221,6 +243,25 @@ def listing(connection: sqlite3.Connection, *, user: str, project: str | None = 
         values.append(project)
     sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+UNMINED = (
+    " FROM sessions s LEFT JOIN sessions_looked_at l ON l.session = s.row"
+    " WHERE s.said_at > s.cursor AND s.said_at > coalesce(l.upto, 0)"
+)
+
+
+def unmined(connection: sqlite3.Connection, *, after: int = 0, limit: int = 100) -> list[Session]:
+    """The sessions of every user in which something was said that nobody looked at for what to remember, oldest first."""
+    names = ", ".join(f"s.{each}" for each in SESSIONS.names)
+    sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (after, limit))]
+
+
+def looked_upto(connection: sqlite3.Connection, row: int) -> int:
+    """Up to where a session was ever looked at for what to remember, in force or not."""
+    found = connection.execute("SELECT upto FROM sessions_looked_at WHERE session = ?", (row,)).fetchone()
+    return int(found[0]) if found else 0
 
 
 def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:

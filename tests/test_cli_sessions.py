@@ -18,7 +18,7 @@ from ledger.domain.compaction import SKIPS
 OTHERWISE = {
     "messages": "show", "message": "show", "summaries": "show", "info": "show", "window": "dag", "add_alias": "alias",
     "compact_until_under": "compact", "invalidate_summary": "invalidate", "restore_summary": "restore",
-    "replace": "reconcile", "set_summary": "summary",
+    "replace": "reconcile", "set_summary": "summary", "seed_extraction": "seed-extraction",
 }  # fmt: skip
 NEEDS_A_MODEL = {"rebuild_summary"}
 PROPERTIES = {"id", "name", "user"}
@@ -385,3 +385,20 @@ def test_quiet_prints_what_others_can_use(db: str) -> None:
     assert shown("show", "chat", "-n", "2", "-q", db=db).count("\n") == 2
     assert re.fullmatch(r"(y_\w+\n)+", shown("compact", "chat", "-q", db=db))
     assert shown("truncate", "chat", "2", "-q", db=db).startswith("y_")
+
+
+def test_what_was_said_is_extracted_and_a_branch_is_seeded(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    with Ledger.open(path) as ledger:
+        for name in ("talk", "branch"):
+            ledger.session(name).append("user", "I prefer green tea over coffee.")
+        id = ledger.session("talk").id
+        at = ledger.session("branch").messages()[0].position
+    found = session("extract", "talk", db=path)
+    assert [each["content"] for each in found["kept"]] == ["The user prefers green tea over coffee"]
+    assert session("seed-extraction", "branch", "--parent", "talk", db=path)["cursor"] == at
+    assert answer("extract", id, db=path)["messages"] == answer("extract", "branch", db=path)["messages"] == 0
+    assert answer("extract", "talk", "--since", "0", "--using", "rules", db=path)["dropped"][0]["reason"] == "duplicate"
+    told = run("extract", "talk", db=path)
+    assert told.exit_code == 0 and "0 messages looked at" in told.stdout
+    assert "I prefer green tea" in run("why", found["kept"][0]["id"], db=path).stdout

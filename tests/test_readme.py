@@ -33,6 +33,7 @@ SAID = (
         "On day 9 comes ship number 9; it carries 9 tons of green tea.\n2 50\n",
         "True 1\n",
     ),
+    ("2 1 ['The user lives in Lisbon.'] active\nuser said: I moved to Lisbon last week.\n", "superseded 0\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

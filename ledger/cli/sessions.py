@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.frame import PAST, WRITES, command, stdin_text
+from ledger.cli.writes import Since, Using
 from ledger.domain.errors import NotFound, Rejected
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def _add_history(app: typer.Typer) -> None:
     for function in (truncate, clear):
         add(function, "change", options=WRITES)
     add(alias, "info", options=WRITES)
+    command(app, HISTORY, view="extraction", name="extract", options=UNKEYED)(extract)
+    command(app, HISTORY, view="session_showing.info", name="seed-extraction", options=WRITES)(seed_extraction)
     add(summary, "summary", options=WRITES, past=PAST, writes_with="content")
 
 
@@ -330,6 +333,22 @@ def alias(ledger: Ledger, by: By, name: Name, alias: Annotated[str, typer.Argume
     """Give a session another name."""
     session = ledger.session(name) if ledger.session(alias).info() is not None else _known(ledger, name)
     return session.add_alias(alias, **by)
+
+
+def extract(ledger: Ledger, by: By, name: Name, using: Using = None, since: Since = None) -> Any:
+    """Look at what was said since the last time for what to remember; by a model or by rules."""
+    return _known(ledger, name).extract(using=using, since=since, **by)
+
+
+def seed_extraction(
+    ledger: Ledger,
+    by: By,
+    name: Name,
+    parent: Annotated[str | None, typer.Option("--parent", help="The session that this one branched off.")] = None,
+    up_to: Annotated[int | None, typer.Option("--up-to", help="The position of the last message to pass over.")] = None,
+) -> Any:
+    """Pass over what a branch has in common with the session that it was copied from: it is extracted there."""
+    return _known(ledger, name).seed_extraction(parent, up_to, **by)
 
 
 def summary(

@@ -133,7 +133,8 @@ def review(queue: Sequence[answers.Candidate]) -> RenderableType:
 def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     found, origin = candidate.memory, candidate.provenance
     twin = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
-    by = f"{origin.rule} in {origin.interaction}" if origin is not None else ", ".join(found.sources)
+    place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
+    by = f"{origin.rule} in {place}" if origin is not None else ", ".join(found.sources)
     text = detailed(short(found.content), found.kind, found.project, by, twin)
     if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
@@ -354,11 +355,18 @@ def why(answer: answers.Why) -> RenderableType:
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += titled("Confidence over time (UTC)", chart)
     parts += titled("Steps", steps(answer.steps))
+    parts += titled("Said", _said_in(answer.provenance) if answer.provenance is not None else None)
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += titled("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
     parts += titled("Documents", documents(answer.documents) if answer.documents else None)
     parts += titled("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
     return Group(*parts)
+
+
+def _said_in(origin: answers.Provenance) -> RenderableType:
+    """The words that a memory was found in."""
+    place = f"{origin.role} at {origin.position} of {origin.session}" if origin.session else origin.interaction
+    return detailed(Text(f"“{shortened(origin.quote or '', QUOTED_CHARS)}”", style="italic"), place, origin.rule)
 
 
 def _why_head(answer: answers.Why) -> RenderableType:
@@ -550,9 +558,13 @@ def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableTy
 
 def extraction(found: answers.ExtractionReport) -> RenderableType:
     told = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
+    if found.session:
+        looked = f"{counted(found.messages, 'message')} looked at, {found.skipped:,} of them small talk"
+        told = f"{told}; {looked}; the cursor is at {found.cursor}"
+    told += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
     told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.preview else told
     kept = titled("Candidates", memories(found.kept) if found.kept else None)
-    rows = [[Text(one_line(each["rule"])), _found(each)] for each in found.dropped]
+    rows = [[Text(one_line(each.get("rule") or each.get("what") or "")), _found(each)] for each in found.dropped]
     dropped = titled("Found" if found.preview else "Dropped", listing("rule", "what", rows=rows) if rows else None)
     return Group(Text(told), *kept, *dropped)
 

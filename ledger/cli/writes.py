@@ -18,6 +18,10 @@ TAKE_IN, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects
 
 Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
 InteractionId = Annotated[str, typer.Argument(help="An interaction's id (i_…), or an unambiguous beginning of it.")]
+Using = Annotated[str | None, typer.Option("--using", help="model or rules; the model where there is one.")]
+Since = Annotated[
+    int | None, typer.Option("--since", help="Of a session: look again at what came after this position.")
+]
 Content = Annotated[str, typer.Argument(help='The text, or "-" for standard input.')]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
 Kind = Annotated[str, typer.Option("--kind", help="knowledge, preference, project, fact, … or a word of your own.")]
@@ -152,11 +156,19 @@ def propose(
 def extract(
     ledger: Ledger,
     by: By,
-    id: InteractionId,
-    preview: Annotated[bool, typer.Option("--preview", help="Only show what the rules find.")] = False,
+    id: Annotated[str, typer.Argument(help="An interaction's id (i_…), or a session's name, alias or id (s_…).")],
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show what the rules find in an interaction.")
+    ] = False,
+    using: Using = None,
+    since: Since = None,
 ) -> Any:
-    """Look for candidates in an interaction by the extraction rules."""
-    return ledger.extract(id, preview=preview, **by)
+    """Look for candidates in an interaction, or in what was said in a session since the last time; by a model or by rules."""
+    if id[:2] in ("i_", "s_"):
+        return ledger.extract(id, preview=preview, using=using, since=since, **by)
+    if preview or ledger.session(id).info() is None:
+        return ledger.extract(id, preview=preview, **by)  # which says what there is not
+    return ledger.session(id).extract(using=using, since=since, **by)
 
 
 # --- review and change -----------------------------------------------------------------------------------------------

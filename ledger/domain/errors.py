@@ -4,14 +4,20 @@ from __future__ import annotations
 
 
 class LedgerError(Exception):
-    """The family; catching it catches everything a ledger raises on purpose."""
+    """The family; catching it catches everything a ledger raises on purpose. Its message repeats no secret."""
+
+    def __init__(self, message: str = "", *rest: object) -> None:
+        from ledger.domain.guards import secrets
+
+        found = secrets.scan(message) if isinstance(message, str) else []
+        super().__init__(secrets.redacted(message, found) if found else message, *rest)
 
 
 class Rejected(LedgerError):
     """A rule refused the request. The message says what was asked, what was true, and what would have been allowed.
 
     ``rule`` names the rule in one word; ``subject`` is the id it was about; ``limit``, ``current`` and ``requested`` are
-    numbers in the rule's own unit where it has one.
+    numbers in the rule's own unit where it has one. ``finding`` is what a ``scanner`` found, as labels.
     """
 
     def __init__(
@@ -23,9 +29,12 @@ class Rejected(LedgerError):
         limit: int | None = None,
         current: int | None = None,
         requested: int | None = None,
+        finding: str = "",
+        scanner: str = "",
     ) -> None:
         super().__init__(message)
         self.rule, self.subject, self.limit, self.current, self.requested = rule, subject, limit, current, requested
+        self.finding, self.scanner = finding, scanner
 
 
 class ReadOnly(Rejected, AttributeError):
@@ -49,4 +58,23 @@ class StorageError(LedgerError):
 
 
 class ModelFailed(LedgerError):
-    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before."""
+    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before.
+
+    ``kind`` is the kind of failure in one word (the class of what the model raised, "TimeoutError", "Cancelled",
+    "NotUnderstood"), ``status`` that of HTTP where there was one, ``retry_after`` the seconds that a server asked to wait.
+    After ``attempts`` calls and ``milliseconds`` it was given up. Nothing here is the provider's text, which may hold secrets.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "ModelFailed",
+        status: int | None = None,
+        retry_after: float | None = None,
+        attempts: int = 1,
+        milliseconds: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+        self.attempts, self.milliseconds = attempts, milliseconds

@@ -170,10 +170,13 @@ class Restore(Struct, frozen=True):
 
 class Quarantine(Struct, frozen=True):
     reason: str = ""
+    finding: str = ""
+    scanner: str = ""
 
 
 class Release(Struct, frozen=True):
     reason: str = ""
+    scanner: str = ""
 
 
 class Relate(Struct, frozen=True):
@@ -240,10 +243,10 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return [MemoryRetracted(reason)]
         case Restore(reason), "superseded" | "invalid" | "retracted":
             return [MemoryRestored(memory.before or "active", reason)]
-        case Quarantine(reason), "candidate" | "active":
-            return [] if memory.quarantined else [MemoryQuarantined(reason)]
-        case Release(reason), "candidate" | "active":
-            return [MemoryReleased(reason)] if memory.quarantined else []
+        case Quarantine(reason, finding, scanner), "candidate" | "active":
+            return [] if memory.quarantined else [MemoryQuarantined(reason, finding, scanner)]
+        case Release(reason, scanner), "candidate" | "active":
+            return [MemoryReleased(reason, scanner)] if memory.quarantined else []
         case Relate(), "candidate" | "active":
             return relation_said(command, memory.edges)
         case Unrelate(), "candidate" | "active":

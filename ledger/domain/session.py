@@ -11,14 +11,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import Conflict, Rejected
-from ledger.domain.events import AnyEvent, Event, MessageAppended, SessionAliasAdded, SessionOpened, SummarySet
+from ledger.domain.events import (
+    AnyEvent,
+    Event,
+    ExtractionCursorMoved,
+    ExtractionFailed,
+    MessageAppended,
+    SessionAliasAdded,
+    SessionOpened,
+    SummarySet,
+)
 
 SHARED = "main"  # a name that many use for their own: it never brings a history along (picoclaw #2972)
+MINED_ROLES = ("user", "assistant")  # of whose messages something is extracted
 
 
 class Session(Struct, frozen=True):
     """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in force;
-    ``moved_to`` is the session that took its name."""
+    ``moved_to`` is the session that took its name. ``said_at`` is the position of the last message that something can be
+    extracted from, ``cursor`` that of the last one that was looked at for that, and ``failures`` counts the attempts to look
+    further that failed one after the other since something was said."""
 
     row: int
     id: str
@@ -30,6 +42,9 @@ class Session(Struct, frozen=True):
     messages: int
     tokens: int
     summary_at: int | None
+    said_at: int
+    cursor: int
+    failures: int
     recorded_at: str
     updated_at: str
     version: int
@@ -85,13 +100,23 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
     now = replace(session, version=event.version, position=event.position, updated_at=envelope.recorded_at)
     match data:
         case MessageAppended():
-            return replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
+            counted = replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
+            return replace(counted, said_at=event.position, failures=0) if says_something(data) else counted
+        case ExtractionCursorMoved():
+            return replace(now, cursor=data.to, failures=0)
+        case ExtractionFailed():
+            return replace(now, failures=data.attempt)
         case SummarySet():
             return replace(now, summary_at=event.position)
         case SessionAliasAdded(alias, to):
             return replace(now, moved_to=to) if to is not None else replace(now, aliases=(*now.aliases, alias))
         case _:
             return now
+
+
+def says_something(data: MessageAppended) -> bool:
+    """Whether somebody said something in a message, that may have been erased since; not by what tools give."""
+    return data.role in MINED_ROLES and (data.content != "" or data.interaction is not None)
 
 
 def _opened(event: AnyEvent, data: SessionOpened) -> Session:
@@ -107,6 +132,9 @@ def _opened(event: AnyEvent, data: SessionOpened) -> Session:
         messages=0,
         tokens=0,
         summary_at=None,
+        said_at=0,
+        cursor=0,
+        failures=0,
         recorded_at=envelope.recorded_at,
         updated_at=envelope.recorded_at,
         version=event.version,

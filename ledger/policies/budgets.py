@@ -6,6 +6,8 @@ active takes nothing, so that superseding and retracting make room.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ledger.domain.errors import Rejected
 from ledger.domain.memory import Memory
 from ledger.work import Work
@@ -18,9 +20,16 @@ def group_of(kind: str) -> str:
     return "user" if kind == "user_profile" else "memory"
 
 
-def check(work: Work, kind: str, content: str | None, *, frees: Memory | None = None) -> None:
+def check(
+    work: Work,
+    kind: str,
+    content: str | None,
+    *,
+    frees: Memory | None = None,
+    pending: Mapping[str, int] | None = None,
+) -> None:
     """``Rejected`` (rule "budget:user" or "budget:memory") when one more active memory would not fit; ``frees`` is an active
-    one that ends with it, or that it is another wording of."""
+    one that ends with it, or that it is another wording of, ``pending`` what the same append adds to each group besides."""
     group = group_of(kind)
     limit = getattr(work.policy(), GROUPS[group])
     if not limit or content is None:
@@ -28,6 +37,7 @@ def check(work: Work, kind: str, content: str | None, *, frees: Memory | None = 
     work.rows.flush()  # what the commands before this one in a batch have kept counts too
     freed = len(frees.content or "") if frees is not None and group_of(frees.kind) == group else 0
     current = memories.active_chars(work.connection(), work.who.user, user_profile=group == "user")
+    current += (pending or {}).get(group, 0)
     requested = len(content) - freed
     if requested > 0 and current + requested > limit:
         raise Rejected(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.guards import claims
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
@@ -22,28 +23,43 @@ def search(fields: Mapping[str, str | None]) -> Extraction:
     return extract_all({name: text for name, text in fields.items() if text})
 
 
-def record(work: Work, subject: Interaction, found: Extraction) -> tuple[list[str], list[Dropped]]:
-    """Under the lock: what is new becomes a candidate, and everything else is listed with its reason."""
+def record(
+    work: Work, subject: Interaction, found: Extraction, *, quarantined: bool = False
+) -> tuple[list[str], list[Dropped]]:
+    """Under the lock: what is new becomes a candidate, and everything else is listed with its reason.
+
+    Of a turn in quarantine nothing is kept.
+    """
     kept: list[str] = []
     dropped = [Dropped(each.rule, each.field, each.start, each.end, each.reason) for each in found.dropped]
-    injected = [memory for each in subject.memories_used if (memory := _injected(work, each)) is not None]
+    echoes = [memory for each in subject.memories_used if (memory := injected(work, each)) is not None]
     said: set[tuple[str, str]] = set()
     for each in found.kept:
-        attempt = _attempt(each, subject)
-        value = (each.kind, normalise(each.content))
-        reason, known = ("repeated", None) if value in said else _known(work, attempt, injected)
-        said.add(value)
+        attempt = work.cleaned(_attempt(each, subject))
+        reason, has_it = judged(work, attempt, said, echoes)
+        reason = "quarantined" if quarantined else reason or unfit(work, attempt)
         if reason is None:
             kept.append(work.new_id("m"))
             work.emit(kept[-1], attempt)
         else:
-            if reason == "duplicate" and known is not None and not work.beyond(known):
-                absorb(work, known, attempt)
-            dropped.append(Dropped(each.rule, each.field, each.start, each.end, reason, known.id if known else None))
+            if reason == "duplicate" and has_it is not None and not work.beyond(has_it):
+                absorb(work, has_it, attempt)
+            dropped.append(
+                Dropped(each.rule, each.field, each.start, each.end, reason, has_it.id if has_it is not None else None)
+            )
     data = CandidatesExtracted(EXTRACTOR, tuple(kept), tuple(dropped))
     for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), subject):
         work.emit(subject.id, event, first=subject.row)
     return kept, dropped
+
+
+def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
+    """Why what was extracted becomes no memory: it claims that a tool cannot do something, or a scanner found a threat."""
+    if claims.is_tool_limitation(attempt.content or ""):
+        return "tool_limitation"
+    texts = (attempt.content, *(attempt.entities or ()), *(attempt.tags or ()))
+    threat = work.threat(*texts)
+    return "threat" if threat is not None and work.policy().threats == "refuse" else None
 
 
 def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:
@@ -58,10 +74,21 @@ def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:
     )
 
 
-def _known(work: Work, attempt: MemoryCaptured, injected: Sequence[Memory]) -> tuple[str | None, Memory | None]:
+def judged(
+    work: Work, attempt: MemoryCaptured, said: set[tuple[str, str]], echoes: Sequence[Memory]
+) -> tuple[str | None, Memory | None]:
+    """The same as ``known``, within one pass: ``said`` is what it came upon so far."""
+    value = (attempt.kind, normalise(attempt.content or ""))
+    if value in said:
+        return "repeated", None
+    said.add(value)
+    return known(work, attempt, echoes)
+
+
+def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tuple[str | None, Memory | None]:
     """Why a value is nothing new, and the memory that has it: an echo is no evidence, a rejected one stays rejected."""
     content = attempt.content or ""
-    for memory in injected:
+    for memory in echoes:
         if memory.content and match(DEFAULT_MATCHER, Response(content), memory.content) is not None:
             return "echo", memory
     for reason, status in (
@@ -70,11 +97,11 @@ def _known(work: Work, attempt: MemoryCaptured, injected: Sequence[Memory]) -> t
         ("retracted", "retracted"),
         ("duplicate", "candidate"),
     ):
-        if (known := twin(work, attempt, status)) is not None:
-            return reason, known
+        if (twin_of := twin(work, attempt, status)) is not None:
+            return reason, twin_of
     return None, None
 
 
-def _injected(work: Work, given: str) -> Memory | None:
+def injected(work: Work, given: str) -> Memory | None:
     state: Memory | None = work.find(given, "m")
     return state

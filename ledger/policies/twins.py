@@ -36,6 +36,7 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
 
     ``replaces`` is an active memory that ends in the same append, and so makes room for this one.
     """
+    attempt = work.cleaned(attempt)
     known = twin(work, attempt, attempt.status)
     if known is not None:
         absorb(work, known, attempt)

@@ -86,6 +86,7 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
     recorded_at: str
     updated_at: str
     position: int
+    cursor: int = 0  # the position up to which it was looked at for what to remember
 
 
 class HistoryChange(Struct, frozen=True, kw_only=True):

@@ -246,6 +246,7 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
         recorded_at=state.recorded_at,
         updated_at=state.updated_at,
         position=state.position,
+        cursor=state.cursor,
     )
 
 

@@ -14,6 +14,7 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
+from ledger.guarding import Taken
 from ledger.memory_writes import By
 from ledger.sessions import answers
 from ledger.sessions.reading import Told
@@ -22,6 +23,7 @@ from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import Window
 from ledger.sessions.writing import appended, hide, told_of, with_bodies
 from ledger.work import Work
+from projections import control
 from projections.sessions import Message as MessageRow
 from projections.sessions import besides
 
@@ -57,16 +59,17 @@ class Reconciling(SummaryWrites):
         lines, left_out = outside(given)
         if self._kept_out:
             return answers.HistoryChange(session=self._given, change="none", skipped=self._kept_out, left_out=left_out)
-        counted = [self._tokens(each.draft, each.token_count) for each in lines]
         total = answers.HistoryChange(session=self._given, change="none", left_out=left_out)
         arguments = (self._given, [each.line for each in lines])
         tries, seen, plan = 0, *self._plan(lines)
+        counted = [self._tokens(each.draft, each.token_count) for each in lines]
         while tries < TRIES:
             if not seen and plan.kind == transcript.UNCHANGED:
                 return total  # nothing was said on either side
             done = self._apply(verb, lines, counted, seen, plan, by, arguments)
             if done is None:  # somebody wrote to the session meanwhile
                 tries, seen, plan = tries + 1, *self._plan(lines)
+                counted = [self._tokens(each.draft, each.token_count) for each in lines]
                 continue
             if done.replayed and not _was_cut(plan):
                 return done
@@ -80,9 +83,13 @@ class Reconciling(SummaryWrites):
             f"the session {self._given!r:.60} is written to all the time, so no transcript can be held against it"
         )
 
-    def _plan(self, lines: Sequence[Outside]) -> tuple[int, Plan]:
-        """The position that the session stood at, and what makes it say the same."""
+    def _plan(self, lines: list[Outside]) -> tuple[int, Plan]:
+        """The position that the session stood at, and what makes it say the same.
+
+        What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
+        """
         with self._reading() as (connection, state):
+            self._taken = self._clean(connection, lines)
             if state is None:
                 return 0, transcript.reconcile((), [each.line for each in lines])
             visible = sorted(besides(Window(connection, state).hidden_ranges))
@@ -91,6 +98,16 @@ class Reconciling(SummaryWrites):
                 for at, (row, told) in enumerate(self._all_texts(connection, state.row, tuple(visible)))
             ]
             return state.position, transcript.reconcile(known, [each.line for each in lines])
+
+    def _clean(self, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
+        """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
+        taken: dict[str, tuple[Taken, ...]] = {}
+        if control.policy(connection, self.user).secrets == "redact":
+            for at, each in enumerate(lines):
+                clean = self._writer.guard.cleaned(each.draft, taken)
+                if clean is not each.draft:
+                    lines[at] = replace(each, draft=clean)
+        return taken
 
     def _line(self, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
         """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
@@ -129,6 +146,7 @@ class Reconciling(SummaryWrites):
         def body(work: Work) -> str:
             if plan.kind == transcript.UNCHANGED and not plan.repairs:
                 return self._unchanged(work)
+            work.taken.update(self._taken)
             stream, first = self._opened(work)
             state: State | None = work.load(stream, "s") if first else None
             if (state.position if state is not None else 0) != seen:

@@ -12,6 +12,7 @@ from ledger.sessions import answers
 from ledger.sessions.assembled import Assembly
 from ledger.sessions.assembling import SessionAssembly, SessionReceipts
 from ledger.sessions.compacting import Compacting
+from ledger.sessions.mining import SessionMining
 from ledger.sessions.picture import SessionPicture
 from ledger.sessions.reading import NEEDS, info, session_name
 from ledger.sessions.searching import SessionSearch
@@ -23,7 +24,7 @@ class SessionQuestions(SessionSearch, SessionPicture, SessionAssembly):
     """All that can be asked of a session."""
 
 
-class Session(Compacting, SessionReceipts, SessionQuestions):
+class Session(Compacting, SessionMining, SessionReceipts, SessionQuestions):
     """One conversation: append to it, read it, keep it within a window."""
 
 

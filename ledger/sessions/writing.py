@@ -73,6 +73,8 @@ class SessionWrites(SessionReads):
         outcome = self._writer.run("append", told, body, arguments)
         if outcome.replayed:
             return self._again(outcome)
+        if outcome.redacted:  # what is stored is not what was given
+            return self._stored(outcome)
         envelope = outcome.events[-1].envelope
         at = envelope.occurred_at
         return answers.Message(
@@ -90,6 +92,12 @@ class SessionWrites(SessionReads):
             created_at=times.moment("created_at", at) if at else envelope.recorded_at,
             recorded_at=envelope.recorded_at,
         )
+
+    def _stored(self, outcome: Outcome) -> answers.Message:
+        self._writer.settle()
+        found = self.message(outcome.events[-1].position)
+        assert found is not None
+        return found
 
     def _again(self, outcome: Outcome) -> answers.Message:
         found = self.message(outcome.position)
@@ -199,12 +207,14 @@ class SessionWrites(SessionReads):
         def body(work: Work) -> str:
             stream, first = self._opened(work)
             state = work.find(stream, "s") if first else None
-            if (self._summary_now(work, state) if state is not None else "") != summary:
-                work.emit(stream, SummarySet(self._writer.body(work, summary)), first=first)
+            said.append(work.cleaned(summary))
+            if (self._summary_now(work, state) if state is not None else "") != said[-1]:
+                work.emit(stream, SummarySet(self._writer.body(work, said[-1])), first=first)
             return stream
 
+        said = [summary]
         self._writer.run("set_summary", self._told(by), body, (self._given, summary))
-        return summary
+        return said[-1]
 
     def _check_taken_in(self) -> None:
         """``Rejected`` where a pattern keeps the session out, and no answer could say that nothing was done."""
@@ -232,7 +242,9 @@ class SessionWrites(SessionReads):
         def body(work: Work) -> str:
             stream, first = self._opened(work)
             if not first:  # opened in this append
-                state = State(0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, "", "", 1, 0)
+                state = State(
+                    0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
+                )
             else:
                 state = work.load(stream, "s")
             known = self._writer.named(work.who.user, "s", alias)

@@ -6,7 +6,7 @@ goes on until nothing more falls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ledger.domain import ids
@@ -24,13 +24,14 @@ from ledger.domain.events import (
     MemoryPromoted,
     MemoryReinforced,
     MemorySuperseded,
+    MessageAppended,
     SourceDistrusted,
     SourceTrusted,
     Unknown,
 )
 from ledger.log_reading import finished_at, read_event, read_stream
 from ledger.way_back.conversations import UNSAID, senseless, sessions_of
-from projections import audit, control, documents
+from projections import audit, control, documents, memories
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
@@ -45,6 +46,8 @@ _WITHOUT_EFFECT = (
     "WriteRefused",
     "CommandAnswered",
     "RecallServed",
+    "ModelCalled",
+    "ModelCallFailed",
     "BulkStarted",
     "CompactionSkipped",
     "ContextAssembled",
@@ -72,6 +75,7 @@ class Reader:
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
         self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        self._found_in: dict[str, dict[int, list[str]]] = {}
 
     def event(self, position: int) -> AnyEvent:
         if position not in self._events:
@@ -135,6 +139,15 @@ class Reader:
         """The memories that cite a subject, or a chunk of it, as a source."""
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
+    def found_in(self, session: str) -> dict[int, list[str]]:
+        """The memories that were found in each message of a session, by its position."""
+        if session not in self._found_in:
+            found: dict[int, list[str]] = {}
+            for position, memory in memories.found_in(self.connection, session):
+                found.setdefault(position, []).append(memory)
+            self._found_in[session] = found
+        return self._found_in[session]
+
     def is_part(self, source: str, subject: str) -> bool:
         """Whether a source is the subject itself, or a chunk of it."""
         if source == subject or not source.startswith("c_"):
@@ -154,6 +167,14 @@ class Reader:
         """The entries in force that are about a project."""
         found = audit.trail(self.connection, user=None, project=project, limit=2**31)
         return [entry for entry in found if not self.is_out(entry.position)]
+
+
+def is_unsaid(data: Any, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
+    """Whether a memory was found in a message that is out of force, and nothing else bears it out but the session itself."""
+    origin = getattr(data, "origin", None)
+    if origin is None or not origin.position or not is_out(origin.position):
+        return False
+    return all(source.startswith("s_") or is_gone(source) for source in data.sources)
 
 
 def is_subject(stream: str) -> bool:
@@ -247,10 +268,20 @@ class UndoPlan:
                     yield event
 
     def _read_in(self, added: AnyEvent) -> set[str]:
-        """Where a chunk goes of a document that stays: the memories with no other source."""
-        if not isinstance(added.data, ChunkAdded):
+        """Where a chunk goes of a document that stays, or a message of a session: the memories with no other source."""
+        if isinstance(added.data, ChunkAdded):
+            return {event.envelope.command_id for event in self._unsupported(added.data.chunk)}
+        if not isinstance(added.data, MessageAppended):
             return set()
-        return {event.envelope.command_id for event in self._unsupported(added.data.chunk)}
+        found = self.reader.found_in(added.stream).get(added.position, ())
+        events = (event for memory in found for event in self.reader.counting(memory, self.positions))
+        return {event.envelope.command_id for event in events if is_unsaid(event.data, self._is_out, self._is_gone)}
+
+    def _is_out(self, position: int) -> bool:
+        return position in self.positions or self.reader.is_out(position)
+
+    def _is_gone(self, subject: str) -> bool:
+        return self.reader.is_gone(subject, self.positions)
 
 
 class SourcePlan:
@@ -294,6 +325,8 @@ class SourcePlan:
                 self._wake([event.stream])
             if isinstance(event.data, ChunkAdded):
                 self._wake(self.reader.citing(event.data.chunk))
+            if isinstance(event.data, MessageAppended):
+                self._wake(self.reader.found_in(event.stream).get(event.position, ()))
             waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod
@@ -349,13 +382,17 @@ class SourcePlan:
     def _unsupported(self, event: AnyEvent) -> bool:
         data = event.data
         if isinstance(data, MemoryCaptured | DuplicateAbsorbed):
-            return bool(data.sources) and all(map(self._is_gone, data.sources))
+            gone = bool(data.sources) and all(map(self._is_gone, data.sources))
+            return gone or is_unsaid(data, self._is_out, self._is_gone)
         if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
     def _is_gone(self, subject: str) -> bool:
         return subject in self.gone or self.reader.is_gone(subject, self.out, self.again)
+
+    def _is_out(self, position: int) -> bool:
+        return position in self.out or (position not in self.again and self.reader.is_out(position))
 
     def _predecessors(self, gone: str) -> list[str]:
         """The memories that the events of a subject superseded in the same command, or whose edges they retired."""

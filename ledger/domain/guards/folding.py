@@ -1,0 +1,163 @@
+"""A text as a reader would take it: look-alikes, invisible characters, spacing and encodings undone before it is matched.
+
+``views`` gives the folded text and what is hidden in it. All of it is bounded, in size and in depth, so that a hostile text
+costs no more than a long one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from urllib.parse import unquote_to_bytes
+
+DEPTH = 2  # an encoded text within an encoded text
+PIECES = 16  # encoded pieces of one text that are looked into
+PIECE_CHARS = 16_384  # of each
+_MEAN_WORD = 3  # a text whose words are shorter on average is spaced out
+
+# Letters of other scripts that look like Latin ones. NFKC has undone full width, circled and mathematical letters before.
+_LOOK_ALIKES = {
+    "a": "аɑαᴀ", "b": "ьʙ", "c": "сϲᴄ", "d": "ԁɗᴅ", "e": "еєҽᴇ", "f": "ғ", "g": "ɡԍɢ", "h": "һнʜ", "i": "іıιɪ",
+    "j": "јϳᴊ", "k": "κкᴋ", "l": "ӏⅼʟ", "m": "мᴍ", "n": "ոпɴ", "o": "оοօσᴏ", "p": "рρᴘ", "q": "ԛ", "r": "гʀ",
+    "s": "ѕꜱ", "t": "тτᴛ", "u": "υսᴜ", "v": "νѵᴠ", "w": "ԝωᴡ", "x": "хχ", "y": "уγүʏ", "z": "ᴢ",
+}  # fmt: skip
+_MERELY_SIMILAR = "внкптмгωστ"  # look like it in capitals or not quite, and are frequent in their own languages
+CONFUSABLES = {ord(each): latin for latin, alike in _LOOK_ALIKES.items() for each in alike if each not in _MERELY_SIMILAR}
+_LETTERS = CONFUSABLES | str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_FORMATTING = dict.fromkeys(map(ord, "*`~"))  # Markdown in the middle of a word
+_LEET = str.maketrans("01345789@$", "oieastbgas")
+
+_SHAPELESS = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+INVISIBLE = re.compile(f"[{_SHAPELESS}]")
+_TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
+_LONG = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2}[ :]?){16,})")
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}|[\w.+-]){12,}")
+_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
+_ENTITIES = re.compile(r"(?:&#x?[0-9a-fA-F]+;){4,}")
+_ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
+_LEETED = re.compile(r"[^\W\d_][01345789@$]|[01345789@$][^\W\d_]")
+_DIGIT = re.compile(r"[01345789@$]")
+_SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
+_TURNED = re.compile("rot-?13|caesar|decode|decipher")
+_BACKWARDS = re.compile("revers|backward|rueckw|ruckw|\u202e")
+
+
+def fold(text: str) -> str:
+    """Lower case, compatibility forms, accents and invisible characters gone, look-alikes as Latin letters."""
+    if text.isascii():
+        return text.lower()
+    shown = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", shown).translate(_ACCENTS))
+    return plain.translate(_LETTERS)
+
+
+def is_odd(text: str, words: list[str]) -> bool:
+    """Whether an ASCII text may hide another: long runs, digits within words, letters set apart. Words are split at blanks."""
+    if not words:
+        return False
+    longest = max(map(len, words))
+    return (
+        longest >= 20
+        or len(text) < _MEAN_WORD * len(words)
+        or 3 * text.count(".") > len(text)
+        or "*" in text
+        or "`" in text
+        or (_DIGIT.search(text) is not None and _LEETED.search(text) is not None)
+    )
+
+
+def views(text: str, depth: int = DEPTH) -> Iterator[str]:
+    """The folded text first, then other readings of it, and what is encoded in it."""
+    folded = fold(text)
+    yield folded
+    plain = folded.translate(_FORMATTING)
+    if plain != folded:
+        yield plain
+    if _LEETED.search(folded):
+        yield folded.translate(_LEET)
+    if (joined := _joined(folded)) != folded:
+        yield joined
+    if _TURNED.search(folded):
+        yield folded.translate(_ROT13)
+    if _BACKWARDS.search(folded) or "\u202e" in text:
+        yield folded[::-1]
+        yield from (fold(each[::-1]) for each in re.findall("\u202e([^\u202c]*)", text[:PIECE_CHARS]))
+    if depth:
+        for piece in _decoded(text):
+            yield from views(piece, depth - 1)
+
+
+_ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+
+
+def _joined(folded: str) -> str:
+    """Letters that are set apart, joined to words: more than one blank, or another sign, parts the words."""
+    return _SPACED.sub(lambda found: found.group().replace(found[1], ""), folded)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Texts that are encoded in a text, as far as they can be read."""
+    left = PIECES
+    for found in _encoded(text):
+        if found and left:
+            left -= 1
+            yield found[:PIECE_CHARS]
+
+
+def _encoded(text: str) -> Iterator[str | None]:
+    if not text.isascii():
+        for run in _TAGS.findall(text):
+            yield "".join(chr(ord(each) - 0xE0000) for each in run)
+        for run in _SELECTORS.findall(text):
+            yield _readable(bytes(_byte_of(each) for each in run))
+    if "%" in text:
+        for run in _PERCENT.findall(text):
+            if "%" in run:
+                yield _readable(unquote_to_bytes(run[: 3 * PIECE_CHARS]))
+    if "\\" in text:
+        for run in _ESCAPES.findall(text):
+            yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)), run[: 6 * PIECE_CHARS])
+    if "&#" in text:
+        for run in _ENTITIES.findall(text):
+            yield html.unescape(run[: 8 * PIECE_CHARS])
+    for run in _HEX.findall(text):
+        yield _readable(bytes.fromhex(re.sub("[ :]", "", run)[: 2 * PIECE_CHARS]))
+    for run in _LONG.findall(text):
+        yield _of_base64(run[: 2 * PIECE_CHARS])
+
+
+def _of_base64(run: str) -> str | None:
+    body = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _readable(base64.b64decode(body[: len(body) // 4 * 4 + len(body) % 4] + "=" * (-len(body) % 4)))
+    except (ValueError, binascii.Error):
+        return None
+
+
+def _byte_of(selector: str) -> int:
+    code = ord(selector)
+    return code - 0xFE00 if code < 0xFE10 else (code - 0xE0100 + 16) & 0xFF
+
+
+def _readable(raw: bytes) -> str | None:
+    """Bytes as text, if they are one: nearly all of it printable."""
+    if len(raw) < 6:
+        return None
+    for coding in ("utf-8", "utf-16-le", "utf-16-be"):
+        if coding != "utf-8" and raw.count(0) * 3 < len(raw):
+            continue
+        text = raw.decode(coding, "ignore")
+        shown = sum(each.isprintable() or each in "\n\t\r" for each in text)
+        if text and shown >= 0.95 * len(text) and 2 * len(text.encode(coding)) >= len(raw):
+            return text
+    return None

@@ -1,0 +1,168 @@
+"""How a model is asked what to remember of a piece of conversation, and what its answer proposes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Annotated, Any
+
+from ledger.domain import confidence as rules
+from ledger.domain.harmless import UNSAFE, escape, one_line
+from ledger.domain.memory import KINDS, Memory
+from ledger.domain.turns import Line
+from ledger.language.port import Request
+from ledger.language.reading import Parsed
+from ledger.policies.turns import ACTIONS, ADD, EDGES, MODEL_EXTRACTOR, SUPERSEDE, Proposal, Relation
+
+PURPOSE = "extraction"
+LINE_CHARS = 8_000  # shown of one message: its beginning, and a third of that of its end
+FACT_SHOWN_CHARS = 400
+ANSWER_TOKENS = 4_096
+READ = 10 * ACTIONS  # actions of an answer that are looked at; of these ACTIONS are applied
+_MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
+
+
+def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> Request:
+    """What a model is asked: our instructions, and the facts and messages as data, each with its number from 1."""
+    known = [f"[{number}] {one_line(each.content or '')[:FACT_SHOWN_CHARS]}" for number, each in enumerate(facts, 1)]
+    said = [f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)]
+    content = [*_block("facts", known or ["none"]), *_block("conversation", said)]
+    return Request(
+        purpose=PURPOSE,
+        prompt=MODEL_EXTRACTOR,
+        instructions=_instructions(),
+        content="\n".join(content),
+        schema=schema(),
+        max_tokens=ANSWER_TOKENS,
+        timeout=timeout,
+    )
+
+
+def _block(name: str, items: Iterable[str]) -> list[str]:
+    return [f"<{name}>", *(_MARKS.sub(r"‹\1\2", each) for each in items), f"</{name}>"]
+
+
+def _who(line: Line) -> str:
+    role = "user" if line.role == "user" else "assistant"
+    return f"{role} {one_line(line.speaker)[:100]}" if line.speaker else role
+
+
+def _shown(text: str) -> str:
+    if len(text) > LINE_CHARS:
+        end = LINE_CHARS // 3
+        text = f"{text[: LINE_CHARS - end]} […] {text[-end:]}"
+    return UNSAFE.sub(escape, text)
+
+
+@cache
+def _instructions() -> str:
+    name = MODEL_EXTRACTOR.replace("/", "_") + ".txt"
+    told = Template((files("ledger") / "prompts" / name).read_text(encoding="utf-8"))
+    return told.substitute(kinds=", ".join(KINDS), most=ACTIONS)
+
+
+# --- what an answer is made of ---------------------------------------------------------------------------------------
+
+
+def _confidence(given: object) -> float | None:
+    """A number from 0 to 1; whatever else a model gives says nothing."""
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if number and 0 <= given <= 1 else None  # type: ignore[arg-type,operator]
+
+
+def _numbers(given: object) -> list[int]:
+    listed = given if isinstance(given, list) else [given]
+    return [number for each in listed[:100] if (number := _number(each)) is not None]
+
+
+def _number(given: object) -> int | None:
+    """3, "3" and "[3]" are one; what is no number is no fact's and no message's."""
+    if isinstance(given, bool) or given is None:
+        return None
+    if isinstance(given, int):
+        return given
+    found = re.fullmatch(r"\W{0,3}(\d{1,6})\W{0,3}", given, re.ASCII) if isinstance(given, str) else None
+    return int(found[1]) if found else -1
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else ""
+
+
+def _names(given: object) -> list[str]:
+    listed = given if isinstance(given, list) else []
+    return [each.strip()[:200] for each in listed[:20] if isinstance(each, str) and _is_name(each)]
+
+
+def _is_name(text: str) -> bool:
+    return bool(text.strip()) and not any(0xD800 <= ord(each) < 0xE000 for each in text)
+
+
+@cache
+def kinds() -> dict[str, type[Any]]:
+    """The pydantic model of each kind of action. What is beside the fact itself is taken as far as it can be understood."""
+    from pydantic import BaseModel, BeforeValidator, Field, create_model
+
+    confidence: Any = (Annotated[float | None, BeforeValidator(_confidence)], Field(None, description="from 0 to 1"))
+    numbers: Any = (Annotated[list[int], BeforeValidator(_numbers)], Field(default_factory=list))
+    text: Any = (Annotated[str, BeforeValidator(_text)], "")
+    names: Any = (Annotated[list[str], BeforeValidator(_names)], Field(default_factory=list))
+    number: Any = (
+        Annotated[int | None, BeforeValidator(_number)],
+        Field(None, description="the number of a known fact"),
+    )
+    said: dict[str, Any] = {"content": (str, ...), "kind": text, "said_by": text, "messages": numbers}
+    said |= {"confidence": confidence, "entities": names}
+    changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
+    relation: dict[str, Any] = {"source": (str, ...), "relation": (str, ...), "target": (str, ...)}
+    return {
+        SUPERSEDE: create_model("Supersede", __base__=BaseModel, **said, **changed),
+        ADD: create_model("Add", __base__=BaseModel, **said),
+        EDGES: create_model("Edge", __base__=BaseModel, **relation),
+    }
+
+
+@cache
+def schema() -> type[Any]:
+    """The whole answer, for servers that can be told what to answer with."""
+    from pydantic import Field, create_model
+
+    lists: dict[str, Any] = {name: (list[kind], Field(default_factory=list)) for name, kind in kinds().items()}  # type: ignore[valid-type]
+    found: type[Any] = create_model("Extraction", **lists)
+    return found
+
+
+def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], list[Relation], int]:
+    """What an answer proposes, what it replaces first, and how many actions more there were than are applied."""
+    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, ADD, EDGES).index(each.what))
+    facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != EDGES]
+    relations = [
+        Relation(_whole(each.value.source), _whole(each.value.relation), _whole(each.value.target))
+        for each in ordered[:ACTIONS]
+        if each.what == EDGES
+    ]
+    return facts, relations, parsed.left_over + max(0, len(ordered) - ACTIONS)
+
+
+def _proposal(what: str, given: Any, lines: Sequence[Line]) -> Proposal:
+    confidence = None if given.confidence is None else rules.millionths("confidence", given.confidence)
+    return Proposal(
+        what=what,
+        content=given.content,
+        kind=given.kind.strip().lower(),
+        by_user=given.said_by.strip().lower() == "user",
+        cited=tuple(lines[number - 1] for number in dict.fromkeys(given.messages) if 1 <= number <= len(lines)),
+        confidence=confidence,
+        entities=tuple(dict.fromkeys(given.entities)),
+        fact=getattr(given, "fact", None),
+        old=getattr(given, "old", ""),
+        reason=_whole(getattr(given, "reason", ""))[:1_000],
+    )
+
+
+def _whole(text: str) -> str:
+    """Without halves of characters, which nothing can store."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,422 @@
+"""What a model or the rules found in a piece of conversation, applied under the lock: first what takes a fact's place, then
+what is new, then relations. Whatever is refused is dropped with its reason, and nothing is retired for it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import confidence as rules
+from ledger.domain import memory as memory_domain
+from ledger.domain import near
+from ledger.domain.errors import Rejected
+from ledger.domain.events import Dropped, MemoryCaptured, Origin
+from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.extraction import Dropped as Passed
+from ledger.domain.matching import DEFAULT_MATCHER, Response, match
+from ledger.domain.memory import Memory
+from ledger.domain.policy import Policy
+from ledger.domain.question import folded, quoted
+from ledger.domain.text import normalise, words
+from ledger.domain.turns import Line
+from ledger.policies import budgets, extraction, twins
+from ledger.policies import edges as graph_rules
+from ledger.work import Work
+from projections import search
+
+ACTOR = "policy:extraction"
+MODEL_EXTRACTOR = "extract/1"
+STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
+KEPT = "kept"
+ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
+FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
+SHOWN = 60  # facts in a prompt, the newest (SEEDS 2b)
+LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (ours)
+MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
+UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
+
+ADD, SUPERSEDE, EDGES = "add", "supersede", "edges"
+_JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """One fact that a model found: a new one, or one that takes the place of ``fact`` (a number in the prompt) or of one
+    that says ``old``. ``cited`` are the lines that say it; ``confidence`` is None where none in [0, 1] was given."""
+
+    what: str
+    content: str
+    kind: str = "knowledge"
+    by_user: bool = True
+    cited: tuple[Line, ...] = ()
+    confidence: int | None = None
+    entities: tuple[str, ...] = ()
+    fact: int | None = None
+    old: str = ""
+    reason: str = ""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether only the assistant said it, as far as anybody can tell: it says so, or cites no line of the user's."""
+        return not self.by_user or not any(line.role == "user" for line in self.cited)
+
+    @property
+    def trusted(self) -> bool:
+        return not self.claimed and all(line.channel not in UNTRUSTED for line in self.cited)
+
+
+class Relation(Struct, frozen=True):
+    """What a model says of two names."""
+
+    source: str
+    relation: str
+    target: str
+
+    @property
+    def content(self) -> str:
+        return f"{self.source} {self.relation} {self.target}"
+
+
+class Result(Struct, frozen=True):
+    """What became of an action: "kept", or why not; which memory it came to or had it already; which one it was about."""
+
+    what: str
+    outcome: str = KEPT
+    subject: str | None = None
+    target: str | None = None
+    text: str = ""
+    new: bool = False
+
+
+# --- outside of the lock ---------------------------------------------------------------------------------------------
+
+
+class Seen(Struct, frozen=True):
+    """A proposal with what was found on a snapshot: the memory it is to replace, and those that say nearly the same.
+    ``unknown`` says that it names a fact that it was not shown."""
+
+    proposal: Proposal
+    target: Memory | None = None
+    like: tuple[Memory, ...] = ()
+    unknown: bool = False
+
+
+def look(
+    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
+) -> Seen:
+    """Reads only: what is decided about is looked at again under the lock."""
+    like = tuple(near_to(connection, proposal.content, user, project))
+    if proposal.what != SUPERSEDE:
+        return Seen(proposal, None, like)
+    if proposal.fact is not None:
+        known = 1 <= proposal.fact <= len(shown)
+        return Seen(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
+    return Seen(proposal, _saying(connection, proposal.old, shown, user, project), like)
+
+
+def _saying(
+    connection: sqlite3.Connection, old: str, shown: Sequence[Memory], user: str, project: str | None
+) -> Memory | None:
+    """The active memory that a text means: that which says just this, the only one shown that contains it, or the nearest."""
+    wanted = normalise(old)
+    if not wanted:
+        return None
+    same = [each for each in shown if normalise(each.content or "") == wanted]
+    containing = [each for each in shown if wanted in normalise(each.content or "")]
+    if same or len(containing) == 1:
+        return (same or containing)[0]
+    return next((each for each in near_to(connection, old, user, project) if each.status == "active"), None)
+
+
+def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[Memory]:
+    """The memories of a project and the global ones that say nearly the same, whatever became of them; the nearest first.
+
+    A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
+    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest are taken, being the rarest.
+    """
+    own = near.word_set(content)
+    if not own:
+        return []
+    forms = {"".join(words(found[0])): found[0] for found in _JOINED.finditer(folded(content))}
+    ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
+    prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
+    expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
+    scope = [None] if project is None else [project, None]
+    found = search.having(connection, expression, user, scope, limit=LOOKED_AT)
+    judged = [(how, each) for each in found if (how := same_fact(own, each.content))]
+    return [each for _, each in sorted(judged, key=lambda each: (-each[0], -each[1].row))]
+
+
+def same_fact(own: near.WordSet, content: str | None) -> int:
+    """How near a text is, in millionths; 0 below the threshold, and where one denies what the other says or has a number of
+    its own: such two are near, and not the same."""
+    other = near.word_set(content or "")
+    how = near.similarity(own, other)
+    return how if how >= near.THRESHOLD and not near.opposed(own, other) else 0
+
+
+# --- under the lock --------------------------------------------------------------------------------------------------
+
+
+class Batch:
+    """One piece being applied: what it made so far, what it retired, and how many characters that takes."""
+
+    def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
+        self.work, self.sources, self.policy = work, sources, work.policy()
+        self.injected = [each for id in injected if (each := extraction.injected(work, id)) is not None]
+        self.results: list[Result] = []
+        self.made: list[tuple[str, MemoryCaptured]] = []
+        self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
+        self._retired: dict[int, str] = {}
+        self._ended: list[str] = []  # ids of those
+        self._chars = dict.fromkeys(budgets.GROUPS, 0)
+
+    @property
+    def kept(self) -> list[str]:
+        return [id for id, _ in self.made]
+
+    @property
+    def superseded(self) -> list[str]:
+        return list(self._ended)
+
+    def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Result]:
+        """What takes a fact's place first, then what is new, then relations."""
+        for what in (SUPERSEDE, ADD):
+            for each in seen:
+                if each.proposal.what == what:
+                    self.results.append(self._told(each, lines))
+        for relation in relations:
+            self.results.append(self._related(relation))
+        return self.results
+
+    def _told(self, seen: Seen, lines: Sequence[Line]) -> Result:
+        proposal, project = seen.proposal, self.work.project
+        target = seen.target.id if seen.target is not None else None
+        if seen.target is not None:
+            self.work.project = seen.target.project  # a successor belongs where the fact did that it replaces
+        try:
+            result = self._take(seen, lines)
+        except Rejected as refusal:
+            result = Result(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+        finally:
+            self.work.project = project
+        text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
+        return replace(result, text=text, target=result.target or target)
+
+    def _secret(self, *texts: str | None) -> str:
+        """Why nothing with a secret in it is taken, where the policy refuses them instead of taking them out."""
+        return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
+
+    def _take(self, seen: Seen, lines: Sequence[Line]) -> Result:
+        """All that can refuse comes before the first event, so that nothing is retired for what is not taken."""
+        proposal, target = seen.proposal, None
+        if why := _malformed(proposal):
+            return Result(proposal.what, why)
+        if proposal.what == SUPERSEDE:
+            target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+            if seen.unknown or (seen.target is not None and target is None):
+                return Result(proposal.what, "unknown")
+            if why := self._no_target(target, proposal):
+                return Result(proposal.what, why, target.id if target is not None else None)
+        elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
+            return Result(proposal.what, "echo", echoed.id)
+        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
+        attempt = self.work.cleaned(self._attempt(proposal, target, line))
+        if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
+            return Result(proposal.what, why)
+        reason, known = self._known(attempt, seen.like, target)
+        if known is None:
+            return self._capture(proposal, attempt, target, line)
+        if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
+            self._retire(target, known, attempt, proposal.reason)  # rubino #157
+            return Result(proposal.what, KEPT, known, target.id)
+        return Result(proposal.what, reason, known)
+
+    def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
+        """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
+        if target is None:
+            return ""
+        if target.row in self._retired:
+            return "repeated"
+        if target.status != "active" or self.work.beyond(target):
+            return "not_active"
+        return "same" if (target.content or "").strip() == proposal.content.strip() else ""  # rubino #223
+
+    def _echoed(self, content: str) -> Memory | None:
+        response = Response(content)
+        told = (each for each in self.injected if each.content)
+        return next((each for each in told if match(DEFAULT_MATCHER, response, each.content or "") is not None), None)
+
+    def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
+        believed = self.policy.extracted == "active" and proposal.trusted
+        confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
+        if proposal.claimed:
+            confidence = min(confidence, self.policy.claim_confidence)
+        rule = CLAIMED if proposal.claimed else STATED
+        return MemoryCaptured(
+            content=proposal.content.strip(),
+            kind=proposal.kind if proposal.kind in memory_domain.KINDS else target.kind if target else "knowledge",
+            status="active" if believed else "candidate",
+            confidence=confidence,
+            entities=proposal.entities,
+            sources=self.sources(line),
+            valid_from=line.time,
+            supersedes=target.id if target is not None else None,
+            origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
+        )
+
+    def _known(self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None) -> tuple[str, str | None]:
+        """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
+        besides = target.row if target is not None else 0
+        if (made := self._made_near(attempt)) is not None:
+            return "repeated", made
+        reason, known = extraction.known(self.work, attempt, ())
+        found = [(reason, known)] if known is not None else []
+        found += [(_reason(each), each) for seen in like if (each := self._still(seen, attempt)) is not None]
+        for why, each in found:
+            if each.row == besides or each.row in self._retired or why is None:
+                continue
+            if why == "duplicate":
+                if attempt.status == "active" or each.supersedes != attempt.supersedes:
+                    continue  # what is believed stands beside what waits, and review tells of both
+                if each is known and not self.work.beyond(each):
+                    twins.absorb(self.work, each, attempt)
+            return why, each.id
+        return "", None
+
+    def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
+        """A memory found on the snapshot, if it says so still."""
+        memory: Memory | None = self.work.at_row(seen.row, "m")
+        changed = memory is None or memory.content != seen.content
+        return None if changed and not self._says(memory, attempt) else memory
+
+    @staticmethod
+    def _says(memory: Memory | None, attempt: MemoryCaptured) -> bool:
+        return memory is not None and same_fact(near.word_set(attempt.content or ""), memory.content) > 0
+
+    def _made_near(self, attempt: MemoryCaptured) -> str | None:
+        own = near.word_set(attempt.content or "")
+        same = normalise(attempt.content or "")
+        for id, data in self.made:
+            if normalise(data.content or "") == same or same_fact(own, data.content):
+                return id
+        return None
+
+    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Result:
+        if attempt.status == "active":
+            budgets.check(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
+        stream = self.work.new_id("m")
+        self.work.emit(stream, attempt)
+        self.made.append((stream, attempt))
+        self.of_line.append((stream, line))
+        if attempt.status == "active":
+            self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
+            if target is not None:
+                self._retire(target, stream, attempt, proposal.reason)
+        return Result(proposal.what, KEPT, stream, attempt.supersedes, new=True)
+
+    def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
+        said = "" if self._secret(reason) else reason
+        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, said)
+        for event in memory_domain.decide(command, target):
+            self.work.emit(target.id, event, first=target.row)
+        self._retired[target.row] = by
+        self._ended.append(target.id)
+        self._chars[budgets.group_of(target.kind)] -= len(target.content or "")
+
+    def _related(self, relation: Relation) -> Result:
+        """A relation is said by the first fact that was stored; without one nothing says it."""
+        if not self.made:
+            return Result(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
+        names = (relation.source, relation.relation, relation.target)
+        if self.work.secret_in(*names):  # a name is looked up by its text, so nothing can be taken out of it
+            return Result(EDGES, "secret")
+        if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
+            return Result(EDGES, "threat")
+        anchor, attempt = self.made[0]
+        mark = len(self.work.emitted)
+        try:
+            command = memory_domain.Relate(relation.source, relation.relation, relation.target)
+            graph_rules.say(self.work, anchor, attempt, (command,))
+        except Rejected as refusal:
+            del self.work.emitted[mark:]
+            return Result(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
+        return Result(EDGES, KEPT, anchor)
+
+
+def _malformed(proposal: Proposal) -> str:
+    """Why a text is no fact."""
+    content = proposal.content.strip()
+    if not content or not words(content):
+        return "blank"
+    if len(content) > FACT_CHARS:
+        return "too_long"
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return "no_text"
+    return ""
+
+
+def _reason(memory: Memory) -> str | None:
+    """What it means that a memory says nearly the same; what was superseded or expired may become true again."""
+    reasons = {"active": "near_duplicate", "candidate": "duplicate", "invalid": "rejected", "retracted": "retracted"}
+    return reasons.get(memory.status)
+
+
+# --- by rules --------------------------------------------------------------------------------------------------------
+
+
+def by_rules(lines: Sequence[Line]) -> Extraction:
+    """What the rules find in some lines, as one pass; each finding's ``field`` is the number of its line."""
+    return extract_all({str(number): line.text for number, line in enumerate(lines)})
+
+
+def record_rules(
+    work: Work,
+    lines: Sequence[Line],
+    found: Extraction,
+    sources: Callable[[Line], tuple[str, ...]],
+    injected: Iterable[str] = (),
+) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
+    """Under the lock: what is new becomes a candidate, everything else is listed with its reason; each with its line."""
+    policy: Policy = work.policy()
+    echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
+    kept: list[tuple[str, Line]] = []
+    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
+    said = set[tuple[str, str]]()
+    for each in found.kept:
+        line = lines[int(each.field)]
+        claimed = line.role != "user"
+        attempt = MemoryCaptured(
+            content=each.content,
+            kind=each.kind,
+            status="candidate",
+            confidence=min(each.confidence, policy.claim_confidence) if claimed else each.confidence,
+            sources=sources(line),
+            valid_from=line.time,
+            origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),
+        )
+        attempt = work.cleaned(attempt)
+        reason, known = extraction.judged(work, attempt, said, echoes if claimed else ())
+        reason = reason or extraction.unfit(work, attempt)
+        if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
+            reason = "secret"
+        if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
+            reason, known = "speaker", None  # an assistant's "I" is nobody's preference
+        if reason is None:
+            kept.append((work.new_id("m"), line))
+            work.emit(kept[-1][0], attempt)
+            continue
+        if reason == "duplicate" and known is not None and not work.beyond(known):
+            twins.absorb(work, known, attempt)
+        dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
+    return kept, dropped
+
+
+def _dropped(found: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
+    line = lines[int(found.field)]
+    return Dropped(found.rule, line.field, found.start, found.end, reason, memory, line.position)

@@ -1,0 +1,762 @@
+"""Extraction from conversations: piece by piece behind a cursor, by a model that is asked outside of any lock, or by rules.
+
+What is to be looked at is read on a snapshot. Under the lock it is read again: where messages were hidden, texts erased or the
+cursor moved meanwhile, nothing that depends on them is recorded. A piece is one append: the memories, what they replace, the
+call that found them, and the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Unpack
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import interaction as interactions_domain
+from ledger.domain import turns
+from ledger.domain.errors import ModelFailed, NotFound, Rejected
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    CandidatesExtracted,
+    Dropped,
+    ExtractionCursorMoved,
+    ExtractionFailed,
+    ModelCallFailed,
+)
+from ledger.domain.extraction import EXTRACTOR, Extraction
+from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.salience import GATE
+from ledger.domain.session import MINED_ROLES
+from ledger.domain.session import Session as State
+from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SEEDED, Line, Piece
+from ledger.language import calls
+from ledger.language.asking import Asked, Cancelled, ask, check_outside
+from ledger.language.port import LanguageModel, Request
+from ledger.language.reading import Parsed, answered
+from ledger.lease import Lease, leased
+from ledger.log_reading import read_messages, read_stream
+from ledger.memory_writes import By
+from ledger.policies import turns as found_in
+from ledger.policies.turns import MODEL_EXTRACTOR, SHOWN, Batch, Relation, Result, Seen
+from ledger.reads import Reads
+from ledger.sessions.answers import SessionInfo
+from ledger.sessions.reading import Told
+from ledger.sessions.writing import SessionWrites
+from ledger.work import Who, Work
+from projections import erasures, memories, quarantine, sessions
+
+TIMEOUT_SECONDS = 60.0
+PIECES = 10_000  # of one call that was asked for
+FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
+MOVED = 3  # times that a piece is begun again because something changed meanwhile
+BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
+NEEDS = (
+    *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
+    *("sessions", "projects", "erasures", "quarantine"),
+)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+class Answered(Struct, frozen=True):
+    """What a model said of some lines, and what was found on a snapshot of each thing that it proposes."""
+
+    asked: Asked
+    request: Request
+    parsed: Parsed
+    shown: tuple[str, ...]
+    seen: tuple[Seen, ...]
+    relations: tuple[Relation, ...]
+    left_over: int
+
+
+class Asker(Struct, frozen=True):
+    """A model, and whose memory it is asked about."""
+
+    ledger: Any
+    model: LanguageModel
+    user: str
+    project: str | None
+    timeout: float = TIMEOUT_SECONDS
+    cancelled: Cancelled | None = None
+
+    def ask(self, lines: Sequence[Line]) -> Answered:
+        """``ModelFailed`` where it does not answer, or not so that anything can be understood."""
+        from ledger.language import extracting
+
+        scope = [None] if self.project is None else [self.project, None]
+        with self.ledger._read("memories") as connection:
+            now = self.ledger._writer.now()
+            shown = memories.listing(
+                connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
+            )
+        asked_for = extracting.request(lines, shown, self.timeout)
+        try:
+            asked = ask(self.model, asked_for, cancelled=self.cancelled)
+            parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
+        except ModelFailed as error:
+            raise _Unanswered(asked_for, error) from error
+        facts, relations, left_over = extracting.proposals(parsed, lines)
+        with self.ledger._read("memories", "search") as connection:
+            seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
+        known = tuple(each.id for each in shown)
+        return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+
+
+class _Unanswered(Exception):
+    """A request that came to nothing, and why."""
+
+    def __init__(self, request: Request, error: ModelFailed) -> None:
+        super().__init__(str(error))
+        self.request, self.error = request, error
+
+
+def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result]) -> None:
+    """The call, in the append of what it led to."""
+    taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
+    taken += calls.dropped(found.parsed)
+    if work.policy().secrets == "refuse":
+        taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
+    calls.emit_call(
+        work,
+        found.asked,
+        found.request,
+        ranges=places(lines),
+        shown=found.shown,
+        actions=taken,
+        left_over=found.left_over,
+    )
+
+
+def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
+    """A call whose answer is not used, for what it was about is no longer as it was; of its words nothing is kept."""
+    count = len(found.seen) + len(found.relations) + len(found.parsed.dropped) + found.left_over
+    moved = [calls.Taken("", "moved")] if count else []
+    calls.emit_call(
+        work,
+        found.asked,
+        found.request,
+        ranges=places(lines),
+        shown=found.shown,
+        actions=moved,
+        left_over=max(0, count - 1),
+    )
+
+
+def emit_failure(work: Work, model: LanguageModel, failed: _Unanswered, lines: Sequence[Line]) -> None:
+    error = failed.error
+    data = ModelCallFailed(
+        purpose=failed.request.purpose,
+        model=model.name,
+        prompt=failed.request.prompt,
+        error=error.kind,
+        ranges=calls.joined(places(lines)),
+        attempts=error.attempts,
+        milliseconds=error.milliseconds,
+        status=error.status,
+    )
+    work.emit(LEDGER_STREAM, data)
+
+
+def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """The positions of what was read, the message and the event that has its text."""
+    found = sorted({at for line in lines for at in (line.position, line.text_at) if at})
+    return [(at, at) for at in found]
+
+
+def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | None:
+    """The model to ask, or None for the rules; ``Rejected`` for what is neither, and without a model where one is wanted."""
+    if using not in (None, "model", "rules"):
+        raise Rejected(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
+    if using == "rules":
+        return None
+    found: LanguageModel | None = ledger._meant_model(given)
+    if using == "model" and found is None:
+        raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
+    return found
+
+
+# --- a session -------------------------------------------------------------------------------------------------------
+
+
+class Mined(Struct):
+    """What a run over a session came to so far."""
+
+    pieces: int = 0
+    messages: int = 0
+    skipped: int = 0
+    calls: int = 0
+    kept: list[str] = []
+    superseded: list[str] = []
+    dropped: list[dict[str, Any]] = []
+    edges: int = 0
+    failure: str = ""
+    stopped: str = ""
+
+
+class _Read(Struct, frozen=True):
+    """A piece as it was read: behind which cursor, from which messages, and when something was last erased."""
+
+    state: State
+    start: int
+    piece: Piece
+    rows: tuple[int, ...]
+    erased: int
+
+
+class SessionMining(SessionWrites):
+    """The part of a session that remembers what was said in it."""
+
+    def extract(
+        self,
+        *,
+        using: str | None = None,
+        model: Any = None,
+        since: int | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        cancelled: Cancelled | None = None,
+        **by: Unpack[By],
+    ) -> answers.ExtractionReport:
+        """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
+
+        A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
+        lines hold nothing to remember; without one, and with ``using="rules"``, the extraction rules look at the messages.
+        What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
+        came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
+        fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
+        behind it is looked at again. Hidden messages and those of tools are passed over.
+
+        ``Rejected`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
+        """
+        told, meant = self._told(by), meant_model(self._ledger, using, model)
+        if told.key is not None:
+            raise Rejected("the extraction of a session takes no key: asked again it goes on from its cursor")
+        self._check_time(timeout)
+        if meant is not None:
+            check_outside(self._writer)
+        if self._kept_out:
+            return answers.ExtractionReport(session=self._given, extractor="", stopped=self._kept_out)
+        if since is not None:
+            self._go_back(since, told)
+        with self._reading() as (_, state):
+            if state is None:
+                return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
+        return self._mined(self._mine(told, meant, timeout, cancelled), meant)
+
+    @staticmethod
+    def _check_time(timeout: object) -> None:
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
+            raise Rejected(
+                f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
+            )
+
+    def _mine(
+        self,
+        told: Who,
+        model: LanguageModel | None,
+        timeout: float = TIMEOUT_SECONDS,
+        cancelled: Cancelled | None = None,
+        *,
+        by_itself: bool = False,
+        pieces: int = PIECES,
+    ) -> Mined:
+        if model is None:
+            return Miner(self, told, by_itself=by_itself).run(pieces)
+        with self._reading() as (_, state):
+            work = f"extract {self._needed(state).id}"
+        with leased(self._ledger._store, work, timeout + 30) as lease:
+            if lease is None:
+                return Mined(stopped="under_way")
+            return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
+
+    def _mined(self, mined: Mined, model: LanguageModel | None) -> answers.ExtractionReport:
+        with self._ledger._read("memories", "projects", "sessions", "summaries") as connection:
+            state = self._state(connection)
+            found = [self._ledger._load(connection, id, "m", self.user) for id in mined.kept]
+            kept = self._ledger._memories(connection, [each for each in found if each is not None])
+        return answers.ExtractionReport(
+            session=self._given,
+            extractor=_extractor(model),
+            kept=tuple(kept),
+            dropped=tuple(mined.dropped),
+            superseded=tuple(mined.superseded),
+            edges=mined.edges,
+            messages=mined.messages,
+            skipped=mined.skipped,
+            calls=mined.calls,
+            failure=mined.failure,
+            stopped=mined.stopped,
+            cursor=state.cursor if state is not None else 0,
+        )
+
+    # --- the cursor ------------------------------------------------------------------------------------------------
+
+    def _go_back(self, since: int, told: Who) -> None:
+        if isinstance(since, bool) or not isinstance(since, int) or since < 0:
+            raise Rejected(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
+
+        def body(work: Work) -> str:
+            state = self._known(work)
+            if since > state.cursor:
+                raise Rejected(
+                    f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
+                    " seed_extraction(up_to=…) passes it over on purpose"
+                )
+            if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
+                work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
+            return state.id
+
+        self._writer.run("extract", told, body, (self._given, since))
+
+    def seed_extraction(self, parent: str | None = None, up_to: int | None = None, **by: Unpack[By]) -> SessionInfo:
+        """Passes over what this session has in common with the one that it branched off, for that is extracted there.
+
+        With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
+        with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
+        ``Rejected`` with neither, or for a position that is no message of this session; ``NotFound`` without such a parent.
+        """
+        if parent is None and up_to is None:
+            raise Rejected(
+                "seed_extraction needs a parent (the session that this one branched off), or up_to (a position)"
+            )
+        told = self._told(by)
+        self._check_taken_in()
+        with self._reading() as (connection, state):
+            known = self._needed(state)
+            to, source = known.said_at, None
+            if up_to is not None:
+                to = self._own_message(connection, known, up_to)
+            if parent is not None:
+                source = self._parent(connection, parent, known)
+                to = min(to, self._in_common(connection, known, source))
+
+        def body(work: Work) -> str:
+            current = self._known(work)
+            if to > current.cursor:
+                moved = ExtractionCursorMoved(
+                    current.cursor, to, SEEDED, parent=source.id if source is not None else None
+                )
+                work.emit(current.id, moved, first=current.row)
+            return current.id
+
+        self._writer.run("seed_extraction", told, body, (self._given, parent, up_to))
+        found = self.info()
+        if found is None:
+            raise NotFound(f"the session {self._given!r:.60} was undone meanwhile")
+        return found
+
+    @staticmethod
+    def _own_message(connection: Any, state: State, position: object) -> int:
+        row = sessions.at_position(connection, position) if type(position) is int else None
+        if row is None or row.session != state.row:
+            raise Rejected(f"up_to is the position of a message of this session, and {position!r:.40} is none")
+        return row.row
+
+    def _parent(self, connection: Any, given: str, own: State) -> State:
+        other = type(self)(self._ledger, given, self._who, None, self._counter)
+        found = other._found(connection)
+        if found is None:
+            raise NotFound(f"no session of this user is called {given!r:.60}")
+        if found.id == own.id:
+            raise Rejected("a session cannot branch off itself: name the one that it was copied from")
+        return found
+
+    def _in_common(self, connection: Any, own: State, parent: State) -> int:
+        """The position of the last of the messages that both begin with; 0 without any."""
+        to = 0
+        pairs = zip(self._spoken(connection, own), self._spoken(connection, parent), strict=False)
+        for number, (mine, theirs) in enumerate(pairs):
+            if mine[1:] != theirs[1:] or number == BRANCH_MESSAGES:
+                break
+            to = mine[0]
+        return to
+
+    def _spoken(self, connection: Any, state: State) -> Iterator[tuple[int, str, str | None]]:
+        gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
+        for row, told in self._all_texts(connection, state.row, tuple(sorted(sessions.besides(gone)))):
+            yield row.row, row.role, told.content
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def _read_piece(self, *, gate: bool, by_itself: bool) -> _Read | None:
+        """The next piece; None where everything was looked at."""
+        with self._ledger._read(*NEEDS, "summaries") as connection:
+            state = self._needed(self._state(connection))
+            start = state.cursor
+            if by_itself:
+                start = max(start, sessions.looked_upto(connection, state.row))
+            if state.said_at <= start:
+                return None
+            lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
+            for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
+                if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
+                    whole = False
+                    break
+                scanned, upto = scanned + 1, row.row
+                if row.role in MINED_ROLES:
+                    rows.append(row.row)
+                    tokens += row.tokens
+                    lines += self._lines(connection, row, self._told_of(connection, row, event), gate=gate)
+            piece = turns.piece(lines, max(upto, state.said_at) if whole else upto, whole=whole, gate=gate)
+            covered = tuple(each for each in rows if each <= piece.to)
+            return _Read(state, start, piece, covered, erasures.last(connection))
+
+    def _lines(self, connection: Any, row: sessions.Message, told: Told, *, gate: bool) -> Iterator[Line]:
+        """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
+        text = turns.said(told.content, told.parts, told.event.data.content_of)
+        turn: Interaction | None = None
+        if row.interaction is not None:
+            turn = self._ledger._load(connection, row.interaction, "i", self.user)
+            if turn is None or not _is_open(connection, turn, row.field or ""):
+                return
+        places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
+        line = Line(
+            position=row.row,
+            text_at=places.get(row.field or "") or row.row,
+            role=row.role,
+            text=text,
+            time=row.time,
+            tokens=row.tokens,
+            field=row.field or turns.CONTENT,
+            interaction=row.interaction,
+            speaker=told.event.data.speaker or "",
+            channel=told.event.envelope.channel,
+        )
+        if is_quarantined(connection, (line.position, line.text_at)):
+            return
+        if text.strip():
+            yield line
+        if turn is not None and line.field == "response" and not gate:
+            summary = self._ledger._answer_texts(connection, turn)["response_summary"]
+            if summary and summary.strip():
+                yield replace(line, field="response_summary", text=summary)
+
+
+def _extractor(model: LanguageModel | None) -> str:
+    return EXTRACTOR if model is None else MODEL_EXTRACTOR
+
+
+def visible(connection: Any, session: int, after: int, upto: int) -> list[tuple[int, int]]:
+    """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
+    gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
+    spans = ((max(first, after + 1), min(last, upto)) for first, last in sessions.besides(gone))
+    return sorted((first, last) for first, last in spans if first <= last)
+
+
+def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:
+    """Whether the text at one of these positions lies in quarantine."""
+    return bool(quarantine.among(connection, positions))
+
+
+def _is_open(connection: Any, turn: Interaction, field: str) -> bool:
+    """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
+    if turn.extraction == ERASED:
+        return False
+    if turn.extraction != "done":
+        return True
+    events = read_stream(connection, turn.id, turn.position)
+    by = [event.data.extractor for event in events if isinstance(event.data, CandidatesExtracted)]
+    return field == "prompt" and bool(by) and by[-1] == EXTRACTOR
+
+
+def is_left_to_session(connection: Any, turn: Interaction) -> bool:
+    """Whether the answer of a captured turn is a message of a session that is still to be looked at there."""
+    sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
+    for session, row in connection.execute(sql, (turn.id,)).fetchall():
+        state = sessions.get(connection, session)
+        upto = max(state.cursor, sessions.looked_upto(connection, session)) if state is not None else row
+        if row > upto and visible(connection, session, row - 1, row):
+            return True
+    return False
+
+
+class Miner:
+    """One run over one session: piece after piece, until there is nothing more, something fails, or enough was done."""
+
+    def __init__(
+        self,
+        session: SessionMining,
+        told: Who,
+        model: LanguageModel | None = None,
+        lease: Lease | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        cancelled: Cancelled | None = None,
+        *,
+        by_itself: bool,
+    ) -> None:
+        self.session, self.ledger, self.told = session, session._ledger, told
+        self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
+        self.by_itself = by_itself
+        self.done = Mined(kept=[], superseded=[], dropped=[])
+
+    def run(self, pieces: int) -> Mined:
+        moved = 0
+        while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
+            read = self.session._read_piece(gate=self.model is not None, by_itself=self.by_itself)
+            if read is None:
+                return self.done
+            if self._piece(read):
+                moved = 0
+                continue
+            moved += 1
+            if moved == MOVED:
+                self.done.stopped = "moved"
+        if self.done.pieces >= pieces:
+            self.done.stopped = "enough"
+        return self.done
+
+    def _piece(self, read: _Read) -> bool:
+        """Whether a piece was recorded; False where it was no longer what it had been."""
+        if read.piece.why != EXTRACTED:
+            return self._append(read, lambda work, state: self._passed_over(work, state, read))
+        if self.model is None:
+            found = found_in.by_rules(read.piece.lines)
+            return self._append(read, lambda work, state: self._by_rules(work, state, read, found))
+        return self._by_model(read, self.model)
+
+    def _append(
+        self, read: _Read, record: Callable[[Work, State], None], otherwise: Callable[[Work], None] | None = None
+    ) -> bool:
+        recorded = False
+        before = replace(self.done, kept=[*self.done.kept])
+
+        def body(work: Work) -> str:
+            nonlocal recorded
+            state = self.session._known(work)
+            work.need(*NEEDS)
+            recorded = is_as_read(work, state, read)
+            if recorded:
+                record(work, state)
+            elif otherwise is not None:
+                otherwise(work)
+            return state.id
+
+        try:
+            self.session._writer.run("extract", self.told, body)
+        except BaseException:
+            self.done = before
+            raise
+        if recorded:
+            self.done.pieces += 1
+            self.done.messages += len(read.rows)
+        return recorded
+
+    def _passed_over(self, work: Work, state: State, read: _Read) -> None:
+        piece = read.piece
+        gate = GATE if piece.why == NOT_SALIENT else ""
+        work.emit(state.id, ExtractionCursorMoved(read.start, piece.to, piece.why, gate), first=state.row)
+        close(work, piece.ended, gate or MODEL_EXTRACTOR, (), ())
+        self.done.skipped += len(piece.lines)
+
+    # --- by rules --------------------------------------------------------------------------------------------------
+
+    def _by_rules(self, work: Work, state: State, read: _Read, found: Extraction) -> None:
+        piece = read.piece
+        injected = memories_used(work, piece.lines)
+        kept, dropped = found_in.record_rules(work, piece.lines, found, sources_in(state.id), injected)
+        ids, told = tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
+        moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, EXTRACTOR, ids, told)
+        work.emit(state.id, moved, first=state.row)
+        close(work, piece.ended, EXTRACTOR, kept, dropped)
+        self.done.kept += ids
+        self.done.dropped += [_shown(each) for each in told]
+
+    # --- by a model --------------------------------------------------------------------------------------------------
+
+    def _by_model(self, read: _Read, model: LanguageModel) -> bool:
+        lines = read.piece.lines
+        if self.lease is not None and not self.lease.renew():
+            self.done.stopped = "under_way"
+            return True
+        self.done.calls += 1
+        asker = Asker(self.ledger, model, self.session.user, read.state.project, self.timeout, self.cancelled)
+        try:
+            found = asker.ask(lines)
+        except _Unanswered as failed:
+            self._failed(read, model, failed)
+            return True
+        return self._append(
+            read,
+            lambda work, state: self._apply(work, state, read, found),
+            lambda work: record_unread(work, found, lines),
+        )
+
+    def _apply(self, work: Work, state: State, read: _Read, found: Answered) -> None:
+        piece = read.piece
+        batch = Batch(work, sources_in(state.id), memories_used(work, piece.lines))
+        results = batch.apply(found.seen, found.relations, piece.lines)
+        record_call(work, found, piece.lines, results)
+        moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, MODEL_EXTRACTOR)
+        work.emit(state.id, moved, first=state.row)
+        close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())
+        count(self.done, batch, results, found)
+
+    def _failed(self, read: _Read, model: LanguageModel, failed: _Unanswered) -> None:
+        """The cursor stays; the attempt counts, unless somebody called it off."""
+        self.done.failure = failed.error.kind
+        if failed.error.kind == "Cancelled":
+            self.done.stopped = "cancelled"
+
+        def body(work: Work) -> str:
+            state = self.session._known(work)
+            emit_failure(work, model, failed, read.piece.lines)
+            if failed.error.kind != "Cancelled":
+                attempt = ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind, state.failures + 1)
+                work.emit(state.id, attempt, first=state.row)
+            return state.id
+
+        self.session._writer.run("extract", self.told, body)
+
+
+def is_as_read(work: Work, state: State, read: _Read) -> bool:
+    """Whether a piece is still what it was when it was read: the cursor, its messages, their texts and captured turns."""
+    connection = work.connection()
+    if state.cursor != read.state.cursor or erasures.last(connection) != read.erased:
+        return False
+    spans = visible(connection, state.row, read.start, read.piece.to)
+    there = [row for row in sessions.within(connection, state.row, spans) if row.role in MINED_ROLES]
+    if tuple(row.row for row in there) != read.rows:
+        return False
+    for line in read.piece.lines:
+        turn = work.find(line.interaction, "i") if line.interaction is not None else None
+        if line.interaction is not None and (turn is None or not _is_open(connection, turn, line.field)):
+            return False
+        if is_quarantined(connection, (line.position, line.text_at)):
+            return False
+    return True
+
+
+def sources_in(session: str) -> Callable[[Line], tuple[str, ...]]:
+    """What a memory of a line cites: the captured turn that has its text, and the session."""
+    return lambda line: (session,) if line.interaction is None else (line.interaction, session)
+
+
+def memories_used(work: Work, lines: Sequence[Line]) -> list[str]:
+    """The memories that were put before the model in the captured turns among some lines."""
+    found: dict[str, None] = {}
+    for id in dict.fromkeys(line.interaction for line in lines if line.interaction is not None):
+        turn: Interaction | None = work.find(id, "i")
+        found |= dict.fromkeys(turn.memories_used if turn is not None else ())
+    return list(found)
+
+
+def close(
+    work: Work,
+    ended: Sequence[str],
+    extractor: str,
+    kept: Sequence[tuple[str, Line]],
+    dropped: Sequence[tuple[Dropped, Line]],
+) -> None:
+    """Captured turns whose answers were looked at as messages are done with."""
+    for id in ended:
+        turn: Interaction | None = work.find(id, "i")
+        if turn is None or turn.extraction in ("done", ERASED) or work.beyond(turn):
+            continue
+        ids = tuple(memory for memory, line in kept if line.interaction == id)
+        told = tuple(replace(each, position=0) for each, line in dropped if line.interaction == id)
+        command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, ids, told))
+        for event in interactions_domain.decide(command, turn):
+            work.emit(turn.id, event, first=turn.row)
+
+
+def count(done: Mined, batch: Batch, results: Sequence[Result], found: Answered) -> None:
+    """What the results of one call add to a report."""
+    done.kept += batch.kept
+    done.superseded += batch.superseded
+    done.edges += sum(each.what == found_in.EDGES and each.outcome == found_in.KEPT for each in results)
+    for each in results:
+        if each.outcome != found_in.KEPT:
+            told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
+            done.dropped.append(told | {"content": each.text})
+    for passed in found.parsed.dropped:
+        done.dropped.append({"what": passed.what, "reason": passed.reason, "content": passed.text})
+    if found.parsed.truncated:
+        done.dropped.append({"what": "", "reason": "truncated"})
+    if found.left_over:
+        done.dropped.append({"what": "", "reason": "left_over", "count": found.left_over})
+
+
+def _shown(dropped: Dropped) -> dict[str, Any]:
+    names = ("rule", "field", "start", "end", "reason", "memory", "position")
+    return {name: getattr(dropped, name) for name in names}
+
+
+# --- a captured turn -------------------------------------------------------------------------------------------------
+
+
+def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
+    """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
+    to, and the outcome of the command. ``ModelFailed`` where the model fails: that is recorded, and counts as an attempt."""
+    done = Mined(kept=[], superseded=[], dropped=[])
+    with ledger._read("interactions", "sessions") as connection:
+        lines = turn_lines(ledger, connection, subject)
+        erased = erasures.last(connection)
+    piece = turns.piece(lines, 0, whole=True, gate=True)
+    found: Answered | None = None
+    if piece.why == EXTRACTED:
+        done.calls = 1
+        try:
+            found = asker.ask(lines)
+        except _Unanswered as failed:
+            _fail_turn(ledger, subject, told, asker.model, failed, lines)
+            raise failed.error from failed.__cause__
+    else:
+        done.skipped = len(lines)
+
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is None:
+            raise NotFound(f"the interaction {subject.id} was undone")
+        work.need(*NEEDS)
+        work.project, work.session = current.project, current.session
+        same = current.extraction != "done" and current.response_at == subject.response_at
+        if found is not None and (not same or erasures.last(work.connection()) != erased):
+            record_unread(work, found, lines)
+        elif same:
+            _close_turn(work, current, found, lines, done)
+        return current.id
+
+    return done, ledger._writer.run("extract", told, body, subject.id)
+
+
+def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
+    prompt = ledger._text(connection, ledger._data(connection, subject.prompt_at).prompt)
+    texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
+    if texts["response"]:
+        del texts["response_summary"]
+    found = turns.of_interaction(subject, texts)
+    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
+
+
+def _close_turn(work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: Mined) -> None:
+    extractor, kept = GATE, tuple[str, ...]()
+    if found is not None:
+        batch = Batch(work, lambda line: (current.id,), current.memories_used)
+        results = batch.apply(found.seen, found.relations, lines)
+        record_call(work, found, lines, results)
+        count(done, batch, results, found)
+        extractor, kept = MODEL_EXTRACTOR, tuple(batch.kept)
+    command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, kept))
+    for event in interactions_domain.decide(command, current):
+        work.emit(current.id, event, first=current.row)
+
+
+def _fail_turn(
+    ledger: Reads, subject: Interaction, told: Who, model: LanguageModel, failed: _Unanswered, lines: Sequence[Line]
+) -> None:
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is not None and not work.beyond(current):
+            work.project, work.session = current.project, current.session
+            emit_failure(work, model, failed, lines)
+            if failed.error.kind != "Cancelled":
+                command = interactions_domain.RecordFailure("extraction", failed.error.kind, MODEL_EXTRACTOR)
+                for event in interactions_domain.decide(command, current):
+                    work.emit(current.id, event, first=current.row)
+        return subject.id
+
+    ledger._writer.run("extraction", replace(told, key=None), body)

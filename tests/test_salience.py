@@ -1,0 +1,76 @@
+"""The gate before a model: what a user said is worth asking about, or not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.domain.salience import GATE, LOOKED_CHARS, is_salient
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "my name is Ana", "I'm Ana", "I’m ill", "I am here", "i prefer it", "I never do", "I always do",
+        "we use it", "We decided", "call me Al", "always use it", "never do it", "remember that", "Remember: it",
+        "remember this", "the project uses it", "The repo is it", "our team prefers it", "the team now requires it",
+        "ok.   my\n name\tis X", "Ich heiße Ana", "je m'appelle Ana", "me llamo Ana", "mi chiamo Ana", "меня зовут Аня",
+        "我叫小明", "私はアナ",
+    ],
+)  # fmt: skip
+def test_a_durable_signal_opens_the_gate(line: str) -> None:
+    assert is_salient([line])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "   ",
+        "ok",
+        "Thanks!",
+        "yes please, go ahead",
+        "ok do it again",
+        "great, thank you very much",
+        "hmm",
+        "👍",
+        "好的",
+    ],
+)
+def test_small_talk_does_not(line: str) -> None:
+    assert not is_salient([line])
+
+
+def test_three_informative_words_do_and_two_do_not() -> None:
+    assert not is_salient(["the parser crashes"])
+    assert is_salient(["the parser crashes often"])
+    assert is_salient(["the parser", "it crashes", "and often"]), "they may stand in several lines"
+    assert not is_salient(["parser parser parser parser"]), "the same word again says no more"
+
+
+def test_only_what_a_user_said_counts_and_nothing_is_nothing() -> None:
+    assert not is_salient([])
+
+
+def test_a_signal_is_a_word_and_no_part_of_one() -> None:
+    assert not is_salient(["recall me"]) and not is_salient(["hi amber"])
+
+
+def test_scripts_without_spaces_are_counted_by_their_characters() -> None:
+    assert is_salient(["我们的项目使用数据库"]) and is_salient(["プロジェクトの締め切りは金曜日です"])
+
+
+def test_of_a_very_long_line_only_its_beginning_is_looked_at() -> None:
+    assert not is_salient(["ok " * LOOKED_CHARS + "my name is Ana"])
+
+
+def test_it_has_a_version() -> None:
+    assert GATE == "salience/1"
+
+
+@given(st.lists(st.text(max_size=60), max_size=5))
+def test_any_lines_have_an_answer_and_more_of_them_never_close_the_gate(lines: list[str]) -> None:
+    first = is_salient(lines)
+    assert is_salient([*lines, "my name is Ana"])
+    assert not first or is_salient([*lines, "ok"])

@@ -16,8 +16,9 @@ from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.harmless import fenced
 from ledger.language.asking import failure_of
 from ledger.language.port import NAME, Answer, Request
+from ledger.settings import KEYS
 
-PROVIDERS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": ""}  # and where their key is
+PROVIDERS = ("openai", "anthropic", "local")
 _PACKAGES = {"openai": "openai", "anthropic": "anthropic", "local": "openai"}
 _NO_SCHEMA = (400, 404, 415, 422, 501)  # what a server says that knows no schemas
 _DATA = (
@@ -47,7 +48,7 @@ def model_named(
                 f"this model needs the package {package}: install memory-ledger with its extra, memory-ledger[models]",
                 rule="extra",
             )
-    return Hosted(provider, name, base_url=base_url, api_key=api_key, api_key_env=api_key_env or PROVIDERS[provider])
+    return Hosted(provider, name, base_url=base_url, api_key=api_key, api_key_env=api_key_env or KEYS.get(provider, ""))
 
 
 class Hosted:

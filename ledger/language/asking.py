@@ -33,6 +33,7 @@ _PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported 
     *("TimeoutError", "ConnectionError", "gaierror", "IncompleteRead", "URLError"),  # of Python's own modules
     *("TimeoutException", "TransportError", "APIConnectionError"),  # httpx; openai and anthropic
     *("Timeout", "ChunkedEncodingError"),  # requests
+    *("ModelConnectionError", "ModelUnavailableError", "ModelServerError"),  # pydantic-ai
 }
 _LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
 _HINTS = {

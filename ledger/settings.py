@@ -195,22 +195,28 @@ def _read(place: str) -> bytes | None:
         return None
     except OSError as error:
         raise Rejected(f"{place}: it cannot be read ({error.strerror})", rule="settings") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Rejected(f"{place}: it is no regular file", rule="settings")
-        mine, link = (os.geteuid(), 0), os.lstat(place)
-        if found.st_uid not in mine or link.st_uid not in mine:
-            raise Rejected(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
-            raise Rejected(told, rule="settings")
-        data = file.read(FILE_BYTES + 1)
+        _check_ours(place, found)
+        data = os.read(descriptor, FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > FILE_BYTES:
         raise Rejected(f"{place}: settings take at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES)
     if b"model_api_key " in data or b"model_api_key=" in data:
         _check_unread(place, found.st_mode)
     return data
+
+
+def _check_ours(place: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Rejected(f"{place}: it is no regular file", rule="settings")
+    mine, link = (os.geteuid(), 0), os.lstat(place)
+    if found.st_uid not in mine or link.st_uid not in mine:
+        raise Rejected(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
+        raise Rejected(told, rule="settings")
 
 
 def _check_unread(place: str, mode: int) -> None:

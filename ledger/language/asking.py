@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any
 
@@ -167,6 +166,8 @@ def seconds_of(retry_after: object, now: datetime) -> float | None:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", retry_after, re.ASCII):
         return float(retry_after)
+    from email.utils import parsedate_to_datetime
+
     try:
         then = parsedate_to_datetime(retry_after)
     except (TypeError, ValueError, OverflowError):

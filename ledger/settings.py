@@ -9,23 +9,34 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
+import msgspec
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 
 from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.text import check_text
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
 OLDER = {"path": "MEMORY_LEDGER_DB"}  # what a value was called in the environment before; the newer name wins
-DEFAULT = "default"
+ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
-_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_TEXTS = (
+    "path",
+    "user",
+    "actor",
+    "client",
+    "agent",
+    "project",
+)  # any text will do, so nothing has to be loaded to check it
+_SECRET = "model_api_key"
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}  # where a provider's key is, unless told otherwise
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -36,11 +47,10 @@ class Setting(Struct, frozen=True, kw_only=True):
     origin: str
 
 
-class Settings(BaseModel):
+class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """What a ledger is opened with. ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"); what belongs to it
-    stands in for what a request asks for. Times are in seconds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, protected_namespaces=())
+    stands in for what a request asks for, tokens and seconds. ``summaries``: the model writes the summaries of sessions.
+    ``project`` is where the command line puts what names none."""
 
     path: str = "memory.db"
     user: str = ""
@@ -51,31 +61,16 @@ class Settings(BaseModel):
     embedder: str | None = None
     model: str | None = None
     model_base_url: str | None = None
-    model_api_key: SecretStr | None = None
+    model_api_key: str | None = None
     model_api_key_env: str | None = None
-    model_max_tokens: int | None = Field(None, ge=1, le=1_000_000)
-    model_temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    model_timeout: float | None = Field(None, gt=0, le=86_400, allow_inf_nan=False)
+    model_max_tokens: int | None = None
+    model_temperature: float | None = None
+    model_timeout: float | None = None
     summaries: bool = True
-
-    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
-
-    @field_validator("model_base_url")
-    @classmethod
-    def _is_url(cls, value: str | None) -> str | None:
-        if value is not None and not _URL.fullmatch(value):
-            raise ValueError("it is the http or https address of a server, without a user, a key or a query in it")
-        return value
-
-    @field_validator("model_api_key_env")
-    @classmethod
-    def _is_variable(cls, value: str | None) -> str | None:
-        if value is not None and not _VARIABLE.fullmatch(value):
-            raise ValueError("it is the name of a variable of the environment, which holds the key")
-        return value
+    origins: dict[str, str] = {}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, **arguments: Any) -> Self:
+    def load(cls, path: str | os.PathLike[str] | None = None, **arguments: Any) -> Settings:
         """What is in force for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
         ``ledger.toml``, or else the default.
 
@@ -84,39 +79,37 @@ class Settings(BaseModel):
         """
         given = {"path": os.fspath(path) if path is not None else None, **arguments}
         for name in given:
-            _check_known(name, "argument", name)
-        found = {name: (value, "argument") for name, value in given.items() if value is not None}
+            _check_known(name, ARGUMENT, name)
+        found = {name: (value, ARGUMENT) for name, value in given.items() if value is not None}
         for name, value, origin in _of_environment(os.environ):
             found.setdefault(name, (value, origin))
         for name, value, origin in _of_file(found.get("path")):
             found.setdefault(name, (value, origin))
-        try:
-            made = cls(**{name: value for name, (value, _) in found.items()})
-        except ValidationError as error:
-            raise _refusal(error, found) from None
-        made._origins.update({name: origin for name, (_, origin) in found.items()})
-        return made
+        return cls(**_checked(found), origins={name: origin for name, (_, origin) in found.items()})
 
     @property
     def shown(self) -> list[Setting]:
         """Every value with its origin; of a secret only whether it is set."""
-        return [
-            Setting(name=name, value=self._told(name), origin=self._origins.get(name, DEFAULT))
-            for name in type(self).model_fields
-        ]
+        return [self._shown(name, getattr(self, name), self.origins.get(name, DEFAULT)) for name in FIELDS]
 
-    def _told(self, name: str) -> Any:
-        value = getattr(self, name)
-        if name == "model_api_key":
-            return "set" if value is not None and value.get_secret_value() else "not set"
-        return value
+    def _shown(self, name: str, value: Any, origin: str) -> Setting:
+        if name == _SECRET:
+            variable = self.model_api_key_env or KEYS.get((self.model or "").partition(":")[0], "")
+            if not value and os.environ.get(variable):
+                value, origin = True, variable
+            value = "set" if value else "not set"
+        return Setting(name=name, value=value, origin=origin)
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
+        return f"Settings({told})"
 
     def language_model_named(self, name: str) -> Any:
         """The language model of this name, with the server and the key that these settings have; nothing is asked yet."""
         from ledger.language.adapters import model_named
 
-        key = self.model_api_key.get_secret_value() if self.model_api_key is not None else None
-        return model_named(name, base_url=self.model_base_url, api_key=key, api_key_env=self.model_api_key_env)
+        key, variable = self.model_api_key, self.model_api_key_env
+        return model_named(name, base_url=self.model_base_url, api_key=key, api_key_env=variable)
 
     def of_requests(self) -> dict[str, Any]:
         """What stands in for what a request to the model asks for."""
@@ -128,6 +121,22 @@ class Settings(BaseModel):
         return {name: value for name, value in told.items() if value is not None}
 
 
+FIELDS = tuple(name for name in Settings.__struct_fields__ if name != "origins")
+_DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Settings)}
+
+
+def _checked(found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
+    told = {name: value for name, (value, _) in found.items()}
+    if not all(name in _TEXTS and isinstance(value, str) for name, value in told.items()):
+        from ledger.schemas import check_settings
+
+        told = check_settings(told, {name: origin for name, (_, origin) in found.items()})
+    for name in told.keys() & set(_TEXTS):
+        if told[name] is not None:
+            check_text(f"{found[name][1]}: {name}", told[name], max_bytes=4096, blank_allowed=True)
+    return told
+
+
 # --- where values come from ------------------------------------------------------------------------------------------
 
 
@@ -137,7 +146,7 @@ def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]
         if variable.startswith(PREFIX + "MODEL_"):
             _check_known(variable.removeprefix(PREFIX).lower(), variable, variable, PREFIX)
     found = []
-    for name in Settings.model_fields:
+    for name in FIELDS:
         for variable in (PREFIX + name.upper(), OLDER.get(name, "")):
             if variable in environment and (name != "path" or environment[variable]):
                 found.append((name, _given(name, environment[variable]), variable))
@@ -147,7 +156,7 @@ def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]
 
 def _given(name: str, text: str) -> Any:
     """An empty variable is an empty text where a text may be empty, and unsets what may be unset."""
-    return None if text == "" and Settings.model_fields[name].default is None else text
+    return None if text == "" and _DEFAULTS[name] is None else text
 
 
 def _of_file(path: tuple[Any, str] | None) -> list[tuple[str, Any, str]]:
@@ -186,22 +195,28 @@ def _read(place: str) -> bytes | None:
         return None
     except OSError as error:
         raise Rejected(f"{place}: it cannot be read ({error.strerror})", rule="settings") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Rejected(f"{place}: it is no regular file", rule="settings")
-        mine, link = (os.geteuid(), 0), os.lstat(place)
-        if found.st_uid not in mine or link.st_uid not in mine:
-            raise Rejected(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
-            raise Rejected(told, rule="settings")
-        data = file.read(FILE_BYTES + 1)
+        _check_ours(place, found)
+        data = os.read(descriptor, FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > FILE_BYTES:
         raise Rejected(f"{place}: settings take at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES)
     if b"model_api_key " in data or b"model_api_key=" in data:
         _check_unread(place, found.st_mode)
     return data
+
+
+def _check_ours(place: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Rejected(f"{place}: it is no regular file", rule="settings")
+    mine, link = (os.geteuid(), 0), os.lstat(place)
+    if found.st_uid not in mine or link.st_uid not in mine:
+        raise Rejected(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
+        raise Rejected(told, rule="settings")
 
 
 def _check_unread(place: str, mode: int) -> None:
@@ -210,25 +225,10 @@ def _check_unread(place: str, mode: int) -> None:
 
 
 def _check_known(name: str, origin: str, told: str, prefix: str = "") -> None:
-    if name in Settings.model_fields:
+    if name in FIELDS:
         return
-    near = difflib.get_close_matches(name, list(Settings.model_fields), 1, 0.5)
+    near = difflib.get_close_matches(name, FIELDS, 1, 0.5)
     spelled = [prefix + each.upper() if prefix else each for each in near]
-    hint = f"; did you mean {spelled[0]}?" if spelled else f"; there are: {', '.join(Settings.model_fields)}"
+    hint = f"; did you mean {spelled[0]}?" if spelled else f"; there are: {', '.join(FIELDS)}"
     where = "" if origin == told else f"{origin}: "
     raise Rejected(f"{where}no setting is called {told!r:.60}{hint}", rule="settings")
-
-
-def _refusal(error: ValidationError, found: Mapping[str, tuple[Any, str]]) -> Rejected:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    name = str(first["loc"][0]) if first["loc"] else ""
-    value, origin = found.get(name, (None, DEFAULT))
-    shown = "" if name in ("model_api_key", "model_base_url") else f", and {value!r:.60} is not"
-    where = origin if origin.startswith((PREFIX, "MEMORY_")) else f"{origin}: {name}"
-    return Rejected(f"{where}: {_said(first['msg'])}{shown}", rule="settings")
-
-
-def _said(message: str) -> str:
-    """Pydantic's words as a sentence of ours."""
-    text = message.removeprefix("Value error, ").replace("Input should be", "it has to be")
-    return text[:200]

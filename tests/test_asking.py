@@ -8,13 +8,14 @@ import urllib.error
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import Ledger, ModelFailed, Rejected
+from ledger import Ledger, ModelFailed, Rejected, Settings
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.port import Answer, Request, as_model
 
@@ -270,6 +271,26 @@ def test_a_model_is_never_asked_under_the_writers_lock(ledger: Ledger) -> None:
         thread.start()
         thread.join()
     assert told_elsewhere == [None]
+
+
+def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def small(request: Request) -> str:
+        asked.append(request)
+        return "[]"
+
+    settings = Settings.load(model_max_tokens=9, model_temperature=0.5, model_timeout=3)
+    with Ledger.open(tmp_path / "memory.db", model=small, settings=settings) as ledger:
+        assert ledger._ask_model(REQUEST).model == "small"
+        assert [(each.max_tokens, each.temperature, each.timeout) for each in asked] == [(9, 0.5, 3)]
+        with ledger.batch(), pytest.raises(Rejected) as told:
+            ledger._ask_model(REQUEST)
+        assert told.value.rule == "batch" and len(asked) == 1
+        assert ledger._ask_model(REQUEST, model=lambda request: "{}").answer.text == "{}" and len(asked) == 1
+    with Ledger.open(tmp_path / "memory.db") as ledger, pytest.raises(Rejected) as told:
+        ledger._ask_model(REQUEST)
+    assert told.value.rule == "model"
 
 
 def test_an_answer_costs_no_waiting() -> None:

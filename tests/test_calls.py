@@ -118,10 +118,11 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
         ledger, ranges=[(other.position, other.position)], actions=[Taken("add", "known", text="Likes milk.")]
     )
     plan = ledger.erase(turn.id, dry_run=True)
-    assert [each.position for each in plan.derived] == [mine]
+    assert [(each.position, each.excerpt) for each in plan.derived] == [(mine, "On medication.")]
     ledger.erase(turn.id, derived="erase")
     told = {each.position: each.data["texts"] for each in ledger.audit(type="ModelCalled")}  # type: ignore[index]
     assert told == {mine: None, hers: ["Likes milk."]}
+    assert {each.model for each in ledger.model_calls()} == {"small"}
     assert ledger.verify().ok
 
 

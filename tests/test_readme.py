@@ -34,6 +34,7 @@ SAID = (
         "True 1\n",
     ),
     ("2 1 ['The user lives in Lisbon.'] active\nuser said: I moved to Lisbon last week.\n", "superseded 0\n"),
+    ("The ships bring tea (asked for at most ", "prompt leaf/1).\n", "small leaf/1 True 1 1 0\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

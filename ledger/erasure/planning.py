@@ -294,7 +294,9 @@ class Planner:
                 for each in inorder[bisect_left(inorder, first) :][:1]
             )
             if read or not about.isdisjoint(streams):
-                found[f"call {position}"] = [self.row(position)]
+                row = self.row(position)
+                texts = tuple(part for part in row.parts if part.telling)  # the name of the model says nothing of it
+                found[f"call {position}"] = [replace(row, parts=texts)]
         return found
 
     # --- what belongs to it --------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any
 
@@ -33,6 +32,7 @@ _PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported 
     *("TimeoutError", "ConnectionError", "gaierror", "IncompleteRead", "URLError"),  # of Python's own modules
     *("TimeoutException", "TransportError", "APIConnectionError"),  # httpx; openai and anthropic
     *("Timeout", "ChunkedEncodingError"),  # requests
+    *("ModelConnectionError", "ModelUnavailableError", "ModelServerError"),  # pydantic-ai
 }
 _LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
 _HINTS = {
@@ -166,6 +166,8 @@ def seconds_of(retry_after: object, now: datetime) -> float | None:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", retry_after, re.ASCII):
         return float(retry_after)
+    from email.utils import parsedate_to_datetime
+
     try:
         then = parsedate_to_datetime(retry_after)
     except (TypeError, ValueError, OverflowError):

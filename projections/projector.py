@@ -17,6 +17,7 @@ from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, Projecti
 from projections import (
     audit,
     confidence,
+    conflicts,
     control,
     documents,
     duplicates,
@@ -24,6 +25,7 @@ from projections import (
     graph,
     interactions,
     memories,
+    merges,
     passages,
     projects,
     search,
@@ -37,9 +39,13 @@ from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
     family.kind: family
-    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),)
+    for family in (
+        *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
+        *(merges.FAMILY, conflicts.FAMILY),
+    )
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
+OWNERS |= {"g": "merges", "k": "conflicts"}
 _READERS = {  # what reads the states of each kind of subject
     "m": ("memories", "confidence", "duplicates", "graph", "sources", "search"),
     "i": ("interactions", "passages"),
@@ -47,6 +53,7 @@ _READERS = {  # what reads the states of each kind of subject
     "s": ("sessions", "summaries", "passages", "projects"),
     "d": ("documents", "passages"),
 }
+_READERS |= {"g": ("merges",), "k": ("conflicts",)}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -81,6 +88,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         documents.Documents(secret),
         sessions.Sessions(),
         summaries.Summaries(),
+        merges.Merges(),
+        conflicts.Conflicts(),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),

@@ -224,7 +224,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites,
+    ``conflicts`` the ids of the open ones that it stands in."""
 
     memory: Memory | None
     id: str
@@ -235,6 +236,7 @@ class Why(Struct, frozen=True, kw_only=True):
     superseded_by: tuple[Memory, ...]
     chunks: tuple[Chunk, ...] = ()
     documents: tuple[Document, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -341,13 +343,15 @@ class ExtractionReport(Struct, frozen=True, kw_only=True):
 
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
-    """What ``run_policies`` did."""
+    """What ``run_policies`` did; ``conflicts`` it recorded, ``merges`` it proposed."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
     extracted_interactions: int = 0
     candidates: int = 0
     expired: int = 0
+    conflicts: int = 0
+    merges: int = 0
     failures: int = 0
 
 

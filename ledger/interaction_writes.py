@@ -31,7 +31,8 @@ from ledger.domain.text import check_json, check_text
 from ledger.domain.times import moment
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
-from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
+from ledger.memory_writes import By, check_chunks, text_list, who
+from ledger.merge_writes import MergeWrites
 from ledger.policies import expiry, extraction, reinforcement
 from ledger.reads import Reads
 from ledger.sessions.tying import Turn, is_tied
@@ -41,7 +42,7 @@ from projections import audit, confidence, control, interactions
 Progress = Callable[[int, int], None]
 
 
-class InteractionWrites(MemoryWrites, Reads):
+class InteractionWrites(MergeWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
     _store: EventStore
@@ -336,7 +337,8 @@ class InteractionWrites(MemoryWrites, Reads):
         return self.policy(user=told.user)
 
     def run_policies(self, *, as_of: Any = None, progress: Progress | None = None) -> answers.PolicyReport:
-        """Does what is pending for every user: reinforcement, extraction, and the expiry of what has faded.
+        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, and a look for
+        conflicts and near duplicates, of which it records and proposes those that are new.
 
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``progress`` is called with (done, found so far).
@@ -353,12 +355,15 @@ class InteractionWrites(MemoryWrites, Reads):
         for subject in self._pending("extraction", progress):
             self._run_extraction(subject, counts)
         counts["expired"] = self._expire(judged)
+        counts["conflicts"], counts["merges"] = self._look_for_conflicts(), self._look_for_merges()
         return answers.PolicyReport(
             reinforced_interactions=counts["interactions"],
             reinforced_memories=counts["memories"],
             extracted_interactions=counts["extracted"],
             candidates=counts["candidates"],
             expired=counts["expired"],
+            conflicts=counts["conflicts"],
+            merges=counts["merges"],
             failures=counts["failures"],
         )
 

@@ -119,3 +119,12 @@ def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merg
         for row in connection.execute(sql, (each, each)):
             found[row[0]] = from_row(row)
     return [found[row] for row in sorted(found)]
+
+
+def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
+    """The rows of the merges that a memory is or was a member of, those out of force too."""
+    sql = (
+        "SELECT merge FROM merge_members WHERE memory = ?"
+        " UNION SELECT merge FROM merge_members_before WHERE memory = ? ORDER BY 1"
+    )
+    return [row for (row,) in connection.execute(sql, (memory, memory))]

@@ -86,14 +86,21 @@ def decide(command: Command, merge: Merge) -> list[Event]:
         case (Propose() | Reject(), "rejected"):
             return []
         case _:
-            asked = {"Unite": "merge", "Reject": "reject the merge"}[type(command).__name__]
-            allowed = {
-                MERGED: f"it became {merge.memory}; undo that command, which brings the members back",
-                REJECTED: "it was rejected; merge() takes the memories themselves, or undo the rejection",
-            }
-            raise Rejected(
-                f"cannot {asked} by {merge.id}: {allowed[merge.status]}", rule="transition", subject=merge.id
-            )
+            raise _refusal("merge" if isinstance(command, Unite) else "reject", merge)
+
+
+def check_merged(merge: Merge) -> None:
+    """``Rejected`` when what was proposed was turned down; what was merged is asked for again."""
+    if merge.status == REJECTED:
+        raise _refusal("merge", merge)
+
+
+def _refusal(asked: str, merge: Merge) -> Rejected:
+    allowed = {
+        MERGED: f"it became {merge.memory}; undo that command, which brings the members back",
+        REJECTED: "it was rejected; name the memories themselves, or undo the rejection",
+    }
+    return Rejected(f"cannot {asked} {merge.id}: {allowed[merge.status]}", rule="transition", subject=merge.id)
 
 
 MergeEvent = MergeProposed | MemoriesMerged | MergeRejected

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Protocol
 
 from msgspec import Struct
 
 from ledger.domain.entities import name_form
-from ledger.domain.memory import Edge, Memory
+from ledger.domain.memory import Edge
 from ledger.domain.text import normalise, words
 
 RULE = "slots/1"
@@ -132,7 +133,20 @@ class Filled(Struct, frozen=True):
     valid_to: str | None = None
 
 
-def slots(memory: Memory) -> tuple[Filled, ...]:
+class Statement(Protocol):
+    """What of a memory is looked at."""
+
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def edges(self) -> tuple[Edge, ...]: ...
+    @property
+    def valid_from(self) -> str: ...
+    @property
+    def valid_to(self) -> str | None: ...
+
+
+def slots(memory: Statement) -> tuple[Filled, ...]:
     """What a memory puts into slots: each slot once, what is said by edges first."""
     found: dict[str, Filled] = {}
     for each in (*of_edges(memory.edges), *of_text(memory.content or "")):
@@ -311,7 +325,7 @@ def overlap(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
     return (one[1] is None or other[0] < one[1]) and (other[1] is None or one[0] < other[1])
 
 
-def during(memory: Memory, filled: Filled) -> tuple[str, str | None]:
+def during(memory: Statement, filled: Filled) -> tuple[str, str | None]:
     """When a memory says so: while it holds, and within the bounds of the edge."""
     ends = [each for each in (memory.valid_to, filled.valid_to) if each is not None]
     return max(memory.valid_from, filled.valid_from or memory.valid_from), min(ends, default=None)

@@ -21,9 +21,11 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     CommandAnswered,
+    ConflictFound,
     DocumentIngested,
     DocumentReplaced,
     DuplicateAbsorbed,
+    MemoriesMerged,
     MemoryCaptured,
     RecallServed,
     Redaction,
@@ -33,7 +35,7 @@ from ledger.domain.quotes import Needles, merged
 from ledger.erasure import conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, documents
+from projections import audit, conflicts, documents, merges
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -277,11 +279,16 @@ class Planner:
     # --- what belongs to it --------------------------------------------------------------------------------------
 
     def _derived(self, streams: Collection[str]) -> list[str]:
-        """The memories that cite these subjects, or ever did, and those that cite such memories."""
+        """The memories that cite these subjects, or ever did, and those that cite such memories; and what they were merged
+        into."""
         found, waiting = dict[str, None](), list(streams)
         while waiting:
             source = waiting.pop()
             waiting += self._parts(source)
+            for stream in self._merged_from(source) if source[0] == "m" else ():
+                if stream not in found and stream not in streams:
+                    found[stream] = None
+                    waiting.append(stream)
             for table in ("dependents", "were_dependents"):
                 for (row,) in self.connection.execute(
                     f"SELECT memory FROM {table} WHERE source = ?", (source,)
@@ -291,6 +298,12 @@ class Planner:
                         found[stream] = None
                         waiting.append(stream)
         return list(found)
+
+    def _merged_from(self, memory: str) -> Iterator[str]:
+        for row in merges.ever_about(self.connection, memory):
+            for event in read_stream(self.connection, self.row(row).stream, 2**62):
+                if isinstance(event.data, MemoriesMerged) and memory in event.data.memories:
+                    yield event.data.memory
 
     def _parts(self, stream: str) -> list[str]:
         """The chunks of a document, by which it is cited too."""
@@ -364,7 +377,16 @@ class Planner:
 
     def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
         """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
-        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
+        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text.
+        What a conflict says that a memory said goes with the memory's words."""
+        for memory in sorted({target.stream for target in taken.values() if _loses_words(target)}):
+            for first in conflicts.ever_about(self.connection, memory):
+                for row in self.stream(self.row(first).stream):
+                    told = (
+                        self._whole(row) if row.type == ConflictFound.__name__ and row.position not in taken else None
+                    )
+                    if told is not None:
+                        yield told
         telling = (position for position, target in taken.items() if target.fields or target.spans)
         commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
         for command in commands:
@@ -539,6 +561,10 @@ def _check_cut(derived: tuple[Listed, ...], chosen: Mapping[int, Target]) -> Non
 def _one(row: Row) -> str:
     """What is one thing in a list: a subject, but each summary of a session by itself."""
     return f"the summary at position {row.position}" if row.stream[0] == "s" else row.stream
+
+
+def _loses_words(target: Target) -> bool:
+    return target.stream[0] == "m" and "data.content" in (*target.fields, *(field for field, _, _ in target.spans))
 
 
 def _spans(target: Target | None) -> tuple[tuple[str, int, int], ...]:

@@ -17,9 +17,12 @@ from ledger.domain.events import (
     ChunkAdded,
     CommandRedone,
     CommandUndone,
+    ConflictResolved,
     DuplicateAbsorbed,
     EdgeAsserted,
     EdgeRetired,
+    Event,
+    MemoriesMerged,
     MemoryCaptured,
     MemoryPromoted,
     MemoryReinforced,
@@ -30,7 +33,7 @@ from ledger.domain.events import (
 )
 from ledger.log_reading import finished_at, read_event, read_stream
 from ledger.way_back.conversations import UNSAID, senseless, sessions_of
-from projections import audit, control, documents
+from projections import audit, conflicts, control, documents, merges
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
@@ -40,6 +43,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+_JOINING = (MemoriesMerged, ConflictResolved)  # of several memories: without one of them the whole command falls
 _TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
 _WITHOUT_EFFECT = (
     "WriteRefused",
@@ -147,6 +151,11 @@ class Reader:
         found = audit.caused_by(self.connection, event.envelope.event_id)
         return [entry for entry in found if entry.user == event.envelope.user]
 
+    def joining(self, memory: str) -> list[str]:
+        """The merges and conflicts that a memory is a member of."""
+        rows = (*merges.ever_about(self.connection, memory), *conflicts.ever_about(self.connection, memory))
+        return [self.event(row).stream for row in rows]
+
     def is_out(self, position: int) -> bool:
         return bool(control.out_of_force(self.connection, position, position))
 
@@ -154,6 +163,13 @@ class Reader:
         """The entries in force that are about a project."""
         found = audit.trail(self.connection, user=None, project=project, limit=2**31)
         return [entry for entry in found if not self.is_out(entry.position)]
+
+
+def rests_on(data: Event, gone: Collection[str]) -> bool:
+    """Whether one of these memories is what a merge was made of, or was kept over others."""
+    if isinstance(data, MemoriesMerged):
+        return not set(data.memories).isdisjoint(gone)
+    return isinstance(data, ConflictResolved) and data.winner in gone
 
 
 def is_subject(stream: str) -> bool:
@@ -232,6 +248,11 @@ class UndoPlan:
         if ids.kind_of(stream) == "i":
             for session in sessions_of(self.reader, stream):
                 found |= self._said_without(session)
+        if ids.kind_of(stream) == "m":
+            joined = (
+                each for other in self.reader.joining(stream) for each in self.reader.counting(other, self.positions)
+            )
+            found |= {each.envelope.command_id for each in joined if rests_on(each.data, {stream})}
         if ids.kind_of(stream) == "p":
             entries = self.reader.about(stream)
             found |= {entry.command_id for entry in entries if entry.position not in self.positions}
@@ -294,6 +315,9 @@ class SourcePlan:
                 self._wake([event.stream])
             if isinstance(event.data, ChunkAdded):
                 self._wake(self.reader.citing(event.data.chunk))
+            if isinstance(event.data, _JOINING):
+                command = audit.of_command(self.reader.connection, event.envelope.command_id)
+                waiting += [entry.position for entry in command if not self.reader.is_out(entry.position)]
             waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod
@@ -343,6 +367,7 @@ class SourcePlan:
         if state is None and stream not in self.gone:
             self.gone.add(stream)
             self._wake(self.reader.citing(stream))
+            self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
             self._wake(self._predecessors(stream))
             self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
 
@@ -352,6 +377,8 @@ class SourcePlan:
             return bool(data.sources) and all(map(self._is_gone, data.sources))
         if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
+        if isinstance(data, _JOINING):
+            return rests_on(data, self.gone)
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
     def _is_gone(self, subject: str) -> bool:

@@ -36,6 +36,7 @@ READERS = {
     "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
+    "merges": [], "conflicts": [], "conflict": ["k_"],
     "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
     "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
     "session grep": ["chat", "coffee"], "session expand": ["chat", "said"], "session summary": ["chat"],
@@ -58,8 +59,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.set_state("shop", "decision", "db", "sqlite")
         ledger.remember("The user never drinks milk in coffee.")
         notes = ledger.ingest("# Coffee\n\nDark roasts are roasted longest.\n", tags=["drinks"])
+        for city in ("Lisbon", "Rome"):
+            ledger.remember(f"Ana lives in {city}.")
+            ledger.remember(
+                f"On a warm evening in the spring of last year Ana and Bob saw the old town of {city} again."
+            )
+        ledger.find_merges(threshold=0.8)
+        (conflict,) = ledger.find_conflicts().found
         said = ledger.session("chat").append("user", "Is there any coffee?")
-    ids = {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+    ids = {"m_": fact.id, "k_": conflict.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
     return db, {**ids, "said": str(said.position)}
 
 

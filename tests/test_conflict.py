@@ -253,7 +253,10 @@ def test_recall_and_why_show_an_open_conflict(ledger: Ledger, pair: tuple[str, s
     shown = {item.id: item.conflicts for item in ledger.recall("where does Ana live?").items}
     assert shown == {pair[0]: (first,), pair[1]: (first,), calm: ()}
     assert ledger.why(pair[0]).conflicts == (first,)  # type: ignore[union-attr]
+    given = ledger.recall("where does Ana live?", receipt=True)
     ledger.resolve(first, pair[0])
+    again = ledger.reopen(given.receipt or "")
+    assert again is not None and again.items == given.items
     assert all(item.conflicts == () for item in ledger.recall("where does Ana live?").items)
     assert ledger.why(pair[0]).conflicts == ()  # type: ignore[union-attr]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -21,7 +22,10 @@ from ledger.policies import merging
 from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Outcome, Who, Work
-from projections import control, memories
+from projections import control, memories, vectors
+
+if TYPE_CHECKING:
+    from ledger.embedding import VectorSearch
 
 F = TypeVar("F")
 LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
@@ -30,6 +34,7 @@ LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 class MergeWrites(MemoryWrites, MergeReads):
     """The part of the library door that brings near duplicates together and contradictions to an end."""
 
+    _vectors: VectorSearch | None
     _looked: dict[tuple[str, str], int]  # (what for, user) -> the position up to which this process has looked
 
     # --- near duplicates -----------------------------------------------------------------------------------------
@@ -48,12 +53,27 @@ class MergeWrites(MemoryWrites, MergeReads):
         told = who(self._default, By(**by, key=None))
         with self._read("memories", "merges", "conflicts") as connection:
             scope = _scope(connection, told.user, project)
-            searched = merging.search(connection, told.user, least, scope=scope)
+            searched = merging.search(connection, told.user, least, scope=scope, vectors=self._known_vectors())
         proposed = self._propose_merges(told, searched.found)
         with self._read("memories", "projects", "merges") as connection:
             states = [self._load(connection, id, "g", told.user) for id in proposed]
             answer = tuple(self._merge_answer(connection, state) for state in states if state is not None)
         return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
+
+    def _known_vectors(self) -> merging.Vectors | None:
+        """What gives the vectors that were made already of the texts as they are; None without an embedder."""
+        if getattr(self, "_vectors", None) is None:
+            return None
+        model, secret = self._vectors.embedder.name, self._writer.secret  # type: ignore[union-attr]
+
+        def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
+            if not vectors.is_there(connection):
+                return ()
+            sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
+            text, data = connection.execute(sql, (model, seen.row)).fetchone() or (b"", b"")
+            return struct.unpack(f"<{len(data) // 4}f", data) if text == vectors.mark(secret, seen.content) else ()
+
+        return known
 
     def _propose_merges(self, told: Who, found: Sequence[merging.Found]) -> list[str]:
         return self._in_lots("find_merges", told, found, merging.TOGETHER, merging.propose)
@@ -189,7 +209,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         """For every user whose policy says so; how many merges were proposed."""
 
         def look(connection: Any, user: str, after: int | None) -> Sequence[merging.Found]:
-            return merging.search(connection, user, near.THRESHOLD, after=after).found
+            return merging.search(connection, user, near.THRESHOLD, after=after, vectors=self._known_vectors()).found
 
         return self._for_each_user("merge", merging.ACTOR, look, self._propose_merges)
 

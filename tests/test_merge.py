@@ -142,6 +142,22 @@ def test_several_ledgers_looking_at_once_propose_once(tmp_path: Path) -> None:
         each.close()
 
 
+def test_vectors_that_were_made_add_pairs_that_have_about_half_their_words_in_common(tmp_path: Path) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0] if "coffee" in each or "espresso" in each else [0.0, 1.0] for each in texts]
+
+    with Ledger.open(tmp_path / "memory.db", embedder=embed) as ledger:
+        one = ledger.remember("The user drinks strong coffee in the morning at home")
+        other = ledger.remember("The user has strong espresso in the morning at home")
+        ledger.remember("The user drinks weak tea in the morning at home")
+        ledger.remember("Nobody ever knew how much coffee there was")
+        assert ledger.find_merges().proposed == ()  # nothing was embedded
+        ledger.embed()
+        (found,) = ledger.find_merges().proposed
+        assert {each.id for each in found.memories} == {one.id, other.id} and found.rule == "vectors/1"
+        assert ledger.find_merges().proposed == ()
+
+
 # --- merging ---------------------------------------------------------------------------------------------------------
 
 

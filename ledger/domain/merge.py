@@ -28,6 +28,8 @@ numbers of their own."""
 VECTORS_RULE = "vectors/1"
 """Two whose vectors have a cosine from 0.92 on and whose word sets a similarity from 0.5 on. Both numbers are ours."""
 
+COSINE, LEAST_WORDS = 0.92, 500_000
+
 RULE = "merge/1"
 """How the one memory follows from the members: see ``united``."""
 

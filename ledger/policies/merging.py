@@ -8,8 +8,10 @@ what its reader saw; two that were turned down together are never proposed toget
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import combinations
+from operator import mul
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,18 +68,28 @@ class Searched(Struct, frozen=True):
 Scope = Sequence[str | None] | None  # projects, of which None is that of global memories; None for all
 
 
+Together = Callable[[Seen, Seen], bool]
+Vectors = Callable[[sqlite3.Connection, Seen], Sequence[float]]  # of a text as it is; none where it has none
+
+
 def search(
-    connection: sqlite3.Connection, user: str, threshold: int, *, scope: Scope = None, after: int | None = None
+    connection: sqlite3.Connection,
+    user: str,
+    threshold: int,
+    *,
+    scope: Scope = None,
+    after: int | None = None,
+    vectors: Vectors | None = None,
 ) -> Searched:
     """The near duplicates of a user that nobody was told of yet; with ``after`` only those that have changed since then,
-    and what is near them."""
+    and what is near them. ``vectors`` add pairs that words alone do not."""
     changed = None if after is None else set(memories.changed(connection, user, after))
     if changed is not None and not changed:
         return Searched()
     busy = _busy(connection, user)
     seen = [each for each in _active(connection, user, scope) if each.id not in busy]
     if changed is not None:
-        seen = _near(seen, changed, threshold)
+        seen = _near(seen, changed, threshold if vectors is None else min(threshold, domain.LEAST_WORDS))
     apart = _apart(connection, user)
     places: dict[tuple[str | None, str], list[Seen]] = {}
     for each in seen:
@@ -91,7 +103,26 @@ def search(
         clusters = near.clusters([(each, each.words) for each in group], threshold, together=together)
         found += [Found(cluster.ids, cluster.similarity) for cluster in clusters.found]
         cut_short += clusters.cut_short
+        if vectors is not None:
+            taken = {each.row for cluster in clusters.found for each in cluster.ids}
+            rest = [each for each in group if each.row not in taken]
+            found += _by_vectors(rest, partial(vectors, connection), together)
     return Searched(tuple(found), len(seen), cut_short)
+
+
+def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]], together: Together) -> list[Found]:
+    """Pairs whose vectors are near, of those that have about half of their words in common; each memory in one."""
+    index, found, taken = near.Index(domain.LEAST_WORDS, near.rarest_first(each.words for each in seen)), [], set[int]()
+    for each in seen:
+        for number, similarity in index.near(each.words, most=near.NEIGHBOURS, patience=near.PATIENCE):
+            other = seen[number]
+            if taken & {each.row, other.row} or not together(other, each):
+                continue
+            if sum(map(mul, vector(each), vector(other))) >= domain.COSINE:
+                taken |= {each.row, other.row}
+                found.append(Found((other, each), similarity, domain.VECTORS_RULE))
+        index.add(each.words)
+    return found
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[Seen]:

@@ -227,7 +227,9 @@ class MergeWrites(MemoryWrites, MergeReads):
         for user in users:
             with self._read("memories", "merges", "conflicts") as connection:
                 head, _ = read_tip(connection.cursor())
-                found = look(connection, user, self._looked.get((what, user)))
+                if (after := self._looked.get((what, user))) == head:
+                    continue
+                found = look(connection, user, after)
             try:
                 recorded += len(record(Who(user=user, actor=actor), found))
             except Rejected as refusal:

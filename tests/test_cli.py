@@ -392,8 +392,8 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         session = ledger.session(EVIL)
         said, _ = session.append("user", EVIL, model=EVIL), session.set_summary(EVIL)
         session.add_alias(EVIL + EVIL)
-        for day in ("Friday", "Monday"):
-            ledger.remember(f"{EVIL}'s deadline is {day}.", edges=[(EVIL, "works_at", f"{EVIL} {day}")])
+        for day in ("1st", "2nd"):
+            ledger.remember(f"{EVIL}'s deadline is the {day}.", edges=[(EVIL, "works_at", f"{EVIL} {day}")])
         ledger.merge([ledger.remember(f"{EVIL} {each}").id for each in ("one", "other")], f"{EVIL} both", EVIL)
         conflict = ledger.find_conflicts().found[0].id
     subjects = {

@@ -228,7 +228,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 class Why(Struct, frozen=True, kw_only=True):
     """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
-    ``provenance`` has the words that it was extracted from."""
+    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in."""
 
     memory: Memory | None
     id: str
@@ -240,6 +240,7 @@ class Why(Struct, frozen=True, kw_only=True):
     chunks: tuple[Chunk, ...] = ()
     documents: tuple[Document, ...] = ()
     provenance: Provenance | None = None
+    conflicts: tuple[str, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -366,7 +367,8 @@ class ExtractionReport(Struct, frozen=True, kw_only=True):
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
     """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
-    these messages held nothing; ``waiting`` sessions were left for the next run."""
+    these messages held nothing; ``waiting`` sessions were left for the next run. ``conflicts`` it recorded, ``merges`` it
+    proposed."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
@@ -378,6 +380,8 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     candidates: int = 0
     calls: int = 0
     expired: int = 0
+    conflicts: int = 0
+    merges: int = 0
     failures: int = 0
 
 

@@ -96,6 +96,7 @@ class Ledger(
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
         self._rarity = Rarity()
+        self._looked = {}
         self._unsearched: dict[str, list[str]] = {}
         self._erased_vectors: dict[bytes, None] = {}
 

@@ -29,7 +29,8 @@ from ledger.domain.text import check_json, check_text
 from ledger.event_store import EventStore
 from ledger.language.asking import Cancelled, check_outside
 from ledger.log_reading import read_event
-from ledger.memory_writes import By, MemoryWrites, check_chunks, text_list, who
+from ledger.memory_writes import By, check_chunks, text_list, who
+from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
 from ledger.sessions.mining import (
@@ -46,7 +47,7 @@ from projections import audit, confidence, control, quarantine
 Progress = Callable[[int, int], None]
 
 
-class InteractionWrites(MemoryWrites, Reads):
+class InteractionWrites(MergeWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
     _store: EventStore

@@ -72,7 +72,12 @@ class Job(Struct, frozen=True):
     do: Callable[[Any, Run], None]
 
 
-JOBS = ("reinforcement", "extraction", "expiry")
+def _whole(run: Run) -> Iterator[str]:
+    """The one piece of a job that is not shared out."""
+    return iter(("all",))
+
+
+JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges")
 
 
 class Running(InteractionWrites):
@@ -83,7 +88,9 @@ class Running(InteractionWrites):
         return (
             Job("reinforcement", lambda run: self._spans("reinforcement"), self._reinforce_span),
             Job("extraction", lambda run: self._to_extract(), self._extract_piece),
-            Job("expiry", lambda run: iter(("all",)), lambda piece, run: self._expire(run)),
+            Job("expiry", _whole, lambda piece, run: self._expire(run)),
+            Job("conflicts", _whole, lambda piece, run: run.add(conflicts=self._look_for_conflicts())),
+            Job("merges", _whole, lambda piece, run: run.add(merges=self._look_for_merges())),
         )
 
     # --- interactions --------------------------------------------------------------------------------------------
@@ -211,7 +218,8 @@ class Running(InteractionWrites):
     def run_policies(
         self, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
     ) -> answers.PolicyReport:
-        """Does what is pending for every user: reinforcement, extraction, and the expiry of what has faded.
+        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, and a look for conflicts
+        and near duplicates, of which it records and proposes those that are new.
 
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).

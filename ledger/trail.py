@@ -26,9 +26,11 @@ from ledger.domain.memory import Memory
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
 from ledger.reads import LIST_LIMIT, NOWHERE, listed, named
-from projections import audit, confidence, control, documents, projects, summaries
+from projections import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.audit import Entry
 from projections.projector import FAMILIES, OWNERS
+
+_OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
 
 
 class Trail(DocumentReads):
@@ -37,8 +39,7 @@ class Trail(DocumentReads):
     def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
         """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
         owner = self._user(user)
-        needed = ("memories", "confidence", "interactions", "projects", "documents", "audit", "sessions")
-        with self._read(*needed) as connection:
+        with self._read(*_OF_WHY) as connection:
             stream = self._owned_stream(connection, id, "m", owner)
             if stream is None:
                 return None
@@ -61,6 +62,7 @@ class Trail(DocumentReads):
                 ),
                 supersedes=self._chain(connection, state, "supersedes", owner),
                 superseded_by=self._chain(connection, state, "superseded_by", owner),
+                conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
             )
 
     def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:

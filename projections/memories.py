@@ -249,6 +249,14 @@ def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, afte
     return [from_row(row) for row in connection.execute(sql, (after, active_before, limit))]
 
 
+def users(connection: sqlite3.Connection) -> list[str]:
+    """Whoever has active memories."""
+    sql = (
+        "SELECT DISTINCT user FROM memories WHERE status = 'active' AND quarantined = 0 AND user IS NOT NULL ORDER BY 1"
+    )
+    return [user for (user,) in connection.execute(sql)]
+
+
 def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = None) -> dict[str, int]:
     """How many memories of a user have each status; with ``valid`` of those that are true of a time."""
     holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))

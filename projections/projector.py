@@ -18,6 +18,7 @@ from projections import (
     audit,
     calls,
     confidence,
+    conflicts,
     control,
     documents,
     duplicates,
@@ -25,6 +26,7 @@ from projections import (
     graph,
     interactions,
     memories,
+    merges,
     passages,
     projects,
     quarantine,
@@ -39,9 +41,13 @@ from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
     family.kind: family
-    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),)
+    for family in (
+        *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
+        *(merges.FAMILY, conflicts.FAMILY),
+    )
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
+OWNERS |= {"g": "merges", "k": "conflicts"}
 _READERS = {  # what reads the states of each kind of subject
     "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
     "i": ("interactions", "passages"),
@@ -49,6 +55,7 @@ _READERS = {  # what reads the states of each kind of subject
     "s": ("sessions", "summaries", "passages", "projects"),
     "d": ("documents", "passages"),
 }
+_READERS |= {"g": ("merges",), "k": ("conflicts",)}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -83,6 +90,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         documents.Documents(secret),
         sessions.Sessions(),
         summaries.Summaries(),
+        merges.Merges(),
+        conflicts.Conflicts(),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),

@@ -109,6 +109,7 @@ def _replace(at: int, wanted: tuple[object, ...] | None, position: int, rows: Ro
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
+
 def free(position: str) -> str:
     """SQL: the text of the event at this position is not in quarantine."""
     return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"

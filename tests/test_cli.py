@@ -37,6 +37,7 @@ READERS = {
     "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
+    "merges": [], "conflicts": [], "conflict": ["k_"],
     "stats": [], "digest": [], "calls": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
     "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
     "session grep": ["chat", "coffee"], "session expand": ["chat", "said"], "session summary": ["chat"],
@@ -59,8 +60,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.set_state("shop", "decision", "db", "sqlite")
         ledger.remember("The user never drinks milk in coffee.")
         notes = ledger.ingest("# Coffee\n\nDark roasts are roasted longest.\n", tags=["drinks"])
+        for city in ("Lisbon", "Rome"):
+            ledger.remember(f"Ana lives in {city}.")
+            ledger.remember(
+                f"On a warm evening in the spring of last year Ana and Bob saw the old town of {city} again."
+            )
+        ledger.find_merges(threshold=0.8)
+        (conflict,) = ledger.find_conflicts().found
         said = ledger.session("chat").append("user", "Is there any coffee?")
-    ids = {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+    ids = {"m_": fact.id, "k_": conflict.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
     return db, {**ids, "said": str(said.position)}
 
 
@@ -385,7 +393,12 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         session = ledger.session(EVIL)
         said, _ = session.append("user", EVIL, model=EVIL), session.set_summary(EVIL)
         session.add_alias(EVIL + EVIL)
+        for day in ("1st", "2nd"):
+            ledger.remember(f"{EVIL}'s deadline is the {day}.", edges=[(EVIL, "works_at", f"{EVIL} {day}")])
+        ledger.merge([ledger.remember(f"{EVIL} {each}").id for each in ("one", "other")], f"{EVIL} both", EVIL)
+        conflict = ledger.find_conflicts().found[0].id
     subjects = {
+        "k_": conflict,
         "chat": EVIL,
         "900": "900",
         "said": str(said.position),

@@ -27,6 +27,7 @@ SAID = (
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("letters 1 26\n1 {'letters': 1}\n",),
     ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),
+    ("1 1\n", "2 The user drinks dark roast coffee", "ana: lives_in ['lisbon', 'rome'] True\n", "resolved True\n"),
     (
         "18 normal summarise 33\n",
         "True summary ('The user drinks green tea.',)\n<conversation_summaries>\n",

@@ -34,6 +34,10 @@ def shared(ledger: Ledger) -> Iterator[Ledger]:
             **me,
         )
         ledger.remember(f"The user owns a {word}.", source=turn.id, session_id="monday", **me)
+        for day in ("Friday", "Monday"):
+            ledger.remember(f"The {word} deadline is {day}.", **me)
+        for often in ("", " often"):
+            ledger.remember(f"In the evening the user{often} talks with a friend about the old {word} house.", **me)
         ledger.add_alias("assistant", f"{word}-alias", **me)
         ledger.register_project(f"{word}-project", f"about {word}", **me)
         ledger.set_state("assistant", "status", word, word, source=word, **me)
@@ -61,6 +65,8 @@ def everything_told(ledger: Ledger, user: str) -> dict[str, Any]:
         "state": ledger.state("assistant", user=user, history=True),
         "policy": ledger.policy(user=user),
         "stats": ledger.stats(user=user),
+        "merges": ledger.merges("all", user=user),
+        "conflicts": ledger.conflicts("all", user=user),
     }
     words = " ".join(("user coffee dark roast owns dreams prefers", *USERS.values()))
     mine["recall"] = ledger.recall(words, user=user)
@@ -112,7 +118,9 @@ def ids_of(ledger: Ledger, user: str) -> dict[str, str]:
     project = ledger.project("assistant", user=user)
     session = ledger.audit(user=user, type="SessionOpened")[0].subject
     assert project is not None
-    return {"turn": turn.id, "fact": fact.id, "idea": idea.id, "project": project.id, "session": session}
+    (merge,), (conflict,) = ledger.merges(user=user), ledger.conflicts(user=user)
+    told = {"turn": turn.id, "fact": fact.id, "idea": idea.id, "project": project.id, "session": session}
+    return told | {"merge": merge.id, "conflict": conflict.id}
 
 
 def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
@@ -121,6 +129,7 @@ def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
         for name in (id, id[:10]):
             assert shared.interaction(name, user="ada") is None
             assert shared.memory(name, user="ada") is None
+            assert shared.conflict(name, user="ada") is None
             assert shared.why(name, user="ada") is None
             assert shared.history(name, user="ada") is None
             assert shared.confidence(name, user="ada") == []
@@ -149,9 +158,14 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.attach_response(theirs["turn"], "Mine now.", **me),
         lambda: shared.extract(theirs["turn"], **me),
         lambda: shared.add_alias(theirs["project"], "mine", **me),
+        lambda: shared.merge(theirs["merge"], **me),
+        lambda: shared.reject_merge(theirs["merge"], **me),
+        lambda: shared.resolve(theirs["conflict"], both=True, **me),
         lambda: shared.undo(shared.memory(theirs["fact"], user="bob").position, **me),  # type: ignore[union-attr]
     ]
     two_users = [
+        lambda: shared.merge([mine["fact"], theirs["fact"]], **me),
+        lambda: shared.resolve(mine["conflict"], theirs["fact"], **me),
         lambda: shared.remember("Mine.", source=theirs["turn"], **me),
         lambda: shared.remember("Mine.", source=[mine["turn"], theirs["fact"]], **me),
         lambda: shared.propose("Mine.", source=theirs["session"], **me),

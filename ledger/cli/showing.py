@@ -175,8 +175,9 @@ def _item_row(item: Item) -> list[RenderableType]:
         what = item.source if item.source == "message" else item.passage.field or item.source
         about = (what, where, moment(item.passage.occurred_at))
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
+    disputed = f"in conflict: {', '.join(item.conflicts)}" if item.conflicts else ""
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
-            detailed(short(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
+            detailed(short(item.text), *about, disputed, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 
 # --- documents -------------------------------------------------------------------------------------------------------
@@ -359,6 +360,7 @@ def why(answer: answers.Why) -> RenderableType:
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += titled("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
     parts += titled("Documents", documents(answer.documents) if answer.documents else None)
+    parts += titled("In conflict", Text(", ".join(answer.conflicts)) if answer.conflicts else None)
     parts += titled("Supersession", _chain(answer) if answer.supersedes or answer.superseded_by else None)
     return Group(*parts)
 

@@ -22,9 +22,11 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     CommandAnswered,
+    ConflictFound,
     DocumentIngested,
     DocumentReplaced,
     DuplicateAbsorbed,
+    MemoriesMerged,
     MemoryCaptured,
     ModelCalled,
     RecallServed,
@@ -35,7 +37,7 @@ from ledger.domain.quotes import Needles, merged
 from ledger.erasure import conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, calls, documents
+from projections import audit, calls, conflicts, documents, merges
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -302,11 +304,16 @@ class Planner:
     # --- what belongs to it --------------------------------------------------------------------------------------
 
     def _derived(self, streams: Collection[str]) -> list[str]:
-        """The memories that cite these subjects, or ever did, and those that cite such memories."""
+        """The memories that cite these subjects, or ever did, and those that cite such memories; and what they were merged
+        into."""
         found, waiting = dict[str, None](), list(streams)
         while waiting:
             source = waiting.pop()
             waiting += self._parts(source)
+            for stream in self._merged_from(source) if source[0] == "m" else ():
+                if stream not in found and stream not in streams:
+                    found[stream] = None
+                    waiting.append(stream)
             for table in ("dependents", "were_dependents"):
                 for (row,) in self.connection.execute(
                     f"SELECT memory FROM {table} WHERE source = ?", (source,)
@@ -332,6 +339,12 @@ class Planner:
                 if any(origin is not None and origin.position in positions for origin in origins):
                     found[stream] = None
         return [*found, *self._derived(found)]
+
+    def _merged_from(self, memory: str) -> Iterator[str]:
+        for row in merges.ever_about(self.connection, memory):
+            for event in read_stream(self.connection, self.row(row).stream, 2**62):
+                if isinstance(event.data, MemoriesMerged) and memory in event.data.memories:
+                    yield event.data.memory
 
     def _parts(self, stream: str) -> list[str]:
         """The chunks of a document, by which it is cited too."""
@@ -405,7 +418,16 @@ class Planner:
 
     def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
         """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
-        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
+        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text.
+        What a conflict says that a memory said goes with the memory's words."""
+        for memory in sorted({target.stream for target in taken.values() if _loses_words(target)}):
+            for first in conflicts.ever_about(self.connection, memory):
+                for row in self.stream(self.row(first).stream):
+                    told = (
+                        self._whole(row) if row.type == ConflictFound.__name__ and row.position not in taken else None
+                    )
+                    if told is not None:
+                        yield told
         telling = (position for position, target in taken.items() if target.fields or target.spans)
         commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
         for command in commands:
@@ -582,6 +604,10 @@ def _one(row: Row) -> str:
     if row.stream == LEDGER_STREAM:
         return f"the event at position {row.position}"
     return f"the summary at position {row.position}" if row.stream[0] == "s" else row.stream
+
+
+def _loses_words(target: Target) -> bool:
+    return target.stream[0] == "m" and "data.content" in (*target.fields, *(field for field, _, _ in target.spans))
 
 
 def _spans(target: Target | None) -> tuple[tuple[str, int, int], ...]:

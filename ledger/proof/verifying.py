@@ -32,6 +32,7 @@ from projections.rows import Table, TextIndex
 from projections.subjects import Projection
 
 TOLD = 100  # problems told; of the others the number
+TOLD_OF_TABLES = 50  # ... and of these, so that a file without any never hides what is wrong with the log
 _PLACE = re.compile(r"position (\d+):")
 _UNREADABLE = (LedgerError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # with UnicodeError
 
@@ -69,6 +70,9 @@ def verify(
     return look.report(time.monotonic() - started)
 
 
+_OF_TABLES = re.compile(r"the schema: (?:table|index of) (?!events\b|blobs\b)")
+
+
 class _Marks:
     """Lets a tree grow leaf by leaf, and keeps its root at the sizes asked for."""
 
@@ -98,7 +102,7 @@ class _Look:
         self._connection, self._path, self._kept = connection, path, kept
         self._folded, self._progress = folded, progress
         self._problems: list[str] = []
-        self._more = 0
+        self._more = self._tables = 0
         self._first_wrong: int | None = None
         self._warnings: list[str] = []
         self._compared: list[str] = []
@@ -125,6 +129,10 @@ class _Look:
         if place := _PLACE.match(text):
             position = int(place[1])
             self._first_wrong = position if self._first_wrong is None else min(position, self._first_wrong)
+        if _OF_TABLES.match(text):
+            self._tables += 1
+            if self._tables > TOLD_OF_TABLES:
+                return
         if len(self._problems) < TOLD:
             self._problems.append(text)
         else:
@@ -132,6 +140,8 @@ class _Look:
 
     def report(self, seconds: float) -> answers.VerifyReport:
         more = (f"and {self._more:,} more problems",) if self._more else ()
+        if (tables := self._tables - TOLD_OF_TABLES) > 0:
+            more = (f"the projections: and {tables:,} more problems", *more)
         return answers.VerifyReport(
             ok=not self._problems,
             events=self._last,

@@ -34,7 +34,7 @@ class Item(Struct, frozen=True, kw_only=True):
     document, or trusted state.
 
     ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
-    it is not in the pack, and is "" in it.
+    it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands.
     """
 
     rank: int
@@ -47,6 +47,7 @@ class Item(Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     passage: Passage | None = None
     state: StateEntry | None = None
+    conflicts: tuple[str, ...] = ()
 
     @property
     def content(self) -> str | None:

@@ -23,7 +23,7 @@ from ledger.recall.asked import Asked, checked, size
 from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recorders import read_tip
-from projections import context, documents, memories, passages, projects, search, sqlite
+from projections import conflicts, context, documents, memories, passages, projects, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.rows import TextIndex, Values
@@ -178,6 +178,7 @@ class Recalling(Reads):
     def _items(self, connection: Any, found: Sequence[Found]) -> list[Item]:
         shown = self._memories(connection, [each.memory for each in found if each.memory is not None])
         told = {each.id: each for each in shown}
+        disputed = conflicts.open_among(connection, told)
         rows = [each.passage for each in found if each.passage is not None]
         names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
         above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
@@ -195,6 +196,7 @@ class Recalling(Reads):
                     signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
                     memory=memory,
                     passage=passage,
+                    conflicts=disputed.get(memory.id, ()) if memory is not None else (),
                 )
             )
         return items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -29,7 +29,10 @@ from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
 from ledger.work import Work
-from projections import audit, context, memories, passages, projects, sessions
+from projections import audit, conflicts, context, memories, passages, projects, sessions
+
+if TYPE_CHECKING:
+    from ledger.moments import Moments
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
@@ -80,6 +83,7 @@ class Reopening(Recalling):
             items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
             if isinstance(chars, int):
                 items = [_shortened(item, chars) for item in items]
+            items = self._disputed_then(items, data.seen)
             changed = [told for item in items if (told := self._otherwise(connection, item, data.seen)) is not None]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
         pack = finished(
@@ -91,6 +95,12 @@ class Reopening(Recalling):
             warnings=data.warnings or (),
         )
         return replace(pack, used=data.used, receipt=event.envelope.event_id, seen=data.seen, changed=tuple(changed))
+
+    def _disputed_then(self, items: list[Item], seen: int) -> list[Item]:
+        """With the conflicts that stood open when the pack was given."""
+        with cast("Moments", self).at(seen)._read() as past:
+            disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
+        return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
     def _given(self, connection: Any, each: Served, rank: int, seen: int) -> Item:
         memory, passage, text, entry = None, None, None, None

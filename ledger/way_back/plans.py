@@ -17,9 +17,12 @@ from ledger.domain.events import (
     ChunkAdded,
     CommandRedone,
     CommandUndone,
+    ConflictResolved,
     DuplicateAbsorbed,
     EdgeAsserted,
     EdgeRetired,
+    Event,
+    MemoriesMerged,
     MemoryCaptured,
     MemoryPromoted,
     MemoryReinforced,
@@ -31,7 +34,7 @@ from ledger.domain.events import (
 )
 from ledger.log_reading import finished_at, read_event, read_stream
 from ledger.way_back.conversations import UNSAID, senseless, sessions_of
-from projections import audit, control, documents, memories
+from projections import audit, conflicts, control, documents, memories, merges
 from projections.projector import FAMILIES
 
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
@@ -41,6 +44,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+_JOINING = (MemoriesMerged, ConflictResolved)  # of several memories: without one of them the whole command falls
 _TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
 _WITHOUT_EFFECT = (
     "WriteRefused",
@@ -160,6 +164,11 @@ class Reader:
         found = audit.caused_by(self.connection, event.envelope.event_id)
         return [entry for entry in found if entry.user == event.envelope.user]
 
+    def joining(self, memory: str) -> list[str]:
+        """The merges and conflicts that a memory is a member of."""
+        rows = (*merges.ever_about(self.connection, memory), *conflicts.ever_about(self.connection, memory))
+        return [self.event(row).stream for row in rows]
+
     def is_out(self, position: int) -> bool:
         return bool(control.out_of_force(self.connection, position, position))
 
@@ -175,6 +184,13 @@ def is_unsaid(data: Any, is_out: Callable[[int], bool], is_gone: Callable[[str],
     if origin is None or not origin.position or not is_out(origin.position):
         return False
     return all(source.startswith("s_") or is_gone(source) for source in data.sources)
+
+
+def rests_on(data: Event, gone: Collection[str]) -> bool:
+    """Whether one of these memories is what a merge was made of, or was kept over others."""
+    if isinstance(data, MemoriesMerged):
+        return not set(data.memories).isdisjoint(gone)
+    return isinstance(data, ConflictResolved) and data.winner in gone
 
 
 def is_subject(stream: str) -> bool:
@@ -253,6 +269,11 @@ class UndoPlan:
         if ids.kind_of(stream) == "i":
             for session in sessions_of(self.reader, stream):
                 found |= self._said_without(session)
+        if ids.kind_of(stream) == "m":
+            joined = (
+                each for other in self.reader.joining(stream) for each in self.reader.counting(other, self.positions)
+            )
+            found |= {each.envelope.command_id for each in joined if rests_on(each.data, {stream})}
         if ids.kind_of(stream) == "p":
             entries = self.reader.about(stream)
             found |= {entry.command_id for entry in entries if entry.position not in self.positions}
@@ -327,6 +348,10 @@ class SourcePlan:
                 self._wake(self.reader.citing(event.data.chunk))
             if isinstance(event.data, MessageAppended):
                 self._wake(self.reader.found_in(event.stream).get(event.position, ()))
+
+            if isinstance(event.data, _JOINING):
+                command = audit.of_command(self.reader.connection, event.envelope.command_id)
+                waiting += [entry.position for entry in command if not self.reader.is_out(entry.position)]
             waiting += [entry.position for entry in self.reader.caused_by(event)]
 
     @staticmethod
@@ -376,6 +401,7 @@ class SourcePlan:
         if state is None and stream not in self.gone:
             self.gone.add(stream)
             self._wake(self.reader.citing(stream))
+            self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
             self._wake(self._predecessors(stream))
             self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
 
@@ -386,6 +412,8 @@ class SourcePlan:
             return gone or is_unsaid(data, self._is_out, self._is_gone)
         if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
+        if isinstance(data, _JOINING):
+            return rests_on(data, self.gone)
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
     def _is_gone(self, subject: str) -> bool:

@@ -21,6 +21,7 @@ from ledger.domain.events import (
     CommandUndone,
     DocumentReplaced,
     DuplicateAbsorbed,
+    MemoriesMerged,
     MemoryCaptured,
     MemoryPromoted,
     MemoryReinforced,
@@ -35,13 +36,19 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back.plans import NAMES, SourcePlan
-from projections import audit, control, memories, served
+from projections import audit, control, memories, merges, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
 _ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
 POOL = ("identity", "preference")  # the kinds that every project's interactions can reinforce
+
+
+def _weight(state: Memory | None) -> object:
+    return (
+        None if state is None else (state.content, state.confidence, state.reference_count, state.tags, state.entities)
+    )
 
 
 def undetermined(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Undetermined, ...]:
@@ -81,6 +88,17 @@ class _Search:
             yield from self._of_memory(stream)
         yield from self._twins()
         yield from self._undone()
+        yield from self._merged()
+
+    def _merged(self) -> Iterator[answers.Undetermined]:
+        """Merges of others, of members that would have stood otherwise: what they became follows from how they stood."""
+        for stream in self._memories:
+            for merge in merges.naming(self._connection, [stream]):
+                for event, counts in self._plan.reader.stream(merge.id):
+                    if not counts or event.position in self._plan.out or not isinstance(event.data, MemoriesMerged):
+                        continue
+                    if self._differ(stream, event.position, _weight):
+                        yield _told(event, "a memory that was merged would have stood otherwise")
 
     def _undone(self) -> Iterator[answers.Undetermined]:
         """Undos of others that the source's own attempts let through: without them something would have been built on it."""

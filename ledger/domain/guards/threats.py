@@ -54,7 +54,9 @@ _PRIVATE = (
     r"(?:messages?|data|e-?mails?|mails?|conversations?|chats?|history|notes|files|documents?|inputs?|answers?|secrets?)|"
     r"(?:conversation|chat|message) (?:history|log|summary)|copy of (?:each|every|the user|all))"
 )
-_PLACE = r"(?:https?:|ftp[:.]|www\.|[\w.+-]+@[\w-]+\.|webhook|\d+\.\d+\.\d+\.\d+|query string|header|url|dns|search query)"
+_PLACE = (
+    r"(?:https?:|ftp[:.]|www\.|[\w.+-]+@[\w-]+\.|webhook|\d+\.\d+\.\d+\.\d+|query string|header|url|dns|search query)"
+)
 _STANDING = (
     r"(?:from (?:now|this (?:point|moment|day)|today) (?:on|forward)|going forward|always|henceforth|permanently|"
     r"(?:in|for|during) (?:all|every|each|any|the|later|future)(?: (?:all|every|each|future|later|coming|next))*"

@@ -1,0 +1,129 @@
+"""A conflict: two or more active memories that fill one slot with values that cannot both be so, and its resolution.
+
+Whether it stands is found on reading, from the members as they are then: one whose members leave is settled, and stands
+again when they come back, without an event. ``resolved`` says what somebody decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import Rejected
+from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Event
+
+KEEP, BOTH = "keep", "both"
+OPEN, RESOLVED, SETTLED = "open", "resolved", "settled"
+STATUSES = (OPEN, RESOLVED, SETTLED)
+
+
+class Conflict(Struct, frozen=True):
+    """Everything that folds out of one conflict's events; the columns of its row, in order. ``values`` are those of the
+    members, in their order, while they are not erased; ``action`` is "" while nobody decided."""
+
+    row: int
+    id: str
+    user: str | None
+    project: str | None
+    slot: str | None
+    members: tuple[str, ...]
+    values: tuple[str, ...]
+    rule: str
+    action: str
+    winner: str | None
+    reason: str | None
+    recorded_at: str
+    version: int
+    position: int
+
+
+class Find(Struct, frozen=True):
+    """Members of the same slot that were not all known; ``values`` in their order."""
+
+    slot: str
+    members: tuple[str, ...]
+    values: tuple[str, ...]
+    rule: str
+
+
+class Resolve(Struct, frozen=True):
+    """``active`` are the members that are: keeping one of them supersedes the others."""
+
+    action: str
+    winner: str | None
+    active: tuple[str, ...]
+    reason: str = ""
+
+
+Command = Find | Resolve
+
+
+def decide(command: Command, conflict: Conflict) -> list[Event]:
+    match command:
+        case Find(slot, members, values, rule):
+            same = (slot, members, values) == (conflict.slot, conflict.members, conflict.values)
+            return [] if same else [ConflictFound(slot, members, values, rule)]
+        case Resolve("keep", winner, active, reason):
+            if winner not in conflict.members:
+                raise _refused(conflict, f"{winner} is none of its members, which are: {', '.join(conflict.members)}")
+            if winner not in active:
+                raise _refused(conflict, f"{winner} is not active; restore it, or keep one of: {', '.join(active)}")
+            done = (conflict.action, conflict.winner) == (KEEP, winner) and set(active) == {winner}
+            return [] if done else [ConflictResolved(KEEP, winner, reason)]
+        case Resolve("both", _, _, reason):
+            return [] if conflict.action == BOTH else [ConflictResolved(BOTH, None, reason)]
+        case _:
+            raise _refused(conflict, "a resolution is keep=MEMORY or both=True")
+
+
+def _refused(conflict: Conflict, why: str) -> Rejected:
+    return Rejected(f"cannot resolve {conflict.id}: {why}", rule="conflict", subject=conflict.id)
+
+
+ConflictEvent = ConflictFound | ConflictResolved
+
+
+def evolve(conflict: Conflict | None, event: AnyEvent) -> Conflict | None:
+    data: ConflictEvent = event.data
+    if conflict is None:
+        return _begun(event, data) if isinstance(data, ConflictFound) else None
+    return replace(conflict, version=event.version, position=event.position, **_changes(data))
+
+
+def _begun(event: AnyEvent, data: ConflictFound) -> Conflict:
+    envelope = event.envelope
+    begun = Conflict(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        project=envelope.project,
+        slot="",
+        members=(),
+        values=(),
+        rule="",
+        action="",
+        winner=None,
+        reason="",
+        recorded_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+    return replace(begun, **_changes(data))
+
+
+def _changes(data: ConflictEvent) -> dict[str, Any]:
+    match data:
+        case ConflictFound(slot, members, values, rule):
+            said = {"slot": slot, "members": members, "values": values or (), "rule": rule}
+            return {"action": "", "winner": None, "reason": ""} | said
+        case ConflictResolved(action, winner, reason):
+            return {"action": action, "winner": winner, "reason": reason}
+        case _:
+            assert_never(data)
+
+
+def admits(conflict: Conflict | None, data: Event) -> bool:
+    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    return conflict is not None or isinstance(data, ConflictFound)

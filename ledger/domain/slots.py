@@ -1,0 +1,331 @@
+"""Slots: places in the world that hold one value at a time, and what a memory says is in them ("slots/1").
+
+"Ana lives in Lisbon" fills the slot (ana, lives_in) with lisbon, and "Ana lives in Rome" with rome: both cannot be so at one
+time. A slot comes from an edge whose relation holds one value, or from a sentence of a few plain English forms. The forms
+are few on purpose: a conflict that is none costs a person's time. Whatever is denied, asked, conditional or
+merely possible fills nothing, and so does a word that could name several things at once ("Ana's friend is …").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from ledger.domain.entities import name_form
+from ledger.domain.memory import Edge
+from ledger.domain.text import normalise, words
+
+RULE = "slots/1"
+"""What is here, numbers, words and forms. A released rule never changes; another is another version."""
+
+READ_CHARS = 2_000  # of a memory; a longer one is a text, and no fact
+SENTENCE_CHARS = 240
+VALUE_WORDS = 8
+
+SINGLE = frozenset(
+    (
+        *("works_at", "lives_in", "born_on", "born_in", "died_on", "married_to", "native_language"),
+        *("located_in", "headquartered_in", "reports_to", "capital_of", "version_of"),
+    )
+)
+"""Relations in which a name stands to one other at a time."""
+
+OF_TARGET = frozenset(("capital_of", "version_of"))
+"""... and that one has one such name: a country one capital, a product one current version."""
+
+BOTH_WAYS = frozenset(("married_to",))
+
+_HEADS = """
+    address age birthday birthplace branch budget capital ceo city color colour company country cto currency
+    database deadline diet editor email employer extension firstname framework gender height hometown host hostname
+    job language lastname limit location maiden manager mascot motto name nationality nickname occupation owner
+    password phone pin plan population port price profession quota region rent repository residence salary seat shell
+    size slogan spouse state status surname theme timeout timezone title url username version weight zip
+"""
+HEADS = frozenset(_HEADS.split())
+"""Nouns of which somebody or something has one: an attribute that ends in one of them is a slot."""
+
+_ONLY = frozenset(("favourite", "favorite", "preferred", "default", "main", "primary", "current"))
+_VAGUE_WORDS = """
+    unknown tbd todo unclear undecided open different same important wrong right correct incorrect fine ok okay good bad
+    high low great big small large late early new old too very so quite rather more less most least changing growing
+    being going getting a an the what where who which that this these those it
+"""
+_VAGUE = frozenset(_VAGUE_WORDS.split())
+_PRONOUN_WORDS = """
+    he she it they this that there these those who which what someone somebody everyone everybody nobody anyone anybody
+    one none each all some
+"""
+_PRONOUNS = frozenset(_PRONOUN_WORDS.split())
+_UNSURE = re.compile(
+    r"\b(?:if|when|unless|would|might|could|should|maybe|perhaps|possibly|probably|used to|formerly|previously|until"
+    r"|may (?:be|have|live|work|also|soon|get|become|use|prefer)|or|either|not|no|never|nor|neither|nobody|without|cannot"
+    r"|wants?|hopes?|plans?|wishes|thinks?|believes?|says?|said|claims?|asked|pretends?|dreams?)\b|n't\b|\?",
+    re.IGNORECASE,
+)
+_NEVER_SINGLE = frozenset(("note", "notes", "todo", "fact", "idea", "question", "example", "reminder", "warning"))
+_NO_PROSE = re.compile(r"[\\$`{}<>|^]")  # formulas and code
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")
+_SUBJECT = r"(?P<subject>[^\W\d_][\w'’.&-]*(?: [\w'’.&-]+){0,3}?)"
+_NOW = r"(?: (?:now|currently|still|already|presently))?"
+_VALUE = r"(?P<value>\S.*)"
+_VERBS = {
+    "lives_in": r"(?:lives?|resides?) in",
+    "works_at": r"works? (?:at|for)",
+    "born_in": r"was born in",
+    "born_on": r"was born on",
+    "married_to": r"is married to",
+    "reports_to": r"reports? to",
+    "located_in": r"is (?:located|based|headquartered) in",
+    "name": r"(?:is called|is named)",
+}
+_SAID = tuple(
+    (relation, re.compile(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE))
+    for relation, verb in _VERBS.items()
+)
+_OWNED = re.compile(
+    rf"(?P<subject>(?:[^\W\d_][\w.&-]*(?: [\w.&-]+){{0,3}}?)['’]s|my|our) (?P<attribute>[\w-]+(?: [\w-]+){{0,3}}?)"
+    rf" is{_NOW} {_VALUE}",
+    re.IGNORECASE,
+)
+_OF = re.compile(
+    rf"the (?P<attribute>[\w-]+(?: [\w-]+){{0,2}}?)(?: of (?P<subject>[\w'’.&-]+(?: [\w'’.&-]+){{0,3}}?))?"
+    rf" is{_NOW} {_VALUE}",
+    re.IGNORECASE,
+)
+_USES = re.compile(
+    rf"{_SUBJECT}{_NOW} uses? (?P<value>\S.*?) as (?:its|their|his|her|the|a|an|my|our) (?P<attribute>\S.*)",
+    re.IGNORECASE,
+)
+_PREFERS = re.compile(rf"{_SUBJECT}{_NOW} prefers? (?P<value>\S.*?) (?:over|to) (?P<other>\S.*)", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<key>[A-Za-z][\w .-]{1,60}?)\s*(?P<sign>[:=])\s+(?P<value>\S.*)|(?P<token>[A-Za-z][\w.-]+)=(?P<set>\S+)"
+)
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        ("january jan", "february feb", "march mar", "april apr", "may may", "june jun", "july jul", "august aug",
+         "september sep", "october oct", "november nov", "december dec"), 1
+    )
+    for name in names.split()
+}  # fmt: skip
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {name: str(number) for number, name in enumerate(_NUMBER_WORDS.split(" "))}
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>[a-z]+)\.?(?:,? (?P<year>\d{4}))?")
+_MONTH_FIRST = re.compile(r"(?P<month>[a-z]+)\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?")
+_ISO = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:t.*)?")
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ARTICLE = re.compile(r"^(?:the|an?|his|her|its|their|my|our) ")
+_EDGE_MARKS = " \t\"'`´’“”‘.,;:!()[]*_"
+
+
+class Filled(Struct, frozen=True):
+    """One slot and what is in it, normalised; ``valid_from`` and ``valid_to`` only where an edge has bounds of its own."""
+
+    slot: str
+    value: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+
+class Statement(Protocol):
+    """What of a memory is looked at."""
+
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def edges(self) -> tuple[Edge, ...]: ...
+    @property
+    def valid_from(self) -> str: ...
+    @property
+    def valid_to(self) -> str | None: ...
+
+
+def slots(memory: Statement) -> tuple[Filled, ...]:
+    """What a memory puts into slots: each slot once, what is said by edges first."""
+    found: dict[str, Filled] = {}
+    for each in (*of_edges(memory.edges), *of_text(memory.content or "")):
+        found.setdefault(each.slot, each)
+    return tuple(found.values())
+
+
+def of_edges(edges: tuple[Edge, ...]) -> Iterator[Filled]:
+    for edge in edges:
+        source, relation, target = edge.form
+        relation = relation.replace(" ", "_").replace("-", "_")
+        if relation not in SINGLE or not source or not target:
+            continue
+        if relation not in OF_TARGET:
+            yield Filled(_slot(source, relation), target, edge.valid_from, edge.valid_to)
+        if relation in OF_TARGET | BOTH_WAYS:
+            yield Filled(_slot(target, relation), source, edge.valid_from, edge.valid_to)
+
+
+def of_text(content: str) -> Iterator[Filled]:
+    """What the sentences of a text put into slots."""
+    if len(content) > READ_CHARS:
+        return
+    for sentence in _SENTENCE.split(content):
+        said = " ".join(sentence.split()).rstrip(" .!;")
+        if said and len(said) <= SENTENCE_CHARS and not said.endswith("?") and not _NO_PROSE.search(said):
+            yield from _of_sentence(said)
+
+
+def _of_sentence(said: str) -> Iterator[Filled]:
+    if (pair := _PAIR.fullmatch(said)) is not None:
+        yield from _assigned(pair)
+        return
+    if _UNSURE.search(said):
+        return
+    if (found := _PREFERS.fullmatch(said)) is not None:
+        yield from _preferred(found)
+        return
+    if (found := _USES.fullmatch(said)) is not None:
+        role = _thing(found["attribute"])
+        yield from _filled(_person(found["subject"]), f"uses as {role}" if role else "", found["value"])
+        return
+    for relation, form in _SAID:
+        if (found := form.fullmatch(said)) is not None:
+            yield from _stated(relation, found)
+            return
+    for form in (_OWNED, _OF):
+        if (found := form.fullmatch(said)) is not None:
+            attribute = _attribute(found["attribute"])
+            subject = _person(found["subject"] or "") if found["subject"] else ""
+            if attribute and subject is not None:
+                yield from _filled(subject, attribute, found["value"])
+            return
+
+
+def _stated(relation: str, found: re.Match[str]) -> Iterator[Filled]:
+    subject = _person(found["subject"])
+    yield from _filled(subject, relation, found["value"])
+    other = _person(found["value"]) if relation in BOTH_WAYS else None
+    if other and subject:
+        yield from _filled(other, relation, subject)
+
+
+def _assigned(pair: re.Match[str]) -> Iterator[Filled]:
+    """``key = value`` sets a key; ``Key: value`` only where the key is a noun of which there is one, or written like a key."""
+    key, value = pair["token"] or pair["key"], pair["set"] or pair["value"]
+    is_set = pair["token"] is not None or pair["sign"] == "="
+    key = key.strip()
+    is_written = re.fullmatch(r"[A-Za-z]\w*(?:[._-]\w+)+|[A-Z][A-Z0-9_]+", key) is not None
+    if len(key) < 2 or _UNSURE.search(value) or normalise(key) in _NEVER_SINGLE:
+        return
+    if (is_set and " " not in key) or is_written:
+        yield from _filled("", normalise(key), value)
+    elif (attribute := _attribute(key)) is not None:
+        yield from _filled("", attribute, value)
+
+
+def _preferred(found: re.Match[str]) -> Iterator[Filled]:
+    subject, taken, left = _person(found["subject"]), _thing(found["value"]), _thing(found["other"])
+    if subject is not None and taken and left and taken != left:
+        yield Filled(_slot(subject, "prefers " + " / ".join(sorted((taken, left)))), taken)
+
+
+def _filled(subject: str | None, attribute: str, value: str) -> Iterator[Filled]:
+    said = _thing(value)
+    if subject is None or not attribute or not said:
+        return
+    spoken = said.split()
+    if len(spoken) <= VALUE_WORDS and spoken[0] not in _VAGUE and (subject, said) != ("", attribute):
+        yield Filled(_slot(subject, attribute), said)
+
+
+def _slot(subject: str, attribute: str) -> str:
+    return f"{subject}: {attribute}" if subject else attribute
+
+
+def _attribute(given: str) -> str | None:
+    """The attribute where it is one of which there is one: "deadline", "favourite colour", never "friend"."""
+    said = _thing(given).replace("favorite", "favourite").replace("color", "colour")
+    parts = said.split()
+    if not parts or len(parts) > 4:
+        return None
+    single = parts[-1] in HEADS or (len(parts) > 1 and parts[0] in _ONLY)
+    return said if single else None
+
+
+def _person(given: str) -> str | None:
+    """Who or what a sentence is about; None where a pronoun stands for it."""
+    name = normalise(given).removesuffix("'s").removesuffix("’s")
+    name = _ARTICLE.sub("", name)
+    if name in ("i", "my", "me", "user", "the user"):
+        return "user"
+    if name in ("we", "our", "us"):
+        return "we"
+    form = name_form(name)
+    return None if not form or form.split()[0] in _PRONOUNS else form
+
+
+def _thing(given: str) -> str:
+    """A value in the form in which two of them are compared."""
+    said = normalise(given).strip(_EDGE_MARKS)
+    said = _GROUPED.sub("", _ARTICLE.sub("", said)).strip(_EDGE_MARKS)
+    return _date(said) or " ".join(_NUMBERS.get(word, word) for word in said.split())
+
+
+def _date(said: str) -> str | None:
+    found = _ISO.fullmatch(said) or _DAY_FIRST.fullmatch(said) or _MONTH_FIRST.fullmatch(said)
+    if found is None:
+        return None
+    month = (
+        int(found["month"]) if found["month"].isascii() and found["month"].isdigit() else _MONTHS.get(found["month"])
+    )
+    return f"{found['year'] or '-'}-{month:02}-{int(found['day']):02}" if month else None
+
+
+# --- what cannot both be so ------------------------------------------------------------------------------------------
+
+
+def incompatible(one: str, other: str) -> bool:
+    """Whether two values of one slot cannot both be so: they differ, neither is more of the other, and they are of one sort.
+
+    "berlin" and "berlin, germany" can both be so; "high" and "40" are no two values; "--05-03" is any year's third of May.
+    """
+    if one == other or (_is_date(one) and _is_date(other) and one[-5:] == other[-5:] and "--" in (one[:2], other[:2])):
+        return False
+    mine, theirs = set(words(one)), set(words(other))
+    if not mine or not theirs or mine <= theirs or theirs <= mine:
+        return False
+    if _squeezed(one).startswith(_squeezed(other)) or _squeezed(other).startswith(_squeezed(one)):
+        return False
+    if _initials(one) == _squeezed(other) or _initials(other) == _squeezed(one):
+        return False
+    figures, theirs_too = _figures(mine), _figures(theirs)
+    return bool(figures) == bool(theirs_too) and (not figures or figures != theirs_too)
+
+
+def _is_date(value: str) -> bool:
+    return re.fullmatch(r"(?:\d{4}|-)-\d{2}-\d{2}", value) is not None
+
+
+def _figures(parts: set[str]) -> set[str]:
+    return {part for part in parts if any(each.isdigit() for each in part)}
+
+
+def _squeezed(value: str) -> str:
+    return "".join(words(value))
+
+
+def _initials(value: str) -> str:
+    parts = words(value)
+    return "".join(part[0] for part in parts) if len(parts) > 1 else ""
+
+
+def overlap(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
+    """Whether two half-open times have a moment in common; None is open."""
+    return (one[1] is None or other[0] < one[1]) and (other[1] is None or one[0] < other[1])
+
+
+def during(memory: Statement, filled: Filled) -> tuple[str, str | None]:
+    """When a memory says so: while it holds, and within the bounds of the edge."""
+    ends = [each for each in (memory.valid_to, filled.valid_to) if each is not None]
+    return max(memory.valid_from, filled.valid_from or memory.valid_from), min(ends, default=None)

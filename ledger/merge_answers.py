@@ -1,0 +1,70 @@
+"""What merges and conflicts come back as."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledger.answers import Memory
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """Memories that say nearly the same, as they are now. ``status``: proposed, moot (a proposal whose members are others
+    by now; ``why`` says how), merged or rejected.
+
+    ``similarity`` is the least of two members when it was proposed, from 0 to 1; ``content`` how the one memory would read,
+    or reads; ``memory`` the id of what they became.
+    """
+
+    id: str
+    status: str
+    memories: tuple[Memory, ...]
+    content: str | None
+    similarity: float
+    rule: str
+    memory: str | None
+    reason: str | None
+    user: str | None
+    project: str | None
+    recorded_at: str
+    position: int
+    why: str = ""
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Memories that fill one slot with values that cannot both be so. ``status``: open, resolved (somebody decided), or
+    settled (its members no longer clash, by themselves).
+
+    ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "both", or "".
+    """
+
+    id: str
+    status: str
+    slot: str | None
+    members: tuple[Memory, ...]
+    values: dict[str, str]
+    action: str
+    winner: str | None
+    reason: str | None
+    rule: str
+    user: str | None
+    project: str | None
+    recorded_at: str
+    position: int
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class MergeReport(Struct, frozen=True, kw_only=True):
+    """What a search for near duplicates proposed; ``cut_short`` counts memories whose neighbours were too many to look at."""
+
+    proposed: tuple[Merge, ...] = ()
+    looked_at: int = 0
+    cut_short: int = 0
+
+
+class ConflictReport(Struct, frozen=True, kw_only=True):
+    """The conflicts that a search found and recorded."""
+
+    found: tuple[Conflict, ...] = ()

@@ -1,0 +1,122 @@
+"""The reads of merges and conflicts; what became of their members is looked at when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ledger import merge_answers
+from ledger.domain import conflict as conflict_domain
+from ledger.domain import merge as domain
+from ledger.domain.confidence import shown
+from ledger.domain.conflict import Conflict
+from ledger.domain.errors import Rejected
+from ledger.domain.merge import Merge
+from ledger.policies import merging
+from ledger.reads import LIST_CAP, NOWHERE, Reads, listed, named
+from projections import conflicts, merges, projects
+
+_NEEDS = ("memories", "projects")
+
+
+class MergeReads(Reads):
+    """The part of the library door that tells of near duplicates and contradictions."""
+
+    def merges(
+        self, status: str | Iterable[str] = domain.PROPOSED, *, user: str | None = None, project: str | None = None,
+        limit: int | None = None,
+    ) -> list[merge_answers.Merge]:  # fmt: skip
+        """Merges, newest first: proposed ones unless another ``status`` is asked for (moot, merged, rejected, or "all")."""
+        owner, wanted = self._user(user), _among(status, (*domain.STATUSES, domain.MOOT), "merge")
+        with self._read(*_NEEDS, "merges") as connection:
+            about = named(connection, owner, "p", project)
+            if about == NOWHERE or not (count := listed(limit)):
+                return []
+            found = []
+            for each in merges.listing(connection, owner):
+                if project is None or each.project == about:
+                    told = self._merge_answer(connection, each)
+                    found += [told] if told.status in wanted else []
+                    if len(found) >= count:
+                        break
+            return found
+
+    def _merge_answer(self, connection: Any, state: Merge) -> merge_answers.Merge:
+        members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
+        why = merging.moot(connection, state) if state.status == domain.PROPOSED else ""
+        content = state.content
+        if state.status == domain.PROPOSED and not content and members:
+            content = domain.best(members).content
+        elif state.memory is not None:
+            one = conflicts.member(connection, state.memory)
+            content = one.content if one is not None else None
+        return merge_answers.Merge(
+            id=state.id,
+            status=domain.MOOT if why else state.status,
+            memories=tuple(self._memories(connection, members)),
+            content=content,
+            similarity=shown(state.similarity),
+            rule=state.rule,
+            memory=state.memory,
+            reason=state.reason,
+            user=state.user,
+            project=_name(connection, state.project),
+            recorded_at=state.recorded_at,
+            position=state.position,
+            why=why,
+        )
+
+    def conflicts(
+        self, status: str | Iterable[str] = conflict_domain.OPEN, *, user: str | None = None, project: str | None = None,
+        limit: int | None = None,
+    ) -> list[merge_answers.Conflict]:  # fmt: skip
+        """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, settled, or "all")."""
+        owner, wanted = self._user(user), _among(status, conflict_domain.STATUSES, "conflict")
+        with self._read(*_NEEDS, "conflicts") as connection:
+            about = named(connection, owner, "p", project)
+            if about == NOWHERE or not (count := listed(limit, LIST_CAP)):
+                return []
+            found = []
+            for each in conflicts.listing(connection, owner):
+                if project is None or each.project == about:
+                    told = self._conflict_answer(connection, each)
+                    found += [told] if told.status in wanted else []
+                    if len(found) >= count:
+                        break
+            return found
+
+    def conflict(self, id: str, *, user: str | None = None) -> merge_answers.Conflict | None:
+        """One conflict as it stands, or None."""
+        with self._read(*_NEEDS, "conflicts") as connection:
+            state = self._load(connection, id, "k", self._user(user))
+            return self._conflict_answer(connection, state) if state is not None else None
+
+    def _conflict_answer(self, connection: Any, state: Conflict) -> merge_answers.Conflict:
+        status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
+        return merge_answers.Conflict(
+            id=state.id,
+            status=status,
+            slot=state.slot,
+            members=tuple(self._memories(connection, members)),
+            values=dict(zip(state.members, state.values, strict=False)),
+            action=state.action,
+            winner=state.winner,
+            reason=state.reason,
+            rule=state.rule,
+            user=state.user,
+            project=_name(connection, state.project),
+            recorded_at=state.recorded_at,
+            position=state.position,
+        )
+
+
+def _name(connection: Any, project: str | None) -> str | None:
+    return projects.names(connection, {project}).get(project, project) if project is not None else None
+
+
+def _among(status: str | Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    wanted = (status,) if isinstance(status, str) else tuple(status)
+    for each in wanted if wanted != ("all",) else ():
+        if each not in known:
+            raise Rejected(f"no status of a {what} is called {each!r:.40}; there are: {', '.join(known)}, and all")
+    return known if wanted == ("all",) else wanted

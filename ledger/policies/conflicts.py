@@ -1,0 +1,185 @@
+"""Conflicts: active memories of one slot whose values cannot both be so, found on a snapshot, recorded once, resolved by people.
+
+Nothing is merged, picked or dropped here. A conflict is within one user and one project, or among what is of none: a
+project's own word against the general one is no contradiction. Candidates and what is quarantined do not take part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+
+import msgspec
+from msgspec import Struct
+
+from ledger.domain import conflict as domain
+from ledger.domain import memory as memory_domain
+from ledger.domain import slots
+from ledger.domain.conflict import Conflict
+from ledger.domain.events import ConflictFound
+from ledger.domain.memory import Edge, Memory
+from ledger.domain.slots import Filled
+from ledger.policies.merging import Scope
+from ledger.work import Work
+from projections import conflicts, memories
+
+ACTOR = "policy:conflicts"
+TOGETHER = 100  # conflicts of one append
+FILLERS = 64
+"""A slot that more active memories than this fill holds one value at a time for nobody, and is left out (ours)."""
+
+_edges = msgspec.json.Decoder(tuple[Edge, ...])
+
+
+class Says(Struct, frozen=True):
+    """A memory as the search saw it, and what it puts into a slot."""
+
+    row: int
+    id: str
+    project: str | None
+    content: str
+    edges: tuple[Edge, ...]
+    valid_from: str
+    valid_to: str | None
+
+
+class Found(Struct, frozen=True):
+    """Memories that fill a slot with values that cannot both be so: each with its value, oldest first."""
+
+    slot: str
+    project: str | None
+    members: tuple[tuple[Says, str], ...]
+
+
+_Filling = tuple[Says, Filled]
+_Decided = set[tuple[str | None, str, frozenset[tuple[str, str]]]]  # (project, slot, two members with their values)
+
+
+def search(
+    connection: sqlite3.Connection, user: str, *, scope: Scope = None, after: int | None = None
+) -> tuple[Found, ...]:
+    """The conflicts of a user that are not recorded yet; with ``after`` only in slots of memories that changed since then."""
+    wanted: set[tuple[str | None, str]] | None = None
+    if after is not None:
+        changed = set(memories.changed(connection, user, after))
+        said = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
+        wanted = {(each.project, filled.slot) for each in said for filled in slots.slots(each)}
+        if not wanted:
+            return ()
+    filled: dict[tuple[str | None, str], list[_Filling]] = {}
+    for each in _active(connection, user, scope):
+        for one in slots.slots(each):
+            if wanted is None or (each.project, one.slot) in wanted:
+                filled.setdefault((each.project, one.slot), []).append((each, one))
+    known = _recorded(connection, user)
+    several = {place: fillings for place, fillings in filled.items() if 1 < len(fillings) <= FILLERS}
+    return tuple(found for place, fillings in several.items() for found in _among(place, fillings, known))
+
+
+def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Says]:
+    where, values = "", list[str | None]()
+    if scope is not None:
+        where, values = " AND (" + " OR ".join(["project IS ?"] * len(scope)) + ")", list(scope)
+    sql = (
+        "SELECT row, id, project, content, edges, valid_from, valid_to FROM memories"
+        f" WHERE user = ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL{where} ORDER BY row"
+    )
+    for row, id, project, content, edges, *valid in connection.execute(sql, (user, *values)):
+        yield Says(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
+
+
+def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
+    """Every two that stand in a recorded conflict, whatever was decided, with what they said then."""
+    found: _Decided = set()
+    for each in conflicts.listing(connection, user):
+        for pair in combinations(zip(each.members, each.values, strict=False), 2):
+            found.add((each.project, each.slot or "", frozenset(pair)))
+    return found
+
+
+def _among(place: tuple[str | None, str], fillings: Sequence[_Filling], known: _Decided) -> Iterator[Found]:
+    """The groups within one slot that conflicts join, where at least one of their conflicts is new."""
+    project, slot = place
+    clashing = [pair for pair in combinations(fillings, 2) if conflicts.clash(*pair)]
+    fresh = [pair for pair in clashing if (project, slot, _told(pair)) not in known]
+    group: dict[int, set[int]] = {}
+    for (one, _), (other, _) in clashing:
+        joined = group.get(one.row, {one.row}) | group.get(other.row, {other.row})
+        for row in joined:
+            group[row] = joined
+    for rows in {frozenset(group[one.row]) for (one, _), _ in fresh}:
+        members = tuple((each, filled.value) for each, filled in fillings if each.row in rows)
+        yield Found(slot, project, members)
+
+
+def _told(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
+    return frozenset((each.id, filled.value) for each, filled in pair)
+
+
+# --- under the lock --------------------------------------------------------------------------------------------------
+
+
+def record(work: Work, found: Sequence[Found]) -> None:
+    """Records what is still as it was seen and not recorded meanwhile; an open conflict of the slot grows."""
+    work.need("memories", "conflicts")
+    project = work.project
+    for each in found:
+        states = [work.find(member.id, "m") for member, _ in each.members]
+        if not all(_is_as_seen(work, *pair) for pair in zip(each.members, states, strict=True)):
+            continue
+        ids, values = tuple(member.id for member, _ in each.members), tuple(value for _, value in each.members)
+        beside = [known for known in _about(work, ids) if (known.slot, known.project) == (each.slot, each.project)]
+        if _is_covered(beside, dict(zip(ids, values, strict=True))):
+            continue
+        work.project = each.project
+        growing = next((known for known in beside if not known.action), None)
+        if growing is None:
+            work.emit(work.new_id("k"), ConflictFound(each.slot, ids, values, slots.RULE))
+        else:
+            for event in domain.decide(domain.Find(each.slot, ids, values, slots.RULE), growing):
+                work.emit(growing.id, event, first=growing.row)
+    work.project = project
+
+
+def _is_as_seen(work: Work, seen: tuple[Says, str], now: Memory | None) -> bool:
+    if now is None or now.status != "active" or now.quarantined or work.beyond(now):
+        return False
+    said = seen[0]
+    same = (said.content, said.edges, said.project, said.valid_from, said.valid_to)
+    return same == (now.content, now.edges, now.project, now.valid_from, now.valid_to)
+
+
+def _is_covered(known: Collection[Conflict], values: dict[str, str]) -> bool:
+    """Whether every two of these whose values clash stand in a recorded conflict of the slot."""
+    told = [dict(zip(each.members, each.values, strict=False)) for each in known]
+    return all(
+        any(said.get(one) == values[one] and said.get(other) == values[other] for said in told)
+        for one, other in combinations(values, 2)
+        if slots.incompatible(values[one], values[other])
+    )
+
+
+def _about(work: Work, ids: Sequence[str]) -> list[Conflict]:
+    rows = dict.fromkeys(row for id in ids for row in conflicts.about(work.rows, id))
+    return [conflict for row in rows if (conflict := work.at_row(row, "k")) is not None]
+
+
+def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
+    """The winner supersedes what cannot be so beside it; a member that can stays."""
+    states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
+    active = [each for each in states if each.status == "active" and not each.quarantined]
+    losers = [each for each in active if each.row != winner.row and conflicts.clashes(winner, each, conflict.slot)]
+    told = (winner, *losers) if winner in active else active
+    events = domain.decide(domain.Resolve(domain.KEEP, winner.id, tuple(each.id for each in told), reason), conflict)
+    for event in events:
+        work.emit(conflict.id, event, first=conflict.row)
+    for each in losers if events else ():
+        command = memory_domain.Supersede(winner.id, winner.valid_from, reason, "conflict/1")
+        for event in memory_domain.decide(command, each):
+            work.emit(each.id, event, first=each.row)
+
+
+def both(work: Work, conflict: Conflict, reason: str) -> None:
+    for event in domain.decide(domain.Resolve(domain.BOTH, None, (), reason), conflict):
+        work.emit(conflict.id, event, first=conflict.row)

@@ -1,0 +1,317 @@
+"""Contradictions are recorded, shown, and never settled silently."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from ledger import Conflict, Ledger, NotFound, Rejected
+
+LISBON, ROME, ATHENS = (f"Ana lives in {city}." for city in ("Lisbon", "Rome", "Athens"))
+
+
+@pytest.fixture
+def pair(ledger: Ledger) -> tuple[str, str]:
+    return ledger.remember(LISBON).id, ledger.remember(ROME).id
+
+
+def found(ledger: Ledger) -> str:
+    (conflict,) = ledger.find_conflicts().found
+    return conflict.id
+
+
+def members(ledger: Ledger, id: str) -> set[str]:
+    conflict = ledger.conflict(id)
+    assert conflict is not None
+    return {each.id for each in conflict.members}
+
+
+# --- finding ---------------------------------------------------------------------------------------------------------
+
+
+def test_two_active_facts_of_one_slot_with_other_values_are_a_conflict(ledger: Ledger, pair: tuple[str, str]) -> None:
+    ledger.remember("Ana plays tennis.")
+    (told,) = ledger.find_conflicts().found
+    assert (told.status, told.slot, told.rule) == ("open", "ana: lives_in", "slots/1")
+    assert told.values == dict(zip(pair, ("lisbon", "rome"), strict=True))
+    assert [each.status for each in told.members] == ["active", "active"]
+    assert [each.id for each in ledger.conflicts()] == [told.id]
+
+
+def test_looking_again_appends_nothing(ledger: Ledger, pair: tuple[str, str]) -> None:
+    ledger.find_conflicts()
+    position = ledger.position
+    assert ledger.find_conflicts().found == ()
+    ledger.run_policies()
+    assert ledger.position == position
+
+
+def test_the_policies_look_and_can_be_told_not_to(ledger: Ledger, pair: tuple[str, str]) -> None:
+    ledger.adopt_policy(conflicts=False)
+    assert ledger.run_policies().conflicts == 0
+    ledger.adopt_policy(conflicts=True)
+    assert ledger.run_policies().conflicts == 1
+    ledger.remember("The deadline is Friday.")
+    assert ledger.run_policies().conflicts == 0
+    ledger.remember("The deadline is Monday.")
+    assert ledger.run_policies().conflicts == 1  # with what was there before
+
+
+def test_edges_of_a_relation_that_holds_one_value_conflict(ledger: Ledger) -> None:
+    ledger.remember("Ana changed her job.", edges=[("Ana", "works_at", "Acme")])
+    ledger.remember("Ana has a new office.", edges=[("Ana", "works_at", "Globex")])
+    ledger.remember("Ana knows people.", edges=[("Ana", "knows", "Bob")])
+    ledger.remember("Ana knows more people.", edges=[("Ana", "knows", "Eve")])
+    (told,) = ledger.find_conflicts().found
+    assert told.slot == "ana: works_at" and set(told.values.values()) == {"acme", "globex"}
+
+
+def test_a_sentence_and_an_edge_meet_in_one_slot(ledger: Ledger) -> None:
+    ledger.remember("Ana works at Acme.")
+    ledger.remember("Ana has a new office.", edges=[("Ana", "works_at", "Globex")])
+    assert [each.slot for each in ledger.find_conflicts().found] == ["ana: works_at"]
+
+
+def test_different_kinds_may_conflict(ledger: Ledger) -> None:
+    ledger.remember("The user prefers tabs over spaces.", "preference")
+    ledger.remember("The user prefers spaces over tabs.", "knowledge")
+    assert len(ledger.find_conflicts().found) == 1
+
+
+def test_candidates_other_projects_other_users_and_the_quarantined_do_not_conflict(ledger: Ledger) -> None:
+    ledger.remember(LISBON)
+    ledger.propose(ROME)
+    ledger.remember(ROME, project="novel")  # a project's own word is no contradiction of the general one
+    ledger.remember(ROME, user="bob")
+    ledger.quarantine(ledger.remember(ATHENS).id)
+    assert ledger.find_conflicts().found == () and ledger.find_conflicts(user="bob").found == ()
+
+
+def test_what_was_so_at_other_times_does_not_conflict(ledger: Ledger) -> None:
+    ledger.remember(LISBON, valid_from="2020-01-01T00:00:00Z", valid_to="2022-01-01T00:00:00Z")
+    ledger.remember(ROME, valid_from="2022-01-01T00:00:00Z")
+    assert ledger.find_conflicts().found == ()
+    ledger.remember(ATHENS, valid_from="2021-12-31T00:00:00Z", valid_to="2022-01-01T00:00:00Z")
+    assert [set(each.values.values()) for each in ledger.find_conflicts().found] == [{"lisbon", "athens"}]
+
+
+def test_a_third_value_joins_the_open_conflict(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    third = ledger.remember(ATHENS).id
+    assert found(ledger) == first
+    assert members(ledger, first) == {*pair, third}
+    assert len(ledger.conflicts(status="all")) == 1
+
+
+def test_a_slot_that_very_many_fill_is_none(ledger: Ledger) -> None:
+    with ledger.batch():
+        for number in range(65):
+            ledger.remember(f"The status is step {number}.")
+    assert ledger.find_conflicts().found == ()
+
+
+def test_several_ledgers_looking_at_once_record_once(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        ledger.remember(LISBON)
+        ledger.remember(ROME)
+    ledgers = [Ledger.open(path) for _ in range(4)]
+    barrier = threading.Barrier(len(ledgers))
+    failed: list[BaseException] = []
+
+    def look(one: Ledger) -> None:
+        try:
+            barrier.wait()
+            one.find_conflicts()
+            one.run_policies()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=look, args=(each,)) for each in ledgers]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failed
+    assert len(ledgers[0].audit(type="ConflictFound")) == 1
+    for each in ledgers:
+        each.close()
+
+
+# --- resolving -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_supersedes_the_others_in_one_append(ledger: Ledger, pair: tuple[str, str]) -> None:
+    third = ledger.remember(ATHENS).id
+    first = found(ledger)
+    told = ledger.resolve(first, pair[1], reason="she moved")
+    assert (told.status, told.action, told.winner, told.reason) == ("resolved", "keep", pair[1], "she moved")
+    for loser in (pair[0], third):
+        was = ledger.memory(loser)
+        assert was is not None and (was.status, was.superseded_by) == ("superseded", pair[1])
+    assert [each.content for each in ledger.memories()] == [ROME]
+    assert len({each.command_id for each in ledger.audit(command="resolve")}) == 1
+    assert ledger.conflicts() == []
+    position = ledger.position
+    assert ledger.resolve(first, pair[1]).status == "resolved"
+    assert ledger.find_conflicts().found == () and ledger.position == position
+
+
+def test_a_member_that_can_be_so_beside_the_winner_stays(ledger: Ledger, pair: tuple[str, str]) -> None:
+    more = ledger.remember("Ana lives in Rome, Italy.").id
+    ledger.resolve(found(ledger), pair[1])
+    assert {each.id for each in ledger.memories()} == {pair[1], more}
+
+
+def test_both_can_be_so_and_are_not_raised_again(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    assert ledger.resolve(first, both=True, reason="half the year each").status == "resolved"
+    position = ledger.position
+    ledger.resolve(first, both=True)
+    assert ledger.find_conflicts().found == () and ledger.position == position
+    assert len(ledger.memories()) == 2
+
+
+def test_a_third_value_after_both_is_a_conflict_of_its_own(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    ledger.resolve(first, both=True)
+    third = ledger.remember(ATHENS).id
+    second = found(ledger)
+    assert second != first and members(ledger, second) == {*pair, third}
+    ledger.retract(third)
+    assert ledger.conflict(second).status == "settled"  # type: ignore[union-attr]
+
+
+def test_other_values_after_both_are_raised(ledger: Ledger, pair: tuple[str, str]) -> None:
+    ledger.resolve(found(ledger), both=True)
+    ledger.revise(pair[0], ATHENS)
+    assert len(ledger.find_conflicts().found) == 1
+
+
+def test_a_conflict_whose_member_leaves_is_settled_and_open_again_when_it_is_back(
+    ledger: Ledger, pair: tuple[str, str]
+) -> None:
+    first = found(ledger)
+    ledger.retract(pair[0])
+    position = ledger.position
+    assert [each.status for each in ledger.conflicts(status="all")] == ["settled"]
+    assert ledger.conflicts() == [] and [each.id for each in ledger.conflicts(status="settled")] == [first]
+    assert ledger.find_conflicts().found == () and ledger.position == position
+    ledger.restore(pair[0])
+    assert [each.id for each in ledger.conflicts()] == [first]
+    ledger.revise(pair[0], "Ana lives in Rome, Italy.")
+    assert ledger.conflicts() == []
+
+
+def test_a_loser_that_is_restored_opens_the_conflict_again(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    ledger.resolve(first, pair[1])
+    ledger.restore(pair[0])
+    assert [each.id for each in ledger.conflicts()] == [first]
+    assert ledger.find_conflicts().found == ()
+    assert ledger.resolve(first, pair[0]).winner == pair[0]
+    assert [each.id for each in ledger.memories()] == [pair[0]]
+
+
+def test_what_cannot_be_kept_is_refused_with_what_can(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    other = ledger.remember("Ana plays tennis.")
+    with pytest.raises(Rejected, match="none of its members"):
+        ledger.resolve(first, other.id)
+    with pytest.raises(Rejected, match="both=True"):
+        ledger.resolve(first)
+    with pytest.raises(Rejected, match="one of the two"):
+        ledger.resolve(first, pair[0], both=True)
+    ledger.retract(pair[0])
+    with pytest.raises(Rejected, match="not active"):
+        ledger.resolve(first, pair[0])
+    with pytest.raises(NotFound):
+        ledger.resolve("k_0123456789abcdef", both=True)
+    with pytest.raises(NotFound):
+        ledger.resolve(first, both=True, user="bob")
+    theirs = ledger.remember(LISBON, user="bob")
+    with pytest.raises(Rejected, match="another user"):
+        ledger.resolve(first, theirs.id)
+
+
+def test_members_of_a_conflict_are_never_proposed_as_one(ledger: Ledger) -> None:
+    words = "with her two dogs, her old piano, a garden full of roses and very many books"
+    for city in ("Lisbon", "Rome"):
+        ledger.remember(f"Ana lives in {city} {words}.", edges=[("Ana", "lives_in", city)])
+    assert ledger.run_policies().conflicts == 1
+    assert ledger.find_merges(threshold=0.8).proposed == ()
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_recall_and_why_show_an_open_conflict(ledger: Ledger, pair: tuple[str, str]) -> None:
+    calm = ledger.remember("Ana likes living in a warm city.").id
+    first = found(ledger)
+    shown = {item.id: item.conflicts for item in ledger.recall("where does Ana live?").items}
+    assert shown == {pair[0]: (first,), pair[1]: (first,), calm: ()}
+    assert ledger.why(pair[0]).conflicts == (first,)  # type: ignore[union-attr]
+    given = ledger.recall("where does Ana live?", receipt=True)
+    ledger.resolve(first, pair[0])
+    again = ledger.reopen(given.receipt or "")
+    assert again is not None and again.items == given.items
+    assert all(item.conflicts == () for item in ledger.recall("where does Ana live?").items)
+    assert ledger.why(pair[0]).conflicts == ()  # type: ignore[union-attr]
+
+
+def test_an_earlier_moment_knows_the_conflict_as_it_was(ledger: Ledger, pair: tuple[str, str]) -> None:
+    before = ledger.position
+    first = found(ledger)
+    then = ledger.position
+    ledger.resolve(first, pair[1])
+    assert ledger.at(before).conflicts(status="all") == []
+    assert [each.status for each in ledger.at(then).conflicts()] == ["open"]
+    assert ledger.at(then).conflict(first).action == ""  # type: ignore[union-attr]
+    assert {item.conflicts for item in ledger.at(then).recall("where does Ana live?").items} == {(first,)}
+
+
+# --- trust -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_undo_of_a_resolution_brings_everything_back(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    ledger.undo(ledger.resolve(first, pair[1]).position)
+    assert [each.id for each in ledger.conflicts()] == [first] and len(ledger.memories()) == 2
+
+
+def test_an_undo_of_the_find_takes_the_resolution_along(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    ledger.resolve(first, pair[1])
+    found_at = ledger.audit(subject=first, type="ConflictFound")[0].position
+    with pytest.raises(Conflict, match="1 later command"):
+        ledger.undo(found_at)
+    ledger.undo(found_at, cascade=True)
+    assert ledger.conflict(first) is None and len(ledger.memories()) == 2
+
+
+def test_a_winner_that_is_undone_or_distrusted_gives_the_others_back(ledger: Ledger) -> None:
+    loser = ledger.remember(LISBON)
+    winner = ledger.remember(ROME, actor="mallory")
+    first = found(ledger)
+    ledger.resolve(first, winner.id, actor="ana")
+    ledger.distrust("mallory", kind="actor")
+    assert [each.id for each in ledger.memories()] == [loser.id]
+    ledger.trust(ledger.distrusted()[0].command_id)
+    assert [each.id for each in ledger.memories()] == [winner.id]
+    ledger.undo(winner.position, cascade=True)
+    assert [each.id for each in ledger.memories()] == [loser.id]
+
+
+def test_the_words_of_an_erased_member_go_from_the_conflict_too(ledger: Ledger, pair: tuple[str, str]) -> None:
+    first = found(ledger)
+    report = ledger.erase(pair[0], derived="erase", sources="erase", quotes="erase")
+    assert report.state == "completed"
+    told = ledger.conflict(first)
+    assert told is not None and (told.slot, told.values, told.status) == (None, {}, "settled")
+    with ledger._store.snapshot() as connection:
+        states = [state for (state,) in connection.execute("SELECT state FROM events")]
+    assert not any("lisbon" in state.lower() for state in states)
+    assert any("Rome" in state for state in states)
+    assert ledger.verify().ok

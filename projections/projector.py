@@ -24,6 +24,7 @@ from projections import (
     graph,
     interactions,
     memories,
+    observations,
     passages,
     projects,
     search,
@@ -37,15 +38,19 @@ from projections.subjects import EVERYTHING, Change, Family, Projection
 
 FAMILIES: dict[str, Family] = {
     family.kind: family
-    for family in (*(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),)
+    for family in (
+        *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
+        observations.FAMILY,
+    )
 }
-OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents", "o": "observations"}
 _READERS = {  # what reads the states of each kind of subject
     "m": ("memories", "confidence", "duplicates", "graph", "sources", "search"),
     "i": ("interactions", "passages"),
     "p": ("projects",),
     "s": ("sessions", "summaries", "passages", "projects"),
     "d": ("documents", "passages"),
+    "o": ("observations",),
 }
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
@@ -81,6 +86,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         documents.Documents(secret),
         sessions.Sessions(),
         summaries.Summaries(),
+        observations.Observations(),
+        observations.Consolidations(),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),

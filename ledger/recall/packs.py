@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ledger.answers import Memory, StateEntry
+from ledger.domain import confidence as rules
 from ledger.domain.harmless import fenced, one_line
 
 
@@ -29,12 +30,34 @@ class Passage(Struct, frozen=True, kw_only=True):
     heading_path: tuple[str, ...] = ()
 
 
+class Observation(Struct, frozen=True, kw_only=True):
+    """PROVISIONAL until ``ledger.answers`` has it: an observation as it stands, ``sources`` the live ones, ``times`` theirs."""
+
+    id: str
+    text: str | None
+    scope: str
+    confidence: float
+    proof_count: int
+    sources: tuple[str, ...]
+    freshness: str
+    times: tuple[str, ...]
+    status: str
+    user: str | None
+    project: str | None
+    tags: tuple[str, ...]
+    recorded_at: str
+    position: int
+
+    def trend(self, as_of: str) -> str:
+        return rules.trend(self.times, as_of=as_of)
+
+
 class Item(Struct, frozen=True, kw_only=True):
     """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
-    document, or trusted state.
+    document, trusted state, or an observation.
 
     ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
-    it is not in the pack, and is "" in it.
+    it is not in the pack, and is "" in it. ``trend`` is how evidence of an observation came in when it was recalled.
     """
 
     rank: int
@@ -47,6 +70,8 @@ class Item(Struct, frozen=True, kw_only=True):
     memory: Memory | None = None
     passage: Passage | None = None
     state: StateEntry | None = None
+    observation: Observation | None = None
+    trend: str = ""
 
     @property
     def content(self) -> str | None:
@@ -59,6 +84,7 @@ class Item(Struct, frozen=True, kw_only=True):
 class Pack(Struct, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
+    ``observations`` are a list of their own, with ranks of their own: what several sources have in common, beside them.
     ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
     ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
     was asked for; ``changed`` what is otherwise since, in a reopened one.
@@ -74,6 +100,7 @@ class Pack(Struct, frozen=True, kw_only=True):
     receipt: str | None = None
     seen: int | None = None
     changed: tuple[str, ...] = ()
+    observations: tuple[Item, ...] = ()
 
     @property
     def nothing(self) -> str:
@@ -83,11 +110,24 @@ class Pack(Struct, frozen=True, kw_only=True):
         return f"{told}, {self.searched:,} searched"
 
     def as_text(self) -> str:
-        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it.
+        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
+        the observations as another, with how many sources bear each out and how they come in.
 
         What is recalled is data: put it where a user's words go, never among instructions.
         """
-        if not self.items:
-            return self.nothing
-        texts = ("(erased)" if item.text is None else one_line(item.text) for item in self.items)
-        return fenced([f"- {text}" for text in texts], "memory")
+        items = [f"- {'(erased)' if item.text is None else one_line(item.text)}" for item in self.items]
+        told = [f"- {one_line(line)}" for line in self.observed]
+        blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (told, "observations")) if lines]
+        return "\n".join(blocks) or self.nothing
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """The observations, one text each, with their proof and trend."""
+        return tuple(
+            f"{'(erased)' if item.text is None else item.text} ({_borne_out(item)})" for item in self.observations
+        )
+
+
+def _borne_out(item: Item) -> str:
+    count = item.observation.proof_count if item.observation is not None else 0
+    return ", ".join(each for each in (f"{count} source{'s' * (count != 1)}", item.trend) if each)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.erasure import BLACK
+from ledger.domain.errors import Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -25,6 +26,7 @@ from ledger.domain.message import beside
 from ledger.domain.times import moment
 from ledger.log_reading import first_position, read_event
 from ledger.recall.asked import Asked
+from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
@@ -49,10 +51,16 @@ class Reopening(Recalling):
             "kinds": asked.kinds,
             "among": asked.among,
             "status": asked.statuses,
+            "observations": asked.observations,
         }
+        beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
+        if beside:
+            settings["as_of"] = asked.now  # which their trends are of
         if asked.packing == "shares":
             settings["entry_chars"] = context.ENTRY_CHARS
-        items = tuple(map(_served, sorted((*pack.items, *pack.cut), key=lambda item: item.rank)))
+        ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
+        order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
+        items = tuple(map(_served, order))
 
         def body(work: Work) -> str:
             work.project = project
@@ -77,10 +85,13 @@ class Reopening(Recalling):
                 return None
             data = event.data
             chars = data.settings.get("entry_chars")
-            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
+            given = [each for each in data.items if each.subject[:1] != "o"]
+            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
             if isinstance(chars, int):
                 items = [_shortened(item, chars) for item in items]
-            changed = [told for item in items if (told := self._otherwise(connection, item, data.seen)) is not None]
+            beside = self._observed(data)
+            told = [self._otherwise(connection, item, data.seen) for item in items]
+            told += [_observed_otherwise(connection, item) for item in beside]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
         pack = finished(
             items,
@@ -90,7 +101,34 @@ class Reopening(Recalling):
             unit=str(unit or "chars"),
             warnings=data.warnings or (),
         )
-        return replace(pack, used=data.used, receipt=event.envelope.event_id, seen=data.seen, changed=tuple(changed))
+        return replace(
+            pack,
+            used=data.used,
+            receipt=event.envelope.event_id,
+            seen=data.seen,
+            changed=tuple(each for each in told if each is not None),
+            observations=tuple(item for item in beside if not item.cut),
+            cut=(*pack.cut, *(item for item in beside if item.cut)),
+        )
+
+    def _observed(self, data: RecallServed) -> list[Item]:
+        """The observations of a receipt as they stood."""
+        given = [each for each in data.items if each.subject[:1] == "o"]
+        as_of = data.settings.get("as_of")
+        if not given or not isinstance(as_of, str):
+            return []
+        door: Any = self
+        try:
+            then = door.at(data.seen)
+        except Rejected:  # inside the batch that has not been committed
+            then = door
+        with then._read() as connection:
+            found = standing(connection, [each.subject for each in given])
+            names = projects.names(connection, {each.state.project for each in found.values()})
+        return [
+            _as_given(each, observed(borne, names, as_of, rank) if (borne := found.get(each.subject)) else None, rank)
+            for rank, each in enumerate(given, 1)
+        ]
 
     def _given(self, connection: Any, each: Served, rank: int, seen: int) -> Item:
         memory, passage, text, entry = None, None, None, None
@@ -182,6 +220,30 @@ class Reopening(Recalling):
         )
 
 
+def _as_given(each: Served, item: Item | None, rank: int) -> Item:
+    """An observation with the score that it had; None for one that cannot be read any more."""
+    known = item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, text=None)
+    signals = {name: rules.shown(value) for name, value in each.signals.items()}
+    return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
+
+
+def _observed_otherwise(connection: Any, item: Item) -> str | None:
+    """What became of an observation since."""
+    if item.text is None or item.observation is None:
+        return f"{item.id}: erased"
+    now = standing(connection, [item.id]).get(item.id)
+    if now is None:
+        return f"{item.id}: gone, what made it was undone"
+    parts = [now.state.status] if now.state.status != "active" else []
+    if now.state.text != item.text:
+        parts.append("says something else")
+    if not now.fresh and now.live:
+        parts.append("stale: a source that it was worded from is gone, or it was marked so")
+    if len(now.live) != item.observation.proof_count:
+        parts.append(f"sources {item.observation.proof_count} → {len(now.live)}")
+    return f"{item.id}: {', '.join(parts)}" if parts else None
+
+
 def _why_hidden(connection: Any, told: Passage) -> str:
     row = first_position(connection, told.id)
     gone = sessions.hidden(connection, row) if row is not None else []
@@ -197,6 +259,8 @@ def _served(item: Item) -> Served:
         place = {"position": told.position, "field": told.field, "start": told.start, "end": told.end}
     elif item.state is not None:
         place = {"position": item.state.from_position}
+    elif item.observation is not None:
+        place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
     return Served(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
 

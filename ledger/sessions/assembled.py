@@ -13,7 +13,10 @@ from ledger.recall.packs import Pack
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
-    return tuple(item.text for item in pack.items if item.text is not None) if pack is not None else ()
+    """What was recalled, one text each: the items, then the observations with their proof and trend."""
+    if pack is None:
+        return ()
+    return (*(item.text for item in pack.items if item.text is not None), *pack.observed)
 
 
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}

@@ -51,17 +51,7 @@ _WITHOUT_EFFECT = (
 )
 
 Spans = tuple[tuple[int, int], ...]
-
-
-def ranges(positions: Iterable[int]) -> Spans:
-    """Positions as inclusive ranges, in order."""
-    found: list[tuple[int, int]] = []
-    for position in sorted(positions):
-        if found and found[-1][1] == position - 1:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)
+ranges = control.ranges
 
 
 class Reader:

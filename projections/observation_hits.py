@@ -109,13 +109,13 @@ def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> 
     return found
 
 
-def borne_out_by(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """The ids of the observations that have one of these sources, withdrawn or not."""
+def citing(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
+    """The ids of the observations that have, or had, one of these sources."""
     wanted, found = sorted(sources), set[str]()
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
         sql = (
-            "SELECT DISTINCT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
+            "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
             f" WHERE e.source IN ({', '.join('?' * len(some))})"
         )
         found.update(id for (id,) in connection.execute(sql, some))

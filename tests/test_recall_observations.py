@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
-from test_recall import QUESTIONS
+from test_recall import HOSTILE
 
 from ledger import Ledger, Rejected, answers
 from ledger.domain import confidence as rules
@@ -244,7 +244,8 @@ BACK: dict[str, Callable[[Ledger, list[str], str], Any]] = {
 
 
 def undone(ledger: Ledger, id: str) -> None:
-    ledger.undo(ledger.history(id)[0].command_id)
+    """Undoes what made a subject."""
+    ledger.undo(ledger.audit(subject=id)[-1].command_id, cascade=True)
 
 
 @pytest.mark.parametrize("what", BACK)
@@ -268,7 +269,7 @@ def test_an_interaction_bears_it_out_until_it_is_undone(ledger: Ledger) -> None:
     turn = ledger.capture("Which coffee?", "A dark one.", reinforce=False)
     id = formed(ledger, COFFEE, [turn.id])
     assert shown(ledger) == [id]
-    ledger.undo(ledger.history(turn.id)[0].command_id, cascade=True)
+    undone(ledger, turn.id)
     assert shown(ledger) == []
 
 
@@ -416,7 +417,7 @@ def test_as_text_has_a_block_of_them_with_proof_and_trend(drinker: tuple[Ledger,
 def test_whatever_it_says_it_is_one_harmless_line(text: str) -> None:
     item = Item(rank=1, score=1.0, source="observation", id="o_1", text=text)
     first, line, last = Pack(items=(), observations=(item,)).as_text().split("\n")
-    assert line.startswith("- ") and first.rstrip("observations") == last == "`" * len(last)
+    assert line.startswith("- ") and first.removesuffix("observations") == last == "`" * len(last)
     assert "`" * len(last) not in line
 
 
@@ -515,7 +516,7 @@ def parked(ledger: Ledger, name: str) -> None:
 def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
     drinker: tuple[Ledger, list[str], str], name: str
 ) -> None:
-    ledger, sources, id = drinker
+    ledger, _, id = drinker
     on = ledger.recall("dark", among="memories")
     parked(ledger, name)
     try:
@@ -545,7 +546,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
     assert shown(ledger, "coffee") == [id]
 
 
-@pytest.mark.parametrize("query", QUESTIONS)
+@pytest.mark.parametrize("query", HOSTILE)
 def test_no_question_is_an_error_for_them(drinker: tuple[Ledger, list[str], str], query: str) -> None:
     ledger, _, id = drinker
     before = ledger.position

@@ -176,7 +176,7 @@ def _item_row(item: Item) -> list[RenderableType]:
         what = item.source if item.source == "message" else item.passage.field or item.source
         about = (what, where, moment(item.passage.occurred_at))
     elif item.observation is not None:
-        about = (counted(item.observation.proof_count, "source"), item.trend, item.observation.project)
+        about = (counted(item.observation.proof_count, "source"), item.observation.trending, item.observation.project)
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
             detailed(short(item.text), *about, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip

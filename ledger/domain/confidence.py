@@ -24,7 +24,6 @@ EXPIRY_CONFIDENCE = 300_000  # below 0.30 the sweep supersedes
 OBSERVATION_CONFIDENCE, LEAST_OBSERVATION, BY_HAND = 700_000, 500_000, 900_000  # astrocyte: default, minimum, curated
 PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # ours: each source beyond the first adds 0.05, up to 0.95
 PROOF_BOOST, BOOSTED_PROOFS = 25_000, 4  # astrocyte: 0.025 for each proof beyond the first, at most four
-MOST_BOOST = PROOF_BOOST * BOOSTED_PROOFS
 RECENT_DAYS, OLD_DAYS = 30, 90
 TRENDS = ("new", "stable", "strengthening", "weakening", "stale")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -12,11 +12,12 @@ from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.question import Question
 from ledger.log_reading import first_position
+from ledger.observation_answers import Observation
+from ledger.observation_reads import observation_answers
 from ledger.recall.asked import Asked
-from ledger.recall.packs import Item, Observation
+from ledger.recall.packs import Item
 from projections import observation_hits, observations, ranking
 from projections.observation_hits import Hits, Wanted
-from projections.observations import Proof
 from projections.rows import TextIndex
 from projections.stems import stem
 from projections.text_hits import Rarity
@@ -27,7 +28,10 @@ TOGETHER = 25  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
 WITHOUT = "observations are left out: the projection {!r} is parked; rebuild() folds it again"
 
+MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
+
 Scope = Sequence[str | None] | None
+Scored = tuple[float, domain.Observation]  # what its words say of the question
 
 
 class Door(Protocol):
@@ -44,66 +48,34 @@ class Door(Protocol):
 
 
 class Borne(Struct, frozen=True):
-    """One observation with the sources that bear it out, and how well it answers."""
+    """One observation with its sources as they are, and how well it answers."""
 
-    state: domain.Observation
-    proofs: tuple[Proof, ...]
-    words: float
+    row: int
+    told: Observation
+    words: float = 0.0
     score: float = 0.0
     signals: dict[str, float] = {}
 
-    @property
-    def live(self) -> list[Proof]:
-        return [each for each in self.proofs if each.live]
 
-    @property
-    def fresh(self) -> bool:
-        """Whether nothing says that it is stale, and every source that it was worded from is live."""
-        return not self.state.stale and {each.source for each in self.live}.issuperset(self.state.written_from)
-
-    @property
-    def confidence(self) -> int:
-        """As its live sources bear it out, in millionths."""
-        return rules.proven(self.state.rule, self.state.confidence, len(self.live))
+def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Borne]:
+    """These observations as they stand on a snapshot, whether or not a recall may show them."""
+    rows = [row for each in ids if (row := first_position(connection, each)) is not None]
+    states = [state for row in rows if (state := observations.get(connection, row)) is not None]
+    told = observation_answers(connection, states, as_of)
+    return {each.id: Borne(state.row, each) for state, each in zip(states, told, strict=True)}
 
 
-def observed(borne: Borne, names: Mapping[str, str], now: str, rank: int) -> Item:
-    """An observation as an entry of a pack; its trend is of ``now``."""
-    state, live = borne.state, borne.live
-    told = Observation(
-        id=state.id,
-        text=state.text,
-        scope=state.scope,
-        confidence=rules.shown(borne.confidence),
-        proof_count=len(live),
-        sources=tuple(each.source for each in live),
-        freshness="fresh" if borne.fresh else "stale",
-        times=tuple(each.at for each in live),
-        status=state.status,
-        user=state.user,
-        project=names.get(state.project, state.project) if state.project else None,
-        tags=state.tags,
-        recorded_at=state.recorded_at,
-        position=state.position,
-    )
+def observed(borne: Borne, rank: int) -> Item:
+    """An observation as an entry of a pack."""
     return Item(
         rank=rank,
         score=round(borne.score, 6),
         source="observation",
-        id=state.id,
-        text=state.text,
+        id=borne.told.id,
+        text=borne.told.text,
         signals={name: round(value, 6) for name, value in borne.signals.items()},
-        observation=told,
-        trend=told.trend(now),
+        observation=borne.told,
     )
-
-
-def standing(connection: Any, ids: Sequence[str]) -> dict[str, Borne]:
-    """These observations as they stand on a snapshot, whether or not a recall may show them."""
-    rows = [row for each in ids if (row := first_position(connection, each)) is not None]
-    states = [state for row in rows if (state := observations.get(connection, row)) is not None]
-    proofs = observations.evidence(connection, [state.row for state in states])
-    return {state.id: Borne(state, tuple(proofs[state.row]), 0.0) for state in states}
 
 
 class Observing:
@@ -136,7 +108,7 @@ class Observing:
     def _unseen(self) -> bool:
         return self._door._unseen(self._connection, observations.SEARCH)
 
-    def _found(self, limit: int) -> list[tuple[float, domain.Observation]]:
+    def _found(self, limit: int) -> list[Scored]:
         """What has words of the question, with how much they say, best first."""
         door, connection, schema = self._door, self._connection, self._door._schema()
         hits: Hits = []
@@ -149,49 +121,40 @@ class Observing:
         scored = [(ranking.word_score(state.text or "", terms, stem), state) for state, _ in hits]
         return sorted((each for each in scored if each[0] > 0), key=lambda each: (-each[0], each[1].row))
 
-    def _borne(self, found: Sequence[tuple[float, domain.Observation]], wanted: int) -> list[Borne]:
+    def _borne(self, found: Sequence[Scored], wanted: int) -> list[Borne]:
         """Of these the best ``wanted`` that live sources bear out; the others are not looked at further than they have to be."""
         kept, best = list[Borne](), 0.0
         for some in _together(found):
-            if len(kept) >= wanted and _score(some[0][0] / best, rules.ONE, rules.MOST_BOOST) < kept[wanted - 1].score:
+            if len(kept) >= wanted and some[0][0] / best + MOST_BOOST < kept[wanted - 1].score:
                 break
             borne = self._supported(some)
             best = best or (borne[0].words if borne else 0.0)  # the first has the most words
-            kept = sorted(
-                [*kept, *(_scored(each, best) for each in borne)], key=lambda each: (-each.score, each.state.row)
-            )
+            kept = sorted([*kept, *(_scored(each, best) for each in borne)], key=lambda each: (-each.score, each.row))
         return kept[:wanted]
 
-    def _supported(self, some: Sequence[tuple[float, domain.Observation]]) -> list[Borne]:
-        proofs = observations.evidence(self._connection, [state.row for _, state in some])
-        borne = [Borne(state, tuple(proofs[state.row]), words) for words, state in some]
-        live = {each.source for one in borne for each in one.live}
+    def _supported(self, some: Sequence[Scored]) -> list[Borne]:
+        told = observation_answers(self._connection, [state for _, state in some], self._asked.now)
+        cited = {source for each in told for source in (*each.written_from, *_live(each))}
         ended = (
-            observation_hits.ended(self._connection, live, self._holding) if self._holding is not None else set[str]()
+            observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
-        return [each for each in borne if _stands(each, ended)]
+        return [
+            Borne(state.row, each, words)
+            for (words, state), each in zip(some, told, strict=True)
+            if each.freshness == "fresh" and ended.isdisjoint(each.written_from) and not ended.issuperset(_live(each))
+        ]
 
 
-def _stands(borne: Borne, ended: set[str]) -> bool:
-    """Whether it may be recalled: every source that it was worded from is live and holds, and so is at least one of all."""
-    good = {each.source for each in borne.live} - ended
-    return bool(good) and good.issuperset(borne.state.written_from)
+def _live(told: Observation) -> list[str]:
+    return [each.id for each in told.sources if each.live]
 
 
-def _together(
-    found: Sequence[tuple[float, domain.Observation]],
-) -> Iterator[Sequence[tuple[float, domain.Observation]]]:
+def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
     return (found[start : start + TOGETHER] for start in range(0, len(found), TOGETHER))
 
 
 def _scored(borne: Borne, best: float) -> Borne:
     """Words as a part of what the best has, times confidence, and what the proof adds."""
-    words, boost = borne.words / best, rules.proof_boost(len(borne.live))
-    signals = {"text": words, "confidence": rules.shown(borne.confidence)}
-    if boost:
-        signals["proof"] = rules.shown(boost)
-    return replace(borne, score=_score(words, borne.confidence, boost), signals=signals)
-
-
-def _score(words: float, confidence: int, boost: int) -> float:
-    return words * rules.shown(confidence) + rules.shown(boost)
+    words, boost = borne.words / best, rules.shown(rules.proof_boost(borne.told.proof_count))
+    signals = {"text": words, "confidence": borne.told.confidence, **({"proof": boost} if boost else {})}
+    return replace(borne, score=words * borne.told.confidence + boost, signals=signals)

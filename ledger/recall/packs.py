@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ledger.answers import Memory, StateEntry
-from ledger.domain import confidence as rules
 from ledger.domain.harmless import fenced, one_line
+from ledger.observation_answers import Observation
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -30,34 +30,12 @@ class Passage(Struct, frozen=True, kw_only=True):
     heading_path: tuple[str, ...] = ()
 
 
-class Observation(Struct, frozen=True, kw_only=True):
-    """PROVISIONAL until ``ledger.answers`` has it: an observation as it stands, ``sources`` the live ones, ``times`` theirs."""
-
-    id: str
-    text: str | None
-    scope: str
-    confidence: float
-    proof_count: int
-    sources: tuple[str, ...]
-    freshness: str
-    times: tuple[str, ...]
-    status: str
-    user: str | None
-    project: str | None
-    tags: tuple[str, ...]
-    recorded_at: str
-    position: int
-
-    def trend(self, as_of: str) -> str:
-        return rules.trend(self.times, as_of=as_of)
-
-
 class Item(Struct, frozen=True, kw_only=True):
     """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
     document, trusted state, or an observation.
 
     ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
-    it is not in the pack, and is "" in it. ``trend`` is how evidence of an observation came in when it was recalled.
+    it is not in the pack, and is "" in it.
     """
 
     rank: int
@@ -71,7 +49,6 @@ class Item(Struct, frozen=True, kw_only=True):
     passage: Passage | None = None
     state: StateEntry | None = None
     observation: Observation | None = None
-    trend: str = ""
 
     @property
     def content(self) -> str | None:
@@ -129,5 +106,9 @@ class Pack(Struct, frozen=True, kw_only=True):
 
 
 def _borne_out(item: Item) -> str:
-    count = item.observation.proof_count if item.observation is not None else 0
-    return ", ".join(each for each in (f"{count} source{'s' * (count != 1)}", item.trend) if each)
+    told = item.observation
+    return (
+        f"{told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trending}"
+        if told is not None
+        else "0 sources"
+    )

@@ -136,9 +136,7 @@ class Recalling(Reads):
         pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
         if not found:
             return pack
-        names = projects.names(connection, {each.state.project for each in found})
-        items = [observed(each, names, asked.now, rank) for rank, each in enumerate(found, 1)]
-        return packing.beside(asked, pack, items)
+        return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
 
     def _sought(self, asked: Asked, told: Question) -> Sought | None:
         """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""

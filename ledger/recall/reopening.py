@@ -89,7 +89,7 @@ class Reopening(Recalling):
             items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
             if isinstance(chars, int):
                 items = [_shortened(item, chars) for item in items]
-            beside = self._observed(data)
+            beside = self._observations_given(data)
             told = [self._otherwise(connection, item, data.seen) for item in items]
             told += [_observed_otherwise(connection, item) for item in beside]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
@@ -111,7 +111,7 @@ class Reopening(Recalling):
             cut=(*pack.cut, *(item for item in beside if item.cut)),
         )
 
-    def _observed(self, data: RecallServed) -> list[Item]:
+    def _observations_given(self, data: RecallServed) -> list[Item]:
         """The observations of a receipt as they stood."""
         given = [each for each in data.items if each.subject[:1] == "o"]
         as_of = data.settings.get("as_of")
@@ -123,10 +123,9 @@ class Reopening(Recalling):
         except Rejected:  # inside the batch that has not been committed
             then = door
         with then._read() as connection:
-            found = standing(connection, [each.subject for each in given])
-            names = projects.names(connection, {each.state.project for each in found.values()})
+            found = standing(connection, [each.subject for each in given], as_of)
         return [
-            _as_given(each, observed(borne, names, as_of, rank) if (borne := found.get(each.subject)) else None, rank)
+            _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
             for rank, each in enumerate(given, 1)
         ]
 
@@ -231,16 +230,17 @@ def _observed_otherwise(connection: Any, item: Item) -> str | None:
     """What became of an observation since."""
     if item.text is None or item.observation is None:
         return f"{item.id}: erased"
-    now = standing(connection, [item.id]).get(item.id)
-    if now is None:
+    borne = standing(connection, [item.id], item.observation.as_of).get(item.id)
+    if borne is None:
         return f"{item.id}: gone, what made it was undone"
-    parts = [now.state.status] if now.state.status != "active" else []
-    if now.state.text != item.text:
+    before, after = item.observation, borne.told
+    parts = [after.status] if after.status != before.status else []
+    if after.text != before.text:
         parts.append("says something else")
-    if not now.fresh and now.live:
-        parts.append("stale: a source that it was worded from is gone, or it was marked so")
-    if len(now.live) != item.observation.proof_count:
-        parts.append(f"sources {item.observation.proof_count} → {len(now.live)}")
+    if after.freshness != before.freshness and after.proof_count:
+        parts.append(after.freshness)
+    if after.proof_count != before.proof_count:
+        parts.append(f"sources {before.proof_count} → {after.proof_count}")
     return f"{item.id}: {', '.join(parts)}" if parts else None
 
 

@@ -295,7 +295,7 @@ def receipts(connection: Any, user: str, reached: Iterable[str]) -> tuple[str, .
     """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it, or an
     observation that it bears out."""
     wanted = set(reached)
-    wanted |= observation_hits.borne_out_by(connection, wanted)
+    wanted |= observation_hits.citing(connection, wanted)
     sql = (
         "SELECT i.id, used.value FROM interactions i, json_each(i.memories_used) used"
         " WHERE i.user = ? AND i.memories_used IS NOT NULL ORDER BY i.row"

@@ -383,6 +383,13 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     return dict(connection.execute(sql, (user,)).fetchall())
 
 
+def ever_borne_out_by(connection: sqlite3.Connection, source: str) -> list[int]:
+    """The rows of the observations that a source bears out, or ever did, also of those that were undone."""
+    tables = ("evidence", "evidence_was")
+    sql = " UNION ".join(f"SELECT observation FROM {table} WHERE source = ?" for table in tables)
+    return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]
+
+
 def borne(rows: Rows, row: int) -> list[Borne]:
     """The evidence of an observation under the writer's lock."""
     return [_borne(each) for each in rows.find(EVIDENCE, ("observation",), (row,))]

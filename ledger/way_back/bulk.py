@@ -109,6 +109,12 @@ def under_way(connection: Any, kinds: Collection[str]) -> list[str]:
     return [act for act, _ in control.bulks(connection) if began(connection, act)[0].data.act in kinds]
 
 
+def kind_of(connection: Any, act: str) -> str | None:
+    """What an act of several appends does, by the command that announced it; None where it is a command like any other."""
+    announced = began(connection, act)
+    return announced[0].data.act if announced else None
+
+
 def parts_of(connection: Any, act: str) -> list[audit.Entry]:
     """The entries of the parts that followed an announcement, up to the end of the act."""
     end = finished_at(connection, act)

@@ -277,7 +277,8 @@ _LIVE = {  # what makes a source of each kind count
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
     " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN ({})"
     " AND e.version = 1 AND t.user IS NOT NULL"
-    f" AND 'null' NOT IN ({', '.join(_ERASED)})",
+    " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most are not, and then nothing of their texts is read
+    f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
     "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN ({})"
     " AND d.status = 'active' AND t.size IS NOT NULL",
 }

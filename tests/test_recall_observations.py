@@ -208,7 +208,9 @@ NEVER: dict[str, Callable[[Ledger, list[str], str], Any]] = {
     "worded from what is invalid": lambda ledger, sources, id: ledger.invalidate(sources[0]),
     "worded from what is quarantined": lambda ledger, sources, id: ledger.quarantine(sources[0]),
     "worded from what was superseded": lambda ledger, sources, id: ledger.supersede(sources[0], "She had tea."),
-    "worded from what is erased": lambda ledger, sources, id: ledger.erase(sources[0], "asked"),
+    "worded from what is erased": lambda ledger, sources, id: ledger.erase(sources[0], "asked", derived="keep"),
+    "erased with its source": lambda ledger, sources, id: ledger.erase(sources[0], "asked", derived="erase"),
+    "erased itself": lambda ledger, sources, id: ledger.erase(id, "asked", sources="keep"),
     "worded from what holds no more": lambda ledger, sources, id: ledger.set_validity(
         sources[0], valid_from=LONG_AGO, valid_to="2025-06-01T00:00:00Z"
     ),
@@ -224,8 +226,7 @@ def test_it_is_never_recalled(drinker: tuple[Ledger, list[str], str], why: str) 
     NEVER[why](ledger, sources, id)
     pack = ledger.recall("coffee", explain=True)
     assert pack.observations == () and [item for item in pack.cut if item.source == "observation"] == []
-    if why != "worded from what is erased":  # which is erased at every moment
-        assert shown(ledger.at(before)) == [id], "it was then"
+    assert shown(ledger.at(before)) == ([] if "erased" in why else [id]), "what is erased is so at every moment"
     assert shown(ledger.at(ledger.position)) == []
 
 

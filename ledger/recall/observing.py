@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.question import Question
+from ledger.domain.text import normalise
 from ledger.log_reading import first_position
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
@@ -24,7 +25,7 @@ from projections.text_hits import Rarity
 
 POOL = 200  # observations that have words of the question, the best of which are looked at
 DEEPER = 20_000  # ... where of those too few are borne out
-TOGETHER = 25  # whose sources are looked up at a time
+TOGETHER = 10  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
 WITHOUT = "observations are left out: the projection {!r} is parked; rebuild() folds it again"
 
@@ -87,8 +88,8 @@ class Observing:
         self._holding = door._valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
-    def ranked(self) -> list[Borne]:
-        """Those that may be shown, best first, in case some of the best repeat an item: more than are asked for."""
+    def ranked(self, said: Collection[str] = ()) -> list[Borne]:
+        """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
         if stopped := observation_hits.parked(self._connection):
@@ -96,20 +97,20 @@ class Observing:
             return []
         if observation_hits.none(self._connection, self._door._schema()) and not self._unseen:
             return []
-        wanted = LISTED if self._asked.explain else self._asked.observations + self._asked.k
+        borne: list[Borne] = []
         for limit in (POOL, DEEPER):
-            found = self._found(limit)
-            borne = self._borne(found, wanted)
-            if len(borne) >= self._asked.observations or len(found) < limit:
+            found, all_of_them = self._found(limit)
+            borne = self._borne(found, said)
+            if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
                 break
-        return borne
+        return borne[:LISTED]
 
     @property
     def _unseen(self) -> bool:
         return self._door._unseen(self._connection, observations.SEARCH)
 
-    def _found(self, limit: int) -> list[Scored]:
-        """What has words of the question, with how much they say, best first."""
+    def _found(self, limit: int) -> tuple[list[Scored], bool]:
+        """What has words of the question, with how much they say, best first; and whether there are no others."""
         door, connection, schema = self._door, self._connection, self._door._schema()
         hits: Hits = []
         for expression in door._rarity.expressions(connection, observations.SEARCH, schema, self._question):
@@ -119,18 +120,21 @@ class Observing:
         idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=self._unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
         scored = [(ranking.word_score(state.text or "", terms, stem), state) for state, _ in hits]
-        return sorted((each for each in scored if each[0] > 0), key=lambda each: (-each[0], each[1].row))
+        return sorted((each for each in scored if each[0] > 0), key=lambda each: (-each[0], each[1].row)), len(
+            hits
+        ) < limit
 
-    def _borne(self, found: Sequence[Scored], wanted: int) -> list[Borne]:
-        """Of these the best ``wanted`` that live sources bear out; the others are not looked at further than they have to be."""
-        kept, best = list[Borne](), 0.0
+    def _borne(self, found: Sequence[Scored], said: Collection[str]) -> list[Borne]:
+        """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
+        kept, best, enough = list[Borne](), 0.0, self._asked.observations
         for some in _together(found):
-            if len(kept) >= wanted and some[0][0] / best + MOST_BOOST < kept[wanted - 1].score:
+            new = _unsaid(kept, said)
+            if not self._asked.explain and len(new) >= enough and some[0][0] / best + MOST_BOOST < new[enough - 1]:
                 break
             borne = self._supported(some)
             best = best or (borne[0].words if borne else 0.0)  # the first has the most words
             kept = sorted([*kept, *(_scored(each, best) for each in borne)], key=lambda each: (-each.score, each.row))
-        return kept[:wanted]
+        return kept
 
     def _supported(self, some: Sequence[Scored]) -> list[Borne]:
         told = observation_answers(self._connection, [state for _, state in some], self._asked.now)
@@ -143,6 +147,14 @@ class Observing:
             for (words, state), each in zip(some, told, strict=True)
             if each.freshness == "fresh" and ended.isdisjoint(each.written_from) and not ended.issuperset(_live(each))
         ]
+
+
+def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:
+    """The best score of each text that is not said already, best first."""
+    found: dict[str, float] = {}
+    for each in borne:
+        found.setdefault(normalise(each.told.text or ""), each.score)
+    return [score for text, score in found.items() if text not in said]
 
 
 def _live(told: Observation) -> list[str]:

@@ -55,17 +55,21 @@ def shared(
     return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
 
 
+def said(pack: Pack) -> set[str]:
+    """What the items of a pack say, in the form in which the same words are the same."""
+    return {normalise(item.content) for item in pack.items if item.content is not None}
+
+
 def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
     """The pack with the best observations in what its items leave of the budget, so that it holds no item fewer for them.
 
     One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
     """
     measure, room = UNITS[asked.unit], context.room_beside(asked.budget, pack.used)
-    said = {normalise(item.content) for item in pack.items if item.content is not None}
-    told, used, looked_at = list[Item](), 0, 0
+    told, already, used, looked_at = list[Item](), said(pack), 0, 0
     for item in found:
         size, words = measure(item.text or ""), normalise(item.text or "")
-        if words in said:
+        if words in already:
             why = "repeated"
         elif looked_at == asked.observations:
             why = "rank"
@@ -76,7 +80,7 @@ def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
             break
         told.append(replace(item, cut=why))
         if not why:
-            said.add(words)
+            already.add(words)
             used += size
     shown, cut = tuple(item for item in told if not item.cut), tuple(item for item in told if item.cut)
     return replace(pack, observations=shown, cut=(*pack.cut, *cut), used=pack.used + used)

@@ -132,7 +132,7 @@ class Recalling(Reads):
 
     def _beside(self, connection: Any, asked: Asked, observing: Observing, pack: Pack) -> Pack:
         """The pack with the observations that stand beside its items."""
-        found = observing.ranked()
+        found = observing.ranked(packing.said(pack))
         pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
         if not found:
             return pack

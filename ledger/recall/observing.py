@@ -23,7 +23,7 @@ from projections.rows import TextIndex
 from projections.stems import stem
 from projections.text_hits import Rarity
 
-POOL = 200  # observations that have words of the question, the best of which are looked at
+POOL = 60  # observations that have words of the question, the best of which are looked at
 DEEPER = 20_000  # ... where of those too few are borne out
 TOGETHER = 10  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
@@ -98,7 +98,7 @@ class Observing:
         if observation_hits.none(self._connection, self._door._schema()) and not self._unseen:
             return []
         borne: list[Borne] = []
-        for limit in (POOL, DEEPER):
+        for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
             found, all_of_them = self._found(limit)
             borne = self._borne(found, said)
             if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
@@ -115,7 +115,7 @@ class Observing:
         hits: Hits = []
         for expression in door._rarity.expressions(connection, observations.SEARCH, schema, self._question):
             hits = door._observation_hits(connection, expression, self._wanted, limit)
-            if len(hits) >= min(limit, POOL // 2):
+            if len(hits) >= POOL // 2:
                 break
         idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=self._unseen)
         terms = ranking.terms(self._question, stem, idf, mean)

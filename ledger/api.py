@@ -21,6 +21,7 @@ from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
+from ledger.language.door import Language
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import Model, as_embedder
@@ -69,6 +70,7 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
+    Language,
     Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.

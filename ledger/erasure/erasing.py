@@ -108,7 +108,7 @@ class Erasing(Distrusting, Holding):
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
         with self._read(
-            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries"
+            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
         ) as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
             asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
@@ -159,7 +159,7 @@ class Erasing(Distrusting, Holding):
 
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
         with self._read(
-            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries"
+            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
         ) as connection:
             plan = Planner(connection, owner, choices, kept).plan(asked)
         _check_kept(plan, kept)
@@ -218,7 +218,9 @@ class Erasing(Distrusting, Holding):
     # --- under the lock ------------------------------------------------------------------------------------------
 
     def _decide(self, plan: Plan, reason: str, work: Work) -> str:
-        work.need("audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries")
+        work.need(
+            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
+        )
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
         if any(plan.concerns(row, user, owner) for row, user in since):

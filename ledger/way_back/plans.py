@@ -45,6 +45,8 @@ _WITHOUT_EFFECT = (
     "WriteRefused",
     "CommandAnswered",
     "RecallServed",
+    "ModelCalled",
+    "ModelCallFailed",
     "BulkStarted",
     "CompactionSkipped",
     "ContextAssembled",

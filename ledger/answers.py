@@ -16,6 +16,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
+from ledger.observation_answers import Observation, Witness, Wording
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -224,7 +225,10 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites."""
+    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites.
+
+    Of an observation ``evidence`` is what bears it out, and ``wordings`` are all that it had, oldest first.
+    """
 
     memory: Memory | None
     id: str
@@ -235,6 +239,9 @@ class Why(Struct, frozen=True, kw_only=True):
     superseded_by: tuple[Memory, ...]
     chunks: tuple[Chunk, ...] = ()
     documents: tuple[Document, ...] = ()
+    observation: Observation | None = None
+    evidence: tuple[Witness, ...] = ()
+    wordings: tuple[Wording, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -511,6 +518,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     wal_bytes: int
     sqlite_version: str
     vectors: dict[str, int] = {}  # of each model
+    observations: dict[str, int] = {}
     sessions: int = 0
     messages: int = 0
     summaries: int = 0  # that stand in a window

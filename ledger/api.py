@@ -26,6 +26,7 @@ from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import Model, as_embedder
 from ledger.moments import Moments
+from ledger.observation_writes import ObservationWrites
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
 from ledger.recall.reopening import Reopening
@@ -56,6 +57,7 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
+    ObservationWrites,
     InteractionWrites,
     ProjectWrites,
     DocumentWrites,

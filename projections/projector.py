@@ -87,7 +87,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         documents.Documents(secret),
         sessions.Sessions(),
         summaries.Summaries(),
-        observations.Observations(),
+        observations.Observations(secret),
         observations.Consolidations(),
         control.Sources(),
         control.Keys(),

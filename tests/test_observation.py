@@ -98,7 +98,7 @@ def test_the_same_source_bears_out_once() -> None:
 
 
 def test_what_was_withdrawn_comes_back_only_when_somebody_puts_it_back() -> None:
-    borne = [Borne(MEMORY, EARLIER, withdrawn=True), BORNE[1]]
+    borne = [Borne(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
     again = (Evidence(MEMORY, EARLIER),)
     assert domain.decide(domain.Add(again, "grouping/1"), STATES["active"], borne) == []
     assert domain.decide(domain.Add(again, "grouping/1", restores=True), STATES["active"], borne)
@@ -123,7 +123,7 @@ def test_the_sources_after_all_events_are_those_added_and_not_withdrawn() -> Non
         for version, data in enumerate((FORMED, EvidenceWithdrawn((MEMORY, OTHER_MEMORY), "asked")), 1)
     ]
     assert domain.borne_out(events) == {
-        MEMORY: (Borne(MEMORY, EARLIER, withdrawn=True), 2),
+        MEMORY: (Borne(MEMORY, EARLIER, withdrawn="asked"), 2),
         INTERACTION: (Borne(INTERACTION, NOW), 1),
     }
 

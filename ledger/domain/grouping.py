@@ -45,30 +45,12 @@ WORDING_CHARS = 400
 SENTENCES, SENTENCE_WORDS, TELLING = 64, 60, 4
 """Of a turn so many sentences are looked at, of at most so many words, and of at least so many telling ones (ours)."""
 
-_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _SAME = """
     like love enjoy prefer favor favour | live liv reside | big large huge | begin start | buy purchase | job work
     kid child | doctor physician | phone telephone | colour color | favourite favorite
 """
-_FILLERS = frozenset(
-    [
-        "now",
-        "current",
-        "currently",
-        "really",
-        "very",
-        "also",
-        "still",
-        "actually",
-        "quite",
-        "pretty",
-        "definitely",
-        "totally",
-        "absolutely",
-        "much",
-        "well",
-    ]
-)
+_FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
 _TIMES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
     october november december spring summer autumn winter morning noon afternoon evening night midnight
@@ -85,52 +67,20 @@ _PAST = re.compile(
     r"\b(?:used to|no longer|any ?more|formerly|previously|former|ex|stopped|quit|gave up|until|was|were|had been|switched)\b",
     re.IGNORECASE,
 )
-_INTENDED = frozenset(
-    [
-        "want",
-        "wants",
-        "wanted",
-        "plan",
-        "plans",
-        "planned",
-        "planning",
-        "hope",
-        "hopes",
-        "hoped",
-        "hoping",
-        "wish",
-        "wishes",
-        "may",
-        "might",
-        "could",
-        "would",
-        "should",
-        "consider",
-        "considers",
-        "considering",
-        "thinking",
-        "intends",
-        "intend",
-        "going",
-        "try",
-        "tries",
-        "trying",
-        "tried",
-        "maybe",
-        "perhaps",
-        "if",
-        "whether",
-        "unless",
-        "almost",
-        "nearly",
-        "soon",
-        "dream",
-        "dreams",
-        "dreaming",
-    ]
-)
+_INTENDED = """
+    want wants wanted plan plans planned planning hope hopes hoped hoping wish wishes may might could would should consider
+    considers considering thinking intends intend going try tries trying tried maybe perhaps if whether unless almost
+    nearly soon dream dreams dreaming
+"""
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
+
+
+def _split(given: str) -> list[str]:
+    return given.split()
+
+
+_LITTLE, _MAYBE = frozenset(_split(_FILLERS)), frozenset(_split(_INTENDED))
 
 
 def _families() -> dict[str, str]:
@@ -138,7 +88,7 @@ def _families() -> dict[str, str]:
     for family in re.split(r"[|\n]", _SAME):
         names = [told.get(each, each) for each in family.split()]
         told |= dict.fromkeys((*family.split(), *names), names[0])
-    return told | {word: str(number) for number, word in enumerate(_NUMBERS)}
+    return told | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
 
 
 _FAMILY = _families()
@@ -148,7 +98,7 @@ _AGAINST: dict[str, set[str]] = {}
 @lru_cache(maxsize=16_384)
 def _telling(word: str) -> str:
     """What a word counts as, "" for nothing."""
-    if word in STOP_WORDS or word in _FILLERS:
+    if word in STOP_WORDS or word in _LITTLE:
         return ""
     found = _FAMILY.get(word) or stem(word)
     found = _FAMILY.get(found, found)
@@ -157,7 +107,7 @@ def _telling(word: str) -> str:
     return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
 
 
-_MOMENTS = frozenset(map(_telling, _TIMES.split()))
+_MOMENTS = frozenset(map(_telling, _split(_TIMES)))
 for _pair in re.split(r"[|\n]", _OPPOSITES):
     for _one, _other in [_pair.split()] if _pair.strip() else []:
         _AGAINST.setdefault(_telling(_one) or _one, set()).add(_telling(_other) or _other)
@@ -192,7 +142,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
         figures=frozenset(each for each in own if each in _MOMENTS or any(map(str.isdigit, each))),
         denies=not near.NEGATIONS.isdisjoint(all_words),
         past=_PAST.search(text) is not None,
-        intended=not _INTENDED.isdisjoint(all_words),
+        intended=not _MAYBE.isdisjoint(all_words),
         speaker=speaker,
     )
 

@@ -68,11 +68,12 @@ class Observation(Struct, frozen=True):
 
 
 class Borne(Struct, frozen=True):
-    """A source as the observation has it; a withdrawn one bears out nothing until it is put back."""
+    """A source as the observation has it; one that was ``withdrawn`` (why: "asked", "contradicted") bears out nothing until it
+    is put back."""
 
     source: str
     at: str
-    withdrawn: bool = False
+    withdrawn: str = ""
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ def _revision(command: Revise, observation: Observation) -> list[Event]:
 
 
 def _addition(command: Add, evidence: Sequence[Borne]) -> list[Event]:
-    known = {each.source: each.withdrawn for each in evidence}
+    known = {each.source: bool(each.withdrawn) for each in evidence}
     added: dict[str, Evidence] = {}
     for each in command.evidence:
         if each.source not in added and (each.source not in known or (known[each.source] and command.restores)):
@@ -281,7 +282,7 @@ def changed_evidence(data: ObservationEvent, known: dict[str, Borne]) -> list[Bo
     if isinstance(data, ObservationFormed | EvidenceAdded):
         return [Borne(each.source, each.at) for each in data.evidence]
     if isinstance(data, EvidenceWithdrawn):
-        return [replace(known[each], withdrawn=True) for each in data.sources if each in known]
+        return [replace(known[each], withdrawn=data.why) for each in data.sources if each in known]
     return []
 
 

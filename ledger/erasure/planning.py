@@ -25,8 +25,10 @@ from ledger.domain.events import (
     DocumentIngested,
     DocumentReplaced,
     DuplicateAbsorbed,
+    EvidenceAdded,
     MemoryCaptured,
     ModelCalled,
+    ObservationFormed,
     RecallServed,
     Redaction,
     WriteRefused,
@@ -35,7 +37,7 @@ from ledger.domain.quotes import Needles, merged
 from ledger.erasure import conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, calls, documents
+from projections import audit, calls, documents, observations
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -299,20 +301,21 @@ class Planner:
     # --- what belongs to it --------------------------------------------------------------------------------------
 
     def _derived(self, streams: Collection[str]) -> list[str]:
-        """The memories that cite these subjects, or ever did, and those that cite such memories."""
+        """The memories that cite these subjects and the observations that rest on them, or ever did, and so on from those."""
         found, waiting = dict[str, None](), list(streams)
         while waiting:
             source = waiting.pop()
             waiting += self._parts(source)
-            for table in ("dependents", "were_dependents"):
-                for (row,) in self.connection.execute(
-                    f"SELECT memory FROM {table} WHERE source = ?", (source,)
-                ).fetchall():
-                    stream = self.row(row).stream
-                    if stream not in found and stream not in streams:
-                        found[stream] = None
-                        waiting.append(stream)
+            for row in (*self._citing(source), *observations.ever_borne_out_by(self.connection, source)):
+                stream = self.row(row).stream
+                if stream not in found and stream not in streams:
+                    found[stream] = None
+                    waiting.append(stream)
         return list(found)
+
+    def _citing(self, source: str) -> list[int]:
+        sql = "SELECT memory FROM dependents WHERE source = ? UNION ALL SELECT memory FROM were_dependents WHERE source = ?"
+        return [row for (row,) in self.connection.execute(sql, (source, source))]
 
     def _parts(self, stream: str) -> list[str]:
         """The chunks of a document, by which it is cited too."""
@@ -325,9 +328,16 @@ class Planner:
                 yield from (event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed))
 
     def _cited(self, streams: Iterable[str]) -> list[str]:
-        """The turns, memories, documents and chunks that these memories came from."""
+        """The turns, memories, documents and chunks that these memories came from, or that these observations rest on."""
         cited = dict.fromkeys(source for event in self._captures(sorted(streams)) for source in event.data.sources)
+        cited |= dict.fromkeys(self._evidence(sorted(streams)))
         return [each for each in cited if (each[0] in FAMILIES and each[0] not in _SHARED) or each[0] == "c"]
+
+    def _evidence(self, streams: Iterable[str]) -> Iterator[str]:
+        for stream in streams:
+            for event in read_stream(self.connection, stream, 2**62) if stream[0] == "o" else ():
+                if isinstance(event.data, ObservationFormed | EvidenceAdded):
+                    yield from (each.source for each in event.data.evidence)
 
     def _origins(self, streams: Iterable[str]) -> dict[str, list[tuple[str, int, int]]]:
         """Source -> the spans of its fields in which these memories were found."""

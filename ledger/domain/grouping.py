@@ -57,12 +57,13 @@ _TIMES = """
     daily weekly monthly yearly today tomorrow yesterday first second third once twice half double
 """
 _OPPOSITES = """
-    like hate | like dislike | like avoid | allow forbid | enable disable | start stop | before after | more less | more fewer
-    increase decrease | true false | open close | buy sell | with without | on off | up down | left right | accept reject
+    like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
+    increase decrease | true false | open close | buy sell | left right | accept reject
     agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
     early late | public privat | public private | light dark | black white | new old | win lose | success failure
     always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
 """
+_SIDES = "before after | on off | up down | above below | more less | over under | in out | most least"
 _PAST = re.compile(
     r"\b(?:used to|no longer|any ?more|formerly|previously|former|ex|stopped|quit|gave up|until|was|were|had been|switched)\b",
     re.IGNORECASE,
@@ -87,7 +88,7 @@ def _families() -> dict[str, str]:
     told = {word: min(word, *others) for word, others in FORMS.items()}
     for family in re.split(r"[|\n]", _SAME):
         names = [told.get(each, each) for each in family.split()]
-        told |= dict.fromkeys((*family.split(), *names), names[0])
+        told |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
     return told | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
 
 
@@ -107,6 +108,8 @@ def _telling(word: str) -> str:
     return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
 
 
+_DIRECTIONS = [(pair[0], pair[1]) for pair in map(_split, _SIDES.split("|"))]
+_DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
 _MOMENTS = frozenset(map(_telling, _split(_TIMES)))
 for _pair in re.split(r"[|\n]", _OPPOSITES):
     for _one, _other in [_pair.split()] if _pair.strip() else []:
@@ -115,13 +118,14 @@ for _pair in re.split(r"[|\n]", _OPPOSITES):
 
 
 class Said(Struct, frozen=True):
-    """A text as it is compared: its telling words in ``order`` and as a set, what it names, its ``figures`` and times, whether
-    it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
+    """A text as it is compared: its telling words in ``order`` and as a set, what it names, its ``figures`` and times, its
+    ``directions`` (before, after), whether it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
 
     words: frozenset[str]
     order: tuple[str, ...]
     names: frozenset[Name]
     figures: frozenset[str]
+    directions: frozenset[str]
     denies: bool
     past: bool
     intended: bool
@@ -140,6 +144,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
         order=order,
         names=frozenset(name for name in named if name),
         figures=frozenset(each for each in own if each in _MOMENTS or any(map(str.isdigit, each))),
+        directions=_DIRECTING.intersection(all_words),
         denies=not near.NEGATIONS.isdisjoint(all_words),
         past=_PAST.search(text) is not None,
         intended=not _MAYBE.isdisjoint(all_words),
@@ -160,6 +165,8 @@ def opposed(one: Said, other: Said) -> bool:
     states = (one.denies, one.past, one.intended, one.speaker)
     if states != (other.denies, other.past, other.intended, other.speaker):
         return True
+    if one.directions != other.directions and _turned(one.directions, other.directions):
+        return True
     mine, theirs = one.words - other.words, other.words - one.words
     if not mine or not theirs:
         return False  # the one says all that the other says
@@ -175,6 +182,14 @@ def opposed(one: Said, other: Said) -> bool:
 
 
 _NOTHING: set[str] = set()
+
+
+def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether the one goes one way of two, and the other the other."""
+    return any(
+        (mine & {one, other}, theirs & {one, other}) in (({one}, {other}), ({other}, {one}))
+        for one, other in _DIRECTIONS
+    )
 
 
 def _of_its_own(one: Said, other: Said) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+from ledger.consolidating import Consolidating
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
@@ -72,6 +73,7 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
+    Consolidating,
     Language,
     Trail,
 ):

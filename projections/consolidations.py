@@ -47,7 +47,7 @@ class Standing(Struct, frozen=True):
         return bool(self.state.stale) or self.worded_of_the_dead
 
 
-_MEMORY = "id, row, from_position, valid_from, content, entities, tags, kind"
+_MEMORY = "id, row, from_position, valid_from, content, entities, tags"
 _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -61,11 +61,16 @@ class Material(Struct, frozen=True):
     content: str
     entities: tuple[str, ...]
     tags: tuple[str, ...]
-    kind: str
 
 
 def _material(row: Sequence[Any]) -> Material:
-    return Material(*row[:5], *(_strings.decode(each) if each else () for each in row[5:7]), row[7])
+    entities, tags = (_strings.decode(each) if each else () for each in row[5:])
+    return Material(row[0], row[1], row[2], row[3], row[4], entities, tags)
+
+
+def told(tags: Sequence[str]) -> str:
+    """Tags as they lie in a row; where there are none there is nothing, which ``coalesce(tags, '[]')`` makes this."""
+    return msgspec.json.encode(tuple(tags)).decode()
 
 
 def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 0) -> list[Material]:
@@ -122,7 +127,9 @@ def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] |
     states = [state for state in found if state.text is not None and tuple(sorted(state.tags)) == scope.tags]
     proofs = observations.evidence(connection, [state.row for state in states])
     written = {each for state in states for each in state.written_from}
-    alive = observations.live(connection, written | {each.source for told in proofs.values() for each in told})
+    alive = frozenset(
+        observations.live(connection, written | {each.source for told in proofs.values() for each in told})
+    )
     return [
         Standing(
             state,
@@ -152,9 +159,9 @@ def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], 
             f" WHERE e.source IN ({', '.join('?' * len(some))}) AND e.withdrawn = '' AND o.user = ? AND o.project IS ?"
             " AND o.status = 'active' AND coalesce(o.tags, '[]') = ? AND ? IN ('', o.consolidator)"
         )
-        tags = msgspec.json.encode(scope.tags).decode()
         found.update(
-            source for (source,) in connection.execute(sql, (*some, scope.user, scope.project, tags, consolidator))
+            source
+            for (source,) in connection.execute(sql, (*some, scope.user, scope.project, told(scope.tags), consolidator))
         )
     return found
 
@@ -218,5 +225,5 @@ def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidat
         f"SELECT attempt, upto FROM consolidations WHERE {scoped} AND error <> '' AND position >"
         f" coalesce((SELECT max(position) FROM consolidations WHERE {scoped} AND error = ''), 0) ORDER BY position"
     )
-    told = msgspec.json.encode(scope.tags).decode()
-    return connection.execute(sql, (scope.user, scope.project, over, consolidator, told)).fetchall()
+    values = (scope.user, scope.project, over, consolidator, told(scope.tags))
+    return connection.execute(sql, values).fetchall()

@@ -187,7 +187,7 @@ _NOTHING: set[str] = set()
 def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:
     """Whether the one goes one way of two, and the other the other."""
     return any(
-        (mine & {one, other}, theirs & {one, other}) in (({one}, {other}), ({other}, {one}))
+        (one in mine, other in mine) == (other in theirs, one in theirs) != (one in theirs, other in theirs)
         for one, other in _DIRECTIONS
     )
 

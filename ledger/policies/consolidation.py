@@ -15,6 +15,7 @@ from ledger.domain.events import Evidence, ObservationFormed
 from ledger.domain.grouping import GROUPING, Groups, Said, central, likeness, read, wording
 from ledger.domain.near import rarest_first
 from ledger.domain.observation import Observation
+from ledger.policies.evidence import BY_HAND, twin
 from ledger.work import Work
 from projections import consolidations, observations
 from projections.consolidations import Scope, Standing
@@ -22,8 +23,9 @@ from projections.consolidations import Scope, Standing
 ACTOR = "policy:consolidation"
 RULE = "proof/1"
 CHANGED = "changed"  # why a step was not taken: what it was about is no longer as it was seen
+DUPLICATE = "duplicate"  # ... or another observation of the scope has these very words
+COUNTED = ("formed", "updated", "retired", "refreshed")
 USER = "user"  # who speaks in a prompt that names nobody
-BY_HAND = ""  # the consolidator of what a person worded, which rules never word anew
 
 
 class Piece(Struct, frozen=True, eq=False):
@@ -291,7 +293,7 @@ def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, s
     alive = _still_said(work, [piece for step in steps for piece in step.pieces])
     cited = _cited_by_rules(work, scope, steps)
     for step in steps:
-        if step.after is not None and outcomes[id(step.after)] == CHANGED:
+        if step.after is not None and outcomes[id(step.after)] not in COUNTED:
             told = (CHANGED, "")
         elif step.seen is None:
             told = _form(work, scope, step, alive, cited)
@@ -306,6 +308,8 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
     pieces = [each for each in step.pieces if id(each) in alive and each.id not in cited]
     if len({each.id for each in pieces}) < 2 or pieces[0] is not step.pieces[0]:
         return CHANGED, ""
+    if twin(work, scope.project, scope.tags, pieces[0].words) is not None:
+        return DUPLICATE, ""
     stream = work.new_id("o")
     work.emit(
         stream,
@@ -332,6 +336,9 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
         commands = (_addition(kept),) if kept else ()
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
+    for each in commands:
+        if isinstance(each, domain.Revise) and twin(work, seen.project, seen.tags, each.text, besides=seen.row):
+            return DUPLICATE
     borne = observations.borne(work.rows, current.row)
     events = [event for command in commands for event in domain.decide(command, current, borne)]
     for event in events:

@@ -287,6 +287,8 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     for part in _SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
         sentence = part.strip()
+        if sentence.startswith("["):  # what is shown, and not said
+            continue
         if sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) or len(sentence.split()) > SENTENCE_WORDS:
             continue
         if len(set(filter(None, map(_telling, words(sentence))))) >= TELLING:

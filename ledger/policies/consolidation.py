@@ -119,7 +119,13 @@ class Planner:
         return self._said[key]
 
     def _is_free(self, piece: Piece) -> bool:
-        return piece.id not in self._cited and piece.id not in self._material.aside
+        """Whether it is in no observation yet and may come into one. A turn says many things: only what is said here counts."""
+        if piece.id in self._material.aside:
+            return False
+        known = self._cited.get(piece.id, ())
+        if piece.id.startswith("m_"):
+            return not known
+        return not any(likeness(self._read(piece), self._words_of(each)) for each in known)
 
     def _add_alone(self, piece: Piece) -> None:
         group = Group(piece.order, None, piece, [piece.id])
@@ -363,5 +369,5 @@ def _still_said(work: Work, pieces: Sequence[Piece]) -> set[int]:
 
 def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[Step]) -> set[str]:
     """Sources of observations to be formed of which another one of the scope was formed meanwhile."""
-    wanted = {piece.id for step in steps if step.seen is None for piece in step.pieces}
+    wanted = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
     return consolidations.cited(work.connection(), scope, sorted(wanted), GROUPING)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+from ledger.consolidating import Consolidating
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
@@ -21,6 +22,7 @@ from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
+from ledger.language.door import Language
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import Model, as_embedder
@@ -71,6 +73,8 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
+    Consolidating,
+    Language,
     Trail,
 ):
     """The memory of an agent in one file: every change is an event, and every answer can say why.

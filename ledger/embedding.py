@@ -210,7 +210,7 @@ class Embedding(Reads):
         started = time.monotonic()
         if drop:
             return self._drop_vectors(self._model_name(model), started)
-        embedder = self._model(model)
+        embedder = self._embedder_of(model)
         dimension = self._dimension_of(embedder)
         with self._read() as connection:
             found = vectors.survey(connection, self._writer.secret, embedder.name, dimension)
@@ -233,7 +233,7 @@ class Embedding(Reads):
             dimension=dimension,
         )
 
-    def _model(self, given: Model | None) -> Embedder:
+    def _embedder_of(self, given: Model | None) -> Embedder:
         if given is not None:
             return as_embedder(given)
         if self._vectors is None:
@@ -244,7 +244,7 @@ class Embedding(Reads):
         """The name under which vectors are kept; one that is stored need not be a model that is still there."""
         with self._read() as connection:
             known = vectors.counts(connection)
-        name = given if isinstance(given, str) and given in known else self._model(given).name
+        name = given if isinstance(given, str) and given in known else self._embedder_of(given).name
         if name not in known:
             there = f"there are those of {', '.join(map(repr, known))}" if known else "there are none"
             raise NotFound(f"there are no vectors of the model {name!r:.200}; {there}")

@@ -89,6 +89,11 @@ class EventStore:
         """The writer's lock and one transaction; inside this thread's own it is the same, and the outermost commits."""
         return self._scope
 
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is inside a transaction."""
+        return bool(self._depth) and self._owner == get_ident()
+
     def write_now(self, work: Callable[[Transaction], None]) -> bool:
         """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""
         self._check_open()

@@ -16,6 +16,7 @@ from ledger.domain.errors import NotFound, ReadOnly, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
+from ledger.language.door import ModelReads
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
@@ -120,7 +121,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
+class Moment(Recalling, SessionsRead, GraphReads, ModelReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
     It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.

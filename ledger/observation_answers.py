@@ -148,3 +148,34 @@ class WithdrawalReport(Struct, frozen=True, kw_only=True):
     @property
     def ok(self) -> bool:
         return not self.failed
+
+
+class Consolidated(Struct, frozen=True, kw_only=True):
+    """One thing that a consolidation did or would do: ``what`` is formed, updated, retired or refreshed; with an ``id`` that is
+    None only in a dry run. ``text`` is the wording it came to, "" where it stays."""
+
+    what: str
+    id: str | None
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+
+class ConsolidationReport(Struct, frozen=True, kw_only=True):
+    """What a consolidation did: of how many new ``sources``, with what counts of observations; ``skipped`` counts what was not
+    taken, by reason. ``left`` new sources were not looked at because of a limit. ``calls`` are those of a model."""
+
+    consolidator: str
+    over: str
+    project: str | None
+    tags: tuple[str, ...]
+    sources: int
+    formed: int
+    updated: int
+    retired: int
+    refreshed: int
+    skipped: dict[str, int]
+    left: int
+    calls: int
+    actions: tuple[Consolidated, ...]
+    position: int
+    dry_run: bool = False

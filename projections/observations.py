@@ -47,7 +47,7 @@ OBSERVATIONS, VERSIONS = versioned(
         "revised_at TEXT NOT NULL",
         "version INTEGER NOT NULL",
     ),
-    (("user, project, row", "status = 'active'"),),
+    (("user, project, row", "status = 'active'"), ("user, project, row", "stale <> ''")),
 )
 # A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
 EVIDENCE = Table(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
 from projections import (
     audit,
+    calls,
     confidence,
     control,
     documents,
@@ -96,6 +97,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         search.Search(),
         passages.Passages(log),
         served.Served(),
+        calls.Calls(),
     )
 
 

@@ -160,6 +160,7 @@ def answers_of(ledger, ids, users=USERS[:2]):
             "audit": ledger.audit(user=user, limit=500),
             "audited": ledger.audit(user=user, project="casa", actor="ann", type="MemoryCaptured"),
             "refusals": ledger.refusals(user=user),
+            "model calls": ledger.model_calls(user=user),
             "distrusted": ledger.distrusted(user=user),
             "stats": {**msgspec.structs.asdict(ledger.stats(user=user)), "size_bytes": 0, "wal_bytes": 0},
         }

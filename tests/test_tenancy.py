@@ -56,6 +56,7 @@ def everything_told(ledger: Ledger, user: str) -> dict[str, Any]:
         "audit of a run": ledger.audit(user=user, correlation_id="run"),
         "audit of the ledger": ledger.audit(user=user, subject="ledger"),
         "refusals": ledger.refusals(user=user),
+        "model calls": ledger.model_calls(user=user),
         "projects": ledger.projects(user=user),
         "state": ledger.state("assistant", user=user, history=True),
         "policy": ledger.policy(user=user),

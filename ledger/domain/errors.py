@@ -49,4 +49,23 @@ class StorageError(LedgerError):
 
 
 class ModelFailed(LedgerError):
-    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before."""
+    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before.
+
+    ``kind`` is the kind of failure in one word (the class of what the model raised, "TimeoutError", "Cancelled",
+    "NotUnderstood"), ``status`` that of HTTP where there was one, ``retry_after`` the seconds that a server asked to wait.
+    After ``attempts`` calls and ``milliseconds`` it was given up. Nothing here is the provider's text, which may hold secrets.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "ModelFailed",
+        status: int | None = None,
+        retry_after: float | None = None,
+        attempts: int = 1,
+        milliseconds: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.status, self.retry_after = kind, status, retry_after
+        self.attempts, self.milliseconds = attempts, milliseconds

@@ -56,6 +56,7 @@ LEASE_SECONDS = 600.0
 NOTHING: Any = object()
 NEEDED = (  # to tell what an erasure takes
     *("audit", "projects", "documents", "sources", "observations", "erasures", "refusals", "sessions", "summaries"),
+    "model_calls",
 )
 
 Span = tuple[str, int, int]

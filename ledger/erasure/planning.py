@@ -6,6 +6,7 @@ A plan is made on one snapshot and changes nothing.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -26,6 +27,7 @@ from ledger.domain.events import (
     DuplicateAbsorbed,
     EvidenceAdded,
     MemoryCaptured,
+    ModelCalled,
     ObservationFormed,
     RecallServed,
     Redaction,
@@ -35,7 +37,7 @@ from ledger.domain.quotes import Needles, merged
 from ledger.erasure import conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, documents, observations
+from projections import audit, calls, documents, observations
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -43,6 +45,7 @@ CHOICES = ("erase", "cut", "keep")
 EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
+_SAYING = (RecallServed.__name__, ModelCalled.__name__)  # what of the ledger's own events repeats texts
 _NAMING = ("SessionOpened", "SessionAliasAdded")  # the names of a session are no part of its project
 
 
@@ -125,6 +128,7 @@ class Plan(Struct, frozen=True):
         return (
             self.asked.kind == "user"
             or (row.stream in self.sessions and row.type in FROM_MESSAGES)
+            or row.type == ModelCalled.__name__
             or not self.streams.isdisjoint(_ID.findall(row.stream + " " + row.state))
             or any(self.needles.found(text) for part in row.parts for text in part.texts)
         )
@@ -152,6 +156,7 @@ class Planner:
         if asked.kind != "user":
             turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
             derived = self._streams(self._derived(turns), besides=turns) | self._written(own, streams)
+            derived |= self._called({row.position for row in own}, streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
             cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
@@ -195,7 +200,7 @@ class Planner:
         if asked.kind in ("session", "project"):
             sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
-                if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ != RecallServed.__name__):
+                if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _SAYING):
                     continue
                 if stream[0] not in _SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
@@ -274,6 +279,23 @@ class Planner:
             for told in conversations.written_from(self.connection, session, *concerned):
                 if told[0] not in taken:
                     found[f"{session} {told[0]}"] = [self._read(*told)]
+        return found
+
+    def _called(self, positions: AbstractSet[int], streams: Collection[str]) -> dict[str, list[Row]]:
+        """The calls of a model that read any of this, or were to change it, with what they said and nobody kept."""
+        found, inorder = dict[str, list[Row]](), sorted(positions)
+        for position in calls.answered(self.connection, self.owner):
+            event = read_event(self.connection, position) if position not in positions else None
+            if event is None or not isinstance(event.data, ModelCalled) or not event.data.texts:
+                continue
+            about = {each for acted in event.data.actions for each in (acted.subject, acted.target)}
+            read = any(
+                first <= each <= last
+                for first, last in event.data.ranges
+                for each in inorder[bisect_left(inorder, first) :][:1]
+            )
+            if read or not about.isdisjoint(streams):
+                found[f"call {position}"] = [self.row(position)]
         return found
 
     # --- what belongs to it --------------------------------------------------------------------------------------
@@ -548,6 +570,8 @@ def _check_cut(derived: tuple[Listed, ...], chosen: Mapping[int, Target]) -> Non
 
 def _one(row: Row) -> str:
     """What is one thing in a list: a subject, but each summary of a session by itself."""
+    if row.stream == LEDGER_STREAM:
+        return f"the event at position {row.position}"
     return f"the summary at position {row.position}" if row.stream[0] == "s" else row.stream
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import ModelFailed, Rejected
 
-_NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
+NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -31,12 +31,14 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a model said: its text as it came, and the tokens that it took, where it tells them."""
+    """What a model said: its text as it came, and the tokens that it took, where it tells them. ``cut`` says that it was not
+    at its end when ``max_tokens`` were used up."""
 
     text: str
     input_tokens: int = 0
     output_tokens: int = 0
     model: str = ""  # as the provider names it; "" for the name that it was configured by
+    cut: bool = False
 
 
 class LanguageModel(Protocol):
@@ -86,6 +88,6 @@ def as_model(given: Any) -> LanguageModel | None:
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:
         raise Rejected(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
-    if not _NAME.fullmatch(found.name):
+    if not NAME.fullmatch(found.name):
         raise Rejected(f"a model needs a name of one line, and {found.name!r:.60} is none")
     return found

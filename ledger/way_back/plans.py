@@ -46,6 +46,8 @@ _WITHOUT_EFFECT = (
     "WriteRefused",
     "CommandAnswered",
     "RecallServed",
+    "ModelCalled",
+    "ModelCallFailed",
     "BulkStarted",
     "CompactionSkipped",
     "ContextAssembled",

@@ -1,0 +1,136 @@
+"""Leaves every call of a language model in the log: what it was shown, what it took, and what became of each action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
+from ledger.domain.ids import LENGTH, is_prefix
+from ledger.language.asking import Asked
+from ledger.language.port import Request
+from ledger.language.reading import Dropped, Parsed, text_of
+from ledger.work import Who, Work
+
+KEPT = "kept"
+LISTED = 100  # actions of one call; the others are counted
+ITEMS = 2_000  # ranges and subjects of one call
+
+
+class Taken(Struct, frozen=True):
+    """What became of one action: "kept", or why it was not; what it came to, what it was about, and what it said, if that
+    lies nowhere else and may be kept."""
+
+    what: str
+    outcome: str = KEPT
+    subject: str | None = None
+    target: str | None = None
+    text: str = ""
+
+
+def dropped(parsed: Parsed) -> list[Taken]:
+    """What of an answer was no action, as it is recorded."""
+    told = [Taken(each.what, each.reason, text=each.text) for each in parsed.dropped]
+    return [*told, *([Taken("", "truncated")] if parsed.truncated else [])]
+
+
+def emit_call(
+    work: Work,
+    asked: Asked,
+    request: Request,
+    *,
+    ranges: Iterable[tuple[int, int]] = (),
+    shown: Sequence[str] = (),
+    actions: Sequence[Taken | Dropped] = (),
+    left_over: int = 0,
+) -> None:
+    """Records an answered call in the append of what it led to, inside the body of that command.
+
+    ``ranges`` are the positions of what the model was given to read, ``shown`` the ids behind the numbers in its prompt. Of
+    the ``actions`` a hundred are listed, and of those that were not kept their text; ``left_over`` counts more.
+    """
+    listed = [each if isinstance(each, Taken) else Taken(each.what, each.reason, text=each.text) for each in actions]
+    told = listed[:LISTED]
+    work.emit(
+        LEDGER_STREAM,
+        ModelCalled(
+            purpose=request.purpose,
+            model=asked.model,
+            prompt=request.prompt,
+            ranges=joined(ranges),
+            shown=tuple(shown[:ITEMS]),
+            input_tokens=asked.answer.input_tokens,
+            output_tokens=asked.answer.output_tokens,
+            attempts=asked.attempts,
+            milliseconds=asked.milliseconds,
+            actions=tuple(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in told),
+            texts=_texts(told),
+            left_over=left_over + len(listed) - len(told),
+        ),
+    )
+
+
+def record_failure(
+    writer: Any,
+    who: Who,
+    request: Request,
+    error: ModelFailed,
+    *,
+    model: str,
+    ranges: Iterable[tuple[int, int]] = (),
+    project: str | None = None,
+    session: str | None = None,
+) -> bool:
+    """Records a call that failed, as a command of its own; ``project`` and ``session`` are ids. Whether it could: what is
+    distrusted leaves nothing."""
+    failed = ModelCallFailed(
+        purpose=request.purpose,
+        model=model,
+        prompt=request.prompt,
+        error=error.kind,
+        ranges=joined(ranges),
+        attempts=error.attempts,
+        milliseconds=error.milliseconds,
+        status=error.status,
+    )
+
+    def body(work: Work) -> str:
+        work.project, work.session = project, session
+        work.emit(LEDGER_STREAM, failed)
+        return LEDGER_STREAM
+
+    try:
+        writer.run("ask_model", replace(who, key=None), body)
+    except Rejected as refusal:
+        if refusal.rule != "trust":
+            raise
+        return False
+    return True
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges in order, what touches as one; beyond 2,000 the rest as one that spans them."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    if len(found) > ITEMS:
+        found[ITEMS - 1 :] = [(found[ITEMS - 1][0], found[-1][1])]
+    return tuple(found)
+
+
+def _texts(told: Sequence[Taken]) -> tuple[str, ...]:
+    texts = tuple("" if each.outcome == KEPT else text_of(each.text) for each in told)
+    return texts if any(texts) else ()
+
+
+def _id(given: str | None) -> str | None:
+    """An id of ours; what a model made up is none."""
+    known = given is not None and len(given) == LENGTH and is_prefix(given, given[:1])
+    return given if known else None

@@ -69,10 +69,8 @@ class Store:
 
     def consolidate(self) -> Counter[int]:
         """How many observations have how many sources, once the turns are consolidated by rules."""
-        sys.path.insert(0, "/tmp")
-        import obsrecall_interim
-
-        obsrecall_interim.consolidate(self._ledger)
+        for project in self._ledger.projects():  # each conversation is one
+            self._ledger.consolidate("interactions", project=project.name, using="grouping")
         found: Counter[int] = Counter()
         last: str | None = None
         while some := self._ledger.observations(limit=1_000, before=last):

@@ -151,6 +151,7 @@ def pack(found: Pack) -> RenderableType:
     unit = "characters" if found.unit == "chars" else found.unit
     budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
     count = counted(len(found.items), "item") if found.items else found.nothing
+    count += f", {counted(len(found.observations), 'observation')}" if found.observations else ""
     searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
     told = f"{count}{searched}, {budget}, {len(found.cut)} cut"
     receipt = (f"receipt {found.receipt}",) if found.receipt else ()

@@ -581,3 +581,13 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index(tmp_path: Path, clo
         assert [(item.id, item.score) for item in ledger.recall("dark coffee").observations] == [
             (item.id, item.score) for item in waiting.observations
         ]
+
+
+def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> None:
+    (source,) = said(ledger, "Dark roast.")
+    parked(ledger, "documents")
+    try:
+        pack = ledger.recall("dark", among="memories")
+        assert [item.id for item in pack.items] == [source] and pack.warnings == ()
+    finally:
+        ledger.rebuild()

@@ -92,10 +92,11 @@ class Observing:
         """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
-        if stopped := observation_hits.parked(self._connection):
-            self.warnings = tuple(WITHOUT.format(name) for name in stopped)
+        stopped = observation_hits.parked(self._connection)
+        if "observations" not in stopped and not self._unseen and self._none:
             return []
-        if observation_hits.none(self._connection, self._door._schema()) and not self._unseen:
+        if stopped:
+            self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
         borne: list[Borne] = []
         for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
@@ -104,6 +105,10 @@ class Observing:
             if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
                 break
         return borne[:LISTED]
+
+    @property
+    def _none(self) -> bool:
+        return observation_hits.none(self._connection, self._door._schema())
 
     @property
     def _unseen(self) -> bool:

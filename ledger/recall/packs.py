@@ -93,22 +93,14 @@ class Pack(Struct, frozen=True, kw_only=True):
         What is recalled is data: put it where a user's words go, never among instructions.
         """
         items = [f"- {'(erased)' if item.text is None else one_line(item.text)}" for item in self.items]
-        told = [f"- {one_line(line)}" for line in self.observed]
+        told = [f"- {one_line(observed(item))}" for item in self.observations]
         blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (told, "observations")) if lines]
         return "\n".join(blocks) or self.nothing
 
-    @property
-    def observed(self) -> tuple[str, ...]:
-        """The observations, one text each, with their proof and trend."""
-        return tuple(
-            f"{'(erased)' if item.text is None else item.text} ({_borne_out(item)})" for item in self.observations
-        )
 
-
-def _borne_out(item: Item) -> str:
-    told = item.observation
-    return (
-        f"{told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trending}"
-        if told is not None
-        else "0 sources"
-    )
+def observed(item: Item) -> str:
+    """An observation as it is shown: its text, how many sources bear it out, and how they come in."""
+    told, text = item.observation, "(erased)" if item.text is None else item.text
+    if told is None:
+        return text
+    return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trending})"

@@ -16,6 +16,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
+from ledger.observation_answers import Observation, Witness, Wording
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -228,7 +229,10 @@ class Step(Struct, frozen=True, kw_only=True):
 
 class Why(Struct, frozen=True, kw_only=True):
     """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
-    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in."""
+    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in.
+
+    Of an observation ``evidence`` is what bears it out, and ``wordings`` are all that it had, oldest first.
+    """
 
     memory: Memory | None
     id: str
@@ -241,6 +245,9 @@ class Why(Struct, frozen=True, kw_only=True):
     documents: tuple[Document, ...] = ()
     provenance: Provenance | None = None
     conflicts: tuple[str, ...] = ()
+    observation: Observation | None = None
+    evidence: tuple[Witness, ...] = ()
+    wordings: tuple[Wording, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
@@ -545,6 +552,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     wal_bytes: int
     sqlite_version: str
     vectors: dict[str, int] = {}  # of each model
+    observations: dict[str, int] = {}
     sessions: int = 0
     messages: int = 0
     summaries: int = 0  # that stand in a window

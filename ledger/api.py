@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from ledger.consolidating import Consolidating
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
@@ -25,6 +26,7 @@ from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import EmbedderLike, as_embedder
 from ledger.moments import Moments
+from ledger.observation_writes import ObservationWrites
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
 from ledger.recall.reopening import Reopening
@@ -59,6 +61,7 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
+    ObservationWrites,
     Running,
     ProjectWrites,
     DocumentWrites,
@@ -73,6 +76,7 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
+    Consolidating,
     Language,
     Trail,
 ):

@@ -15,7 +15,7 @@ from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import documents, interactions, memories, projects, sessions, vectors
+from projections import documents, interactions, memories, observations, projects, sessions, vectors
 from projections.digests import digest
 from projections.projector import Projector, checkpoint, create_all, resumed
 from projections.rebuild import Rebuild
@@ -46,7 +46,7 @@ class Numbers(Reads):
             counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
             known, papers = len(projects.listing(connection, owner)), documents.counts(connection, owner)
             made = vectors.counts(connection)
-            said = sessions.counts(connection, owner)
+            said, noticed = sessions.counts(connection, owner), observations.counts(connection, owner)
             position, head = read_tip(connection.cursor())
         return answers.Stats(
             ledger_id=self._created.ledger_id,
@@ -57,6 +57,7 @@ class Numbers(Reads):
             interactions=turns,
             projects=known,
             documents=papers,
+            observations=noticed,
             sessions=said[0],
             messages=said[1],
             summaries=said[2],

@@ -18,7 +18,7 @@ from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import check_text
-from ledger.policies import budgets, twins
+from ledger.policies import budgets, evidence, twins
 from ledger.policies import edges as graph_rules
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
@@ -347,6 +347,9 @@ class MemoryWrites:
                 if memory.before == "active":
                     budgets.check(work, memory.kind, memory.content)
             _emit(work, memory, domain.Restore(reason))
+            status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
+            alive = status == "active" and not memory.quarantined
+            evidence.put_back(work, memory.id, alive=alive, reason=reason)
 
         return self._change("restore", id, body, by, (id, reason))
 
@@ -444,7 +447,9 @@ def own(work: Work, source: str) -> str:
     """The full id of a subject or a chunk of this user."""
     if source[0] == "c":
         return _own_chunk(work, source)
-    if source[0] not in FAMILIES:  # observations are not kept by this version
+    if (
+        source[0] not in FAMILIES
+    ):  # a summary lies in the stream of its session; merges and conflicts are nobody's source
         return source
     if work.find(source, source[0]) is None and work.known_elsewhere(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")

@@ -25,7 +25,7 @@ from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
 from ledger.writing import Writer
-from projections import as_of, audit, memories, passages, search
+from projections import as_of, audit, memories, observation_hits, passages, search
 from projections.as_of import HEAD, Times
 from projections.passages import Passage as PassageRow
 from projections.rows import Values
@@ -190,6 +190,13 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         if self._past.apart:
             return super()._passage_hits(connection, expression, wanted, limit)
         return passages.matching_then(connection, expression, wanted, self._position, limit=limit)
+
+    def _observation_hits(
+        self, connection: Any, expression: str, wanted: observation_hits.Wanted, limit: int
+    ) -> observation_hits.Hits:
+        if self._past.apart:
+            return super()._observation_hits(connection, expression, wanted, limit)
+        return observation_hits.matching_then(connection, expression, wanted, self._position, limit=limit)
 
     def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
         if self._past.apart:

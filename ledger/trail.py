@@ -23,8 +23,10 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.domain.memory import Memory
+from ledger.domain.observation import Observation
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
+from ledger.observation_reads import NEEDED, ObservationReads, observation_answers
 from ledger.reads import LIST_LIMIT, NOWHERE, listed, named
 from projections import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.audit import Entry
@@ -33,12 +35,17 @@ from projections.projector import FAMILIES, OWNERS
 _OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
 
 
-class Trail(DocumentReads):
+class Trail(DocumentReads, ObservationReads):
     """The reads of the library door that explain."""
 
     def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
-        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly."""
+        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly.
+
+        Of an observation the evidence, each piece dated, with its words and whether it is live, and every wording it had.
+        """
         owner = self._user(user)
+        if isinstance(id, str) and id.startswith("o_"):
+            return self._why_observation(id, owner)
         with self._read(*_OF_WHY) as connection:
             stream = self._owned_stream(connection, id, "m", owner)
             if stream is None:
@@ -65,8 +72,29 @@ class Trail(DocumentReads):
                 conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
             )
 
+    def _why_observation(self, id: str, owner: str) -> answers.Why | None:
+        with self._read(*NEEDED, "confidence", "audit") as connection:
+            stream = self._owned_stream(connection, id, "o", owner)
+            if stream is None:
+                return None
+            state = self._load(connection, stream, "o", owner)
+            found = observation_answers(connection, [state], self._writer.now())[0] if state is not None else None
+            return answers.Why(
+                memory=None,
+                id=stream,
+                confidence=found.confidence if found is not None else 0.0,
+                steps=tuple(self._steps(connection, stream)),
+                sources=(),
+                supersedes=(),
+                superseded_by=(),
+                observation=found,
+                evidence=self._witnesses(connection, found, owner) if found is not None else (),
+                wordings=self._wordings(connection, stream),
+            )
+
     def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
-        """Every event of a subject in order (a memory, an interaction, a document, a project or a session), in force or not.
+        """Every event of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
+        force or not.
 
         Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
         """
@@ -114,7 +142,7 @@ class Trail(DocumentReads):
             in_force = position not in out
             if in_force and event.stream == stream and not isinstance(event.data, Unknown):
                 state = evolve(state, event)
-            status = state.status if isinstance(state, Memory) else None
+            status = state.status if isinstance(state, Memory | Observation) else None
             delta = point.delta if point is not None else 0
             confidence_then += delta
             steps.append(self._step(event, delta, confidence_then, status, in_force))

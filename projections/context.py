@@ -13,6 +13,9 @@ ENTRY_CHARS = 250
 
 REST = "rest"
 
+BESIDE = 20
+"""Observations take at most so many percent of the budget, of what the items of a pack leave."""
+
 
 def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
     """For each entry "" or why it is cut: the longest prefix goes in, so that nothing worse takes the place of something
@@ -40,6 +43,11 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
                 else:
                     room, left = room - size, left - size
     return reasons
+
+
+def room_beside(budget: int | None, used: int) -> int | None:
+    """What of a budget observations may take beside items that use so much of it; None where there is no bound."""
+    return None if budget is None else max(0, min(budget * BESIDE // 100, budget - used))
 
 
 def shortened(text: str, chars: int = ENTRY_CHARS) -> str:

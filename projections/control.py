@@ -138,6 +138,17 @@ def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
     return (position for first, last in ranges for position in range(first, last + 1))
 
 
+def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Positions as inclusive ranges, in order."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
 class Keys:
     name, version, follows = "keys", 2, EVERYTHING
     tables = (KEYS,)

@@ -27,6 +27,7 @@ from projections import (
     interactions,
     memories,
     merges,
+    observations,
     passages,
     projects,
     quarantine,
@@ -43,17 +44,18 @@ FAMILIES: dict[str, Family] = {
     family.kind: family
     for family in (
         *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
-        *(merges.FAMILY, conflicts.FAMILY),
+        *(merges.FAMILY, conflicts.FAMILY, observations.FAMILY),
     )
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
-OWNERS |= {"g": "merges", "k": "conflicts"}
+OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
 _READERS = {  # what reads the states of each kind of subject
     "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
     "i": ("interactions", "passages"),
     "p": ("projects",),
     "s": ("sessions", "summaries", "passages", "projects"),
     "d": ("documents", "passages"),
+    "o": ("observations",),
 }
 _READERS |= {"g": ("merges",), "k": ("conflicts",)}
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
@@ -92,6 +94,8 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         summaries.Summaries(),
         merges.Merges(),
         conflicts.Conflicts(),
+        observations.Observations(secret),
+        observations.Consolidations(),
         control.Sources(),
         control.Keys(),
         control.Refusals(secret),

@@ -1,4 +1,4 @@
-"""Which recalls were recorded, and what each of them gave: from a memory, turn or chunk to the packs that it was in."""
+"""Which recalls were recorded, and what each of them gave: from a memory, turn, chunk or observation to its packs."""
 
 from __future__ import annotations
 

@@ -448,6 +448,17 @@ def test_a_recall_says_when_nothing_fits_and_counts_what_nobody_searched_for(db:
     assert run("recall", "zebra", db=db).stdout == "nothing found, 1 searched\n"
 
 
+def test_a_recall_shows_observations_in_a_list_of_their_own(db: str) -> None:
+    source = answer("remember", "Something dark.", db=db)["id"]
+    with Ledger.open(db) as ledger:
+        id = ledger.observe("The user drinks coffee.", source).id
+    told = run("recall", "coffee", db=db).stdout
+    assert "Observations" in told and id in told and "1 source" in told and "1 observation" in told
+    assert [each["id"] for each in answer("recall", "coffee", db=db)["observations"]] == [id]
+    assert run("recall", "coffee", "-q", db=db).stdout == id + "\n"
+    assert run("recall", "coffee", "--observations", "0", db=db).stdout == "nothing found, 1 searched\n"
+
+
 def test_relate_and_unrelate_show_what_the_memory_says_of_names(db: str) -> None:
     fact = answer("remember", "Ana took a job.", db=db)
     assert "Ana works_at Acme" in run("relate", fact["id"], "Ana", "works_at", "Acme", db=db).stdout

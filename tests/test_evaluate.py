@@ -151,3 +151,41 @@ def test_one_question_is_a_set_too_and_none_is_told(evaluate: ModuleType, tmp_pa
     path = tmp_path / "talk.json"
     path.write_text(json.dumps([conversation("a") | {"qa": conversation("a")["qa"][:questions]}]))
     assert evaluate.main([str(path)]) == (0 if questions else 1)
+
+
+# --- observations ----------------------------------------------------------------------------------------------------
+
+
+def again() -> dict[str, Any]:
+    """A conversation in which one thing is said three times, in sessions of their own."""
+    found = conversation("again")
+    said = "The cello teacher lives beside the old harbour in Porto."
+    for number, text in enumerate((said, said.replace("old ", "")), 3):
+        turn = {"speaker": "Bob", "session": f"s{number}", "date_time": DATES["s2"]}
+        found["turns"].append(turn | {"dia_id": f"D{number}:1", "text": text + " It rains!" * 20})
+        found["turns"].append(turn | {"dia_id": f"D{number}:2", "speaker": "Ann", "text": "Rain, " * number})
+    asked = "Where in Porto does the cello teacher live?"
+    found["qa"] = [{"qid": "q", "question": asked, "category": "one", "evidence": ["D3:1", "D4:1"]}]
+    return found
+
+
+def test_with_observations_no_item_goes_and_their_sources_count_beside(evaluate: ModuleType) -> None:
+    proofs, rows = evaluate.compare([again()], (1, 300, 400, None))
+    assert proofs == {2: 1}
+    told = {budget: each[0] for budget, each in rows.items()}
+    assert all(each["items"] == each["without"] for each in told.values())
+    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 300: 0, 400: 1, None: 1}
+    assert [told[budget]["items"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 0.5, 1.0]
+    assert [told[budget]["or sources"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_the_tool_tells_both_beside_each_other(
+    evaluate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([again()]))
+    assert evaluate.main([str(path), "--observations", "--budget", "400", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["talk.json"]
+    assert found["observations"] == {"2": 1} and list(found["budgets"]) == ["400", "none"]
+    assert evaluate.main([str(path), "--observations", "--budget", "400"]) == 0
+    assert "1 observations (by sources: 1 with 2)" in capsys.readouterr().out

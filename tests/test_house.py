@@ -28,7 +28,13 @@ LAYERS = (  # each may import from its own and from those before it
     ("projections",),
     ("ledger.log_reading", "ledger.work"),
     ("ledger.writing", "ledger.policies"),
-    ("ledger.answers", "ledger.document_answers", "ledger.conversations", "ledger.schemas"),
+    (
+        "ledger.answers",
+        "ledger.document_answers",
+        "ledger.observation_answers",
+        "ledger.conversations",
+        "ledger.schemas",
+    ),
     ("ledger",),
 )
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}

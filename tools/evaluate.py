@@ -1,11 +1,16 @@
 """How well recall finds the turns that hold the answers, on transcripts with questions: through the public library only.
 
     python tools/evaluate.py DATA… [--vectors wordllama] [--ranking score/1] [--merged] [--json]
+    python tools/evaluate.py DATA… --observations [--budget 1000 4000 …] [--merged] [--json]
 
 DATA is a JSON list of conversations (plain or .gz), each with ``turns`` (dia_id, speaker, session, date_time, text) and
 ``qa`` (question, category, evidence: a list of dia_ids). Each conversation is imported into a ledger of its own, as
 ``memory-ledger import`` does it (two turns an interaction), and every question is a ``recall`` among turns. ``factory`` is
 the same as a store for other scorers: ``ingest(turns)``, ``search(question, k)``, ``close()``.
+
+With ``--observations`` each conversation is consolidated by rules first, and every question asked with observations and
+without, within the same budgets of characters: which share of its evidence turns is among the items of the pack, and which
+among the items or the live sources of the observations shown (a source is an interaction, so both of its turns count).
 """
 
 from __future__ import annotations
@@ -18,15 +23,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledger import Ledger
 
 DEPTHS = (1, 5, 10, 20)
+BUDGETS = (1_000, 2_000, 4_000)  # characters of a pack with and without observations
+OBSERVATIONS = 3  # as recall has it
 FIELDS = ("prompt", "response")
 ADVERSARIAL = "adversarial"
 
@@ -60,9 +67,39 @@ class Store:
         pack = self._ledger.recall(question, among="turns", k=k, ranking=self._ranking)
         return [self._turns[item.passage.id, item.passage.field] for item in pack.items if item.passage is not None]
 
+    def consolidate(self) -> Counter[int]:
+        """How many observations have how many sources, once the turns are consolidated by rules."""
+        for project in self._ledger.projects():  # each conversation is one
+            self._ledger.consolidate("interactions", project=project.name, using="grouping")
+        found: Counter[int] = Counter()
+        last: str | None = None
+        while some := self._ledger.observations(limit=1_000, before=last):
+            found.update(each.proof_count for each in some)
+            last = some[-1].id
+        return found
+
+    def pack(self, question: str, budget: int | None, observations: int) -> Packed:
+        started = time.perf_counter()
+        pack = self._ledger.recall(question, among="turns", budget=budget, observations=observations)
+        took = time.perf_counter() - started
+        told = [item.observation for item in pack.observations if item.observation is not None]
+        sources = {each.id for one in told for each in one.sources if each.live}
+        items = [self._turns[item.passage.id, item.passage.field] for item in pack.items if item.passage is not None]
+        behind = {turn for (id, _), turn in self._turns.items() if id in sources}
+        return Packed(items, behind, len(told), 1000 * took)
+
     def close(self) -> None:
         self._ledger.close()
         self._home.cleanup()
+
+
+class Packed(NamedTuple):
+    """The turns among the items of a pack, those behind its observations, how many of these it has, and milliseconds."""
+
+    items: list[str]
+    behind: set[str]
+    shown: int
+    ms: float
 
 
 def factory() -> Store:
@@ -126,6 +163,41 @@ def evaluate(
     return rows, took
 
 
+def compare(
+    conversations: Iterable[dict[str, Any]], budgets: Sequence[int | None], note: Any = None
+) -> tuple[Counter[int], dict[int | None, list[dict[str, float]]]]:
+    """The proof counts of the observations, and of every question, by budget: the share of its evidence in a pack without
+    observations, in the items of one with them, and in these or in the sources of the observations."""
+    proofs: Counter[int] = Counter()
+    rows: dict[int | None, list[dict[str, float]]] = {budget: [] for budget in budgets}
+    for conversation in conversations:
+        store = Store()
+        try:
+            store.ingest(conversation["turns"])
+            proofs += store.consolidate()
+            for one in conversation["qa"]:
+                gold = set(one["evidence"])
+                if one["category"] == ADVERSARIAL or not gold:
+                    continue
+                for budget, found in rows.items():
+                    off, on = (store.pack(one["question"], budget, observations) for observations in (0, OBSERVATIONS))
+                    found.append(
+                        {
+                            "without": len(gold & set(off.items)) / len(gold),
+                            "items": len(gold & set(on.items)) / len(gold),
+                            "or sources": len(gold & {*on.items, *on.behind}) / len(gold),
+                            "shown": on.shown,
+                            "ms off": off.ms,
+                            "ms on": on.ms,
+                        }
+                    )
+        finally:
+            store.close()
+        if note is not None:
+            note(conversation["sample_id"])
+    return proofs, rows
+
+
 def means(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
 
@@ -138,8 +210,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--ranking", default="score/1")
     parser.add_argument("--merged", action="store_true", help="every conversation of a file in one ledger")
+    parser.add_argument("--observations", action="store_true", help="recall with observations beside recall without")
+    parser.add_argument(
+        "--budget", type=int, nargs="+", default=BUDGETS, help="characters of a pack, with --observations"
+    )
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
+    if asked.observations:
+        return _compared(asked)
     found: dict[str, Any] = {}
     for path in asked.data:
         conversations = merged(load(path)) if asked.merged else load(path)
@@ -158,6 +236,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         for name, each in found.items():
             _show(name, each)
+    return 0
+
+
+def _compared(asked: argparse.Namespace) -> int:
+    found: dict[str, Any] = {}
+    for path in asked.data:
+        conversations = merged(load(path)) if asked.merged else load(path)
+        note = (lambda name: print(f"  {name}", file=sys.stderr)) if sys.stderr.isatty() else None
+        proofs, rows = compare(conversations, (*asked.budget, None), note)
+        if not rows[None]:
+            print(f"{path}: no question with evidence", file=sys.stderr)
+            return 1
+        told = {str(budget or "none"): {"n": len(each), **means(each)} for budget, each in rows.items()}
+        found[Path(path).name] = {"observations": dict(sorted(proofs.items())), "budgets": told}
+    if asked.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for name, each in found.items():
+        made = ", ".join(f"{count} with {proof}" for proof, count in each["observations"].items())
+        print(f"{name}: {sum(each['observations'].values())} observations (by sources: {made or 'none'})")
+        columns = list(each["budgets"]["none"])
+        print(f"  {'budget':10}" + "".join(f"{column:>12}" for column in columns))
+        for budget, scores in each["budgets"].items():
+            print(f"  {budget:10}" + "".join(f"{scores[column]:>12.4g}" for column in columns))
     return 0
 
 

@@ -60,7 +60,8 @@ def compact(data: Any, chars: int = LISTED_CHARS) -> str:
 def ids(answer: Any) -> list[str] | None:
     """The ids of what an answer lists, for ``--quiet``; None where it is no list of subjects."""
     if isinstance(answer, Pack):
-        return [answer.receipt] if answer.receipt is not None else [item.id for item in answer.items]
+        given = (*answer.items, *answer.observations)
+        return [answer.receipt] if answer.receipt is not None else [item.id for item in given]
     if isinstance(answer, answers.Graph):
         return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
     if isinstance(answer, list):
@@ -151,13 +152,15 @@ def pack(found: Pack) -> RenderableType:
     unit = "characters" if found.unit == "chars" else found.unit
     budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
     count = counted(len(found.items), "item") if found.items else found.nothing
+    count += f", {counted(len(found.observations), 'observation')}" if found.observations else ""
     searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
     told = f"{count}{searched}, {budget}, {len(found.cut)} cut"
     receipt = (f"receipt {found.receipt}",) if found.receipt else ()
     notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed, *receipt)]
-    if not found.items and not found.cut:
+    if not found.items and not found.cut and not found.observations:
         return Group(Text(found.nothing), *notes)
     parts: list[RenderableType] = [_items(found.items)] if found.items else []
+    parts += titled("Observations", _items(found.observations) if found.observations else None)
     cut = titled("Cut", _items(found.cut) if found.cut else None)
     return Group(*parts, Text(told, style="dim"), *cut, *notes)
 
@@ -174,6 +177,8 @@ def _item_row(item: Item) -> list[RenderableType]:
         where = " › ".join(item.passage.heading_path) or item.passage.session_id
         what = item.source if item.source == "message" else item.passage.field or item.source
         about = (what, where, moment(item.passage.occurred_at))
+    elif item.observation is not None:
+        about = (counted(item.observation.proof_count, "source"), item.observation.trending, item.observation.project)
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     disputed = f"in conflict: {', '.join(item.conflicts)}" if item.conflicts else ""
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),

@@ -31,6 +31,7 @@ _LABELS = (
     "added",
     "removed",
     "reason",
+    "why",
     "note",
     "source",
     "relation",

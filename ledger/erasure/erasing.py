@@ -54,6 +54,10 @@ PART_EVENTS = 10_000  # the most rows that one append erases
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 LEASE_SECONDS = 600.0
 NOTHING: Any = object()
+NEEDED = (  # to tell what an erasure takes
+    *("audit", "projects", "documents", "sources", "observations", "erasures", "refusals", "sessions", "summaries"),
+    "model_calls",
+)
 
 Span = tuple[str, int, int]
 
@@ -107,9 +111,7 @@ class Erasing(Distrusting, Holding):
         kept = _kept(keep)
         if self._writer.batching and not dry_run:
             raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-        with self._read(
-            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
-        ) as connection:
+        with self._read(*NEEDED) as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
             asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
                                 *of_one, by)  # fmt: skip
@@ -158,9 +160,7 @@ class Erasing(Distrusting, Holding):
         return _report(plan, "dry run")
 
     def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
-        with self._read(
-            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
-        ) as connection:
+        with self._read(*NEEDED) as connection:
             plan = Planner(connection, owner, choices, kept).plan(asked)
         _check_kept(plan, kept)
         return plan
@@ -218,9 +218,7 @@ class Erasing(Distrusting, Holding):
     # --- under the lock ------------------------------------------------------------------------------------------
 
     def _decide(self, plan: Plan, reason: str, work: Work) -> str:
-        work.need(
-            "audit", "projects", "documents", "sources", "erasures", "refusals", "sessions", "summaries", "model_calls"
-        )
+        work.need(*NEEDED)
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
         if any(plan.concerns(row, user, owner) for row, user in since):
@@ -542,7 +540,7 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
 
 def _is_parked(connection: Any) -> bool:
     """Whether a projection is parked by which it is decided what is left to do."""
-    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects", "documents")
+    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects", "documents", "observations")
     found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 

@@ -26,9 +26,11 @@ from ledger.domain.events import (
     DocumentIngested,
     DocumentReplaced,
     DuplicateAbsorbed,
+    EvidenceAdded,
     MemoriesMerged,
     MemoryCaptured,
     ModelCalled,
+    ObservationFormed,
     RecallServed,
     Redaction,
     WriteRefused,
@@ -37,7 +39,7 @@ from ledger.domain.quotes import Needles, merged
 from ledger.erasure import conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, calls, conflicts, documents, merges
+from projections import audit, calls, conflicts, documents, merges, observations
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -304,8 +306,8 @@ class Planner:
     # --- what belongs to it --------------------------------------------------------------------------------------
 
     def _derived(self, streams: Collection[str]) -> list[str]:
-        """The memories that cite these subjects, or ever did, and those that cite such memories; and what they were merged
-        into."""
+        """The memories that cite these subjects and the observations that rest on them, or ever did, and so on from those; and
+        what memories were merged into."""
         found, waiting = dict[str, None](), list(streams)
         while waiting:
             source = waiting.pop()
@@ -314,14 +316,11 @@ class Planner:
                 if stream not in found and stream not in streams:
                     found[stream] = None
                     waiting.append(stream)
-            for table in ("dependents", "were_dependents"):
-                for (row,) in self.connection.execute(
-                    f"SELECT memory FROM {table} WHERE source = ?", (source,)
-                ).fetchall():
-                    stream = self.row(row).stream
-                    if stream not in found and stream not in streams:
-                        found[stream] = None
-                        waiting.append(stream)
+            for row in (*self._citing(source), *observations.ever_borne_out_by(self.connection, source)):
+                stream = self.row(row).stream
+                if stream not in found and stream not in streams:
+                    found[stream] = None
+                    waiting.append(stream)
         return list(found)
 
     def _found_in(self, own: Iterable[Row]) -> list[str]:
@@ -330,11 +329,10 @@ class Planner:
         for row in own:
             if row.type == MESSAGE:
                 said.setdefault(row.stream, set()).add(row.position)
-        sql = "SELECT memory FROM dependents WHERE source = ? UNION SELECT memory FROM were_dependents WHERE source = ?"
         found = dict[str, None]()
         for session, positions in said.items():
-            for (row,) in self.connection.execute(sql, (session, session)).fetchall():
-                stream = self.row(row).stream
+            for place in self._citing(session):
+                stream = self.row(place).stream
                 origins = (event.data.origin for event in self._captures([stream]))
                 if any(origin is not None and origin.position in positions for origin in origins):
                     found[stream] = None
@@ -345,6 +343,10 @@ class Planner:
             for event in read_stream(self.connection, self.row(row).stream, 2**62):
                 if isinstance(event.data, MemoriesMerged) and memory in event.data.memories:
                     yield event.data.memory
+
+    def _citing(self, source: str) -> list[int]:
+        sql = "SELECT memory FROM dependents WHERE source = ? UNION ALL SELECT memory FROM were_dependents WHERE source = ?"
+        return [row for (row,) in self.connection.execute(sql, (source, source))]
 
     def _parts(self, stream: str) -> list[str]:
         """The chunks of a document, by which it is cited too."""
@@ -357,9 +359,16 @@ class Planner:
                 yield from (event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed))
 
     def _cited(self, streams: Iterable[str]) -> list[str]:
-        """The turns, memories, documents and chunks that these memories came from."""
+        """The turns, memories, documents and chunks that these memories came from, or that these observations rest on."""
         cited = dict.fromkeys(source for event in self._captures(sorted(streams)) for source in event.data.sources)
+        cited |= dict.fromkeys(self._evidence(sorted(streams)))
         return [each for each in cited if (each[0] in FAMILIES and each[0] not in _SHARED) or each[0] == "c"]
+
+    def _evidence(self, streams: Iterable[str]) -> Iterator[str]:
+        for stream in streams:
+            for event in read_stream(self.connection, stream, 2**62) if stream[0] == "o" else ():
+                if isinstance(event.data, ObservationFormed | EvidenceAdded):
+                    yield from (each.source for each in event.data.evidence)
 
     def _origins(self, streams: Iterable[str]) -> dict[str, list[tuple[str, int, int]]]:
         """Source -> the spans of its fields in which these memories were found."""

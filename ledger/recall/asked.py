@@ -21,6 +21,7 @@ CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was cap
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = ("prefix", "shares")
 NEVER = "candidate"
+MOST_OBSERVATIONS = 50
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     ranking: str
     explain: bool
     now: str  # confidences and validity are of this time
+    observations: int = 0
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -72,6 +74,7 @@ def checked(
     ranking: str,
     explain: bool,
     now: str,
+    observations: int,
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
@@ -84,15 +87,17 @@ def checked(
     one_of("ranking", ranking, RANKINGS)
     if packing == "shares" and bound is None:
         raise Rejected("packing by shares shares a budget out, so it needs one")
-    if isinstance(k, bool) or not isinstance(k, int):
-        raise Rejected(f"k is a whole number, and {k!r:.40} is not")
+    for what, number in (("k", k), ("observations", observations)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise Rejected(f"{what} is a whole number, and {number!r:.40} is not")
+    statuses = _statuses(status)
     return Asked(
         query=text,
         user=user,
         project=name if name.strip() else None,
         kinds=only,
         among=("memories",) if only else AMONG if "all" in places else places,
-        statuses=_statuses(status),
+        statuses=statuses,
         k=max(0, min(k, LIST_CAP)),
         budget=bound,
         unit=unit,
@@ -100,6 +105,8 @@ def checked(
         ranking=ranking,
         explain=explain,
         now=now,
+        # an observation is of no kind, and active: who asks for some kinds, or for hidden memories only, asks for none
+        observations=0 if only or "active" not in statuses else max(0, min(observations, MOST_OBSERVATIONS)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.domain.text import normalise
 from ledger.recall.asked import UNITS, Asked
 from ledger.recall.packs import Item, Pack
 from projections import context
@@ -52,6 +53,37 @@ def shared(
         beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
     return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
+
+
+def said(pack: Pack) -> set[str]:
+    """What the items of a pack say, in the form in which the same words are the same."""
+    return {normalise(item.content) for item in pack.items if item.content is not None}
+
+
+def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
+    """The pack with the best observations in what its items leave of the budget, so that it holds no item fewer for them.
+
+    One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
+    """
+    measure, room = UNITS[asked.unit], context.room_beside(asked.budget, pack.used)
+    told, already, used, looked_at = list[Item](), said(pack), 0, 0
+    for item in found:
+        size, words = measure(item.text or ""), normalise(item.text or "")
+        if words in already:
+            why = "repeated"
+        elif looked_at == asked.observations:
+            why = "rank"
+        else:
+            looked_at += 1
+            why = "budget" if room is not None and used + size > room else ""
+        if why == "rank" and not asked.explain:
+            break
+        told.append(replace(item, cut=why))
+        if not why:
+            already.add(words)
+            used += size
+    shown, cut = tuple(item for item in told if not item.cut), tuple(item for item in told if item.cut)
+    return replace(pack, observations=shown, cut=(*pack.cut, *cut), used=pack.used + used)
 
 
 def _short(item: Item) -> Item:

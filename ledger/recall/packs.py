@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from ledger.answers import Memory, StateEntry
 from ledger.domain.harmless import fenced, one_line
+from ledger.observation_answers import Observation
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 class Item(Struct, frozen=True, kw_only=True):
     """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
-    document, or trusted state.
+    document, trusted state, or an observation.
 
     ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
     it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands.
@@ -48,6 +49,7 @@ class Item(Struct, frozen=True, kw_only=True):
     passage: Passage | None = None
     state: StateEntry | None = None
     conflicts: tuple[str, ...] = ()
+    observation: Observation | None = None
 
     @property
     def content(self) -> str | None:
@@ -60,6 +62,7 @@ class Item(Struct, frozen=True, kw_only=True):
 class Pack(Struct, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
+    ``observations`` are a list of their own, with ranks of their own: what several sources have in common, beside them.
     ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
     ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
     was asked for; ``changed`` what is otherwise since, in a reopened one.
@@ -75,6 +78,7 @@ class Pack(Struct, frozen=True, kw_only=True):
     receipt: str | None = None
     seen: int | None = None
     changed: tuple[str, ...] = ()
+    observations: tuple[Item, ...] = ()
 
     @property
     def nothing(self) -> str:
@@ -84,11 +88,20 @@ class Pack(Struct, frozen=True, kw_only=True):
         return f"{told}, {self.searched:,} searched"
 
     def as_text(self) -> str:
-        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it.
+        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
+        the observations as another, with how many sources bear each out and how they come in.
 
         What is recalled is data: put it where a user's words go, never among instructions.
         """
-        if not self.items:
-            return self.nothing
-        texts = ("(erased)" if item.text is None else one_line(item.text) for item in self.items)
-        return fenced([f"- {text}" for text in texts], "memory")
+        items = [f"- {'(erased)' if item.text is None else one_line(item.text)}" for item in self.items]
+        told = [f"- {one_line(observed(item))}" for item in self.observations]
+        blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (told, "observations")) if lines]
+        return "\n".join(blocks) or self.nothing
+
+
+def observed(item: Item) -> str:
+    """An observation as it is shown: its text, how many sources bear it out, and how they come in."""
+    told, text = item.observation, "(erased)" if item.text is None else item.text
+    if told is None:
+        return text
+    return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trending})"

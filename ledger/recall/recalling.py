@@ -21,9 +21,10 @@ from ledger.reads import LIST_CAP, NOWHERE, Reads, named
 from ledger.recall import packing
 from ledger.recall.asked import Asked, checked, size
 from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
+from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recorders import read_tip
-from projections import conflicts, context, documents, memories, passages, projects, search, sqlite
+from projections import conflicts, context, documents, memories, observation_hits, passages, projects, search, sqlite
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.rows import TextIndex, Values
@@ -34,6 +35,7 @@ CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project contex
 _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model finds something near to nothing, too
 SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
 STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
+OBSERVATIONS = 3  # beside the items of a pack, unless told otherwise
 RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
 
 
@@ -60,6 +62,7 @@ class Recalling(Reads):
         ranking: str = "score/1",
         explain: bool = False,
         receipt: bool = False,
+        observations: int = OBSERVATIONS,
     ) -> Pack:
         """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
         (chars or tokens).
@@ -72,6 +75,11 @@ class Recalling(Reads):
         ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
         "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
         but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
+
+        At most so many ``observations`` (up to 50, 0 for none) stand beside the items in a list of their own: fresh ones,
+        worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
+        first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
+        left out. With ``kinds``, or a ``status`` that is not active, there are none.
         """
         asked = checked(
             query=query,
@@ -87,6 +95,7 @@ class Recalling(Reads):
             ranking=ranking,
             explain=explain,
             now=self._writer.now(),
+            observations=observations,
         )
         pack, about = self._packed(asked)
         return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
@@ -117,7 +126,16 @@ class Recalling(Reads):
                 pack = packing.shared(asked, standing, items, unasked, searched, warnings)
             else:
                 pack = packing.packed(asked, items, searched, warnings)
+            pack = self._beside(connection, asked, Observing(self, connection, asked, scope, told), pack)
         return replace(pack, seen=seen), about if about != NOWHERE else None
+
+    def _beside(self, connection: Any, asked: Asked, observing: Observing, pack: Pack) -> Pack:
+        """The pack with the observations that stand beside its items."""
+        found = observing.ranked(packing.said(pack))
+        pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
+        if not found:
+            return pack
+        return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
 
     def _sought(self, asked: Asked, told: Question) -> Sought | None:
         """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
@@ -149,6 +167,11 @@ class Recalling(Reads):
     ) -> list[tuple[PassageRow, float]]:
         least = min(limit, ENOUGH)
         return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
+
+    def _observation_hits(
+        self, connection: Any, expression: str, wanted: observation_hits.Wanted, limit: int
+    ) -> observation_hits.Hits:
+        return observation_hits.matching(connection, expression, wanted, limit=limit, schema=self._schema())
 
     def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
         """The passages wanted that neither the index nor what waits for it has any more."""

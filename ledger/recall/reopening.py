@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.erasure import BLACK
+from ledger.domain.errors import Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -25,6 +26,7 @@ from ledger.domain.message import beside
 from ledger.domain.times import moment
 from ledger.log_reading import first_position, read_event
 from ledger.recall.asked import Asked
+from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
@@ -52,10 +54,16 @@ class Reopening(Recalling):
             "kinds": asked.kinds,
             "among": asked.among,
             "status": asked.statuses,
+            "observations": asked.observations,
         }
+        beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
+        if beside:
+            settings["as_of"] = asked.now  # which their trends are of
         if asked.packing == "shares":
             settings["entry_chars"] = context.ENTRY_CHARS
-        items = tuple(map(_served, sorted((*pack.items, *pack.cut), key=lambda item: item.rank)))
+        ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
+        order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
+        items = tuple(map(_served, order))
 
         def body(work: Work) -> str:
             work.project = project
@@ -80,11 +88,14 @@ class Reopening(Recalling):
                 return None
             data = event.data
             chars = data.settings.get("entry_chars")
-            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(data.items, 1)]
+            given = [each for each in data.items if each.subject[:1] != "o"]
+            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
             if isinstance(chars, int):
                 items = [_shortened(item, chars) for item in items]
             items = self._disputed_then(items, data.seen)
-            changed = [told for item in items if (told := self._otherwise(connection, item, data.seen)) is not None]
+            beside = self._observations_given(data)
+            told = [self._otherwise(connection, item, data.seen) for item in items]
+            told += [_observed_otherwise(connection, item) for item in beside]
         budget, unit = data.settings.get("budget"), data.settings.get("unit")
         pack = finished(
             items,
@@ -94,7 +105,33 @@ class Reopening(Recalling):
             unit=str(unit or "chars"),
             warnings=data.warnings or (),
         )
-        return replace(pack, used=data.used, receipt=event.envelope.event_id, seen=data.seen, changed=tuple(changed))
+        return replace(
+            pack,
+            used=data.used,
+            receipt=event.envelope.event_id,
+            seen=data.seen,
+            changed=tuple(each for each in told if each is not None),
+            observations=tuple(item for item in beside if not item.cut),
+            cut=(*pack.cut, *(item for item in beside if item.cut)),
+        )
+
+    def _observations_given(self, data: RecallServed) -> list[Item]:
+        """The observations of a receipt as they stood."""
+        given = [each for each in data.items if each.subject[:1] == "o"]
+        as_of = data.settings.get("as_of")
+        if not given or not isinstance(as_of, str):
+            return []
+        door: Any = self
+        try:
+            then = door.at(data.seen)
+        except Rejected:  # inside the batch that has not been committed
+            then = door
+        with then._read() as connection:
+            found = standing(connection, [each.subject for each in given], as_of)
+        return [
+            _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
+            for rank, each in enumerate(given, 1)
+        ]
 
     def _disputed_then(self, items: list[Item], seen: int) -> list[Item]:
         """With the conflicts that stood open when the pack was given."""
@@ -192,6 +229,31 @@ class Reopening(Recalling):
         )
 
 
+def _as_given(each: Served, item: Item | None, rank: int) -> Item:
+    """An observation with the score that it had; None for one that cannot be read any more."""
+    known = item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, text=None)
+    signals = {name: rules.shown(value) for name, value in each.signals.items()}
+    return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
+
+
+def _observed_otherwise(connection: Any, item: Item) -> str | None:
+    """What became of an observation since."""
+    if item.text is None or item.observation is None:
+        return f"{item.id}: erased"
+    borne = standing(connection, [item.id], item.observation.as_of).get(item.id)
+    if borne is None:
+        return f"{item.id}: gone, what made it was undone"
+    before, after = item.observation, borne.told
+    parts = [after.status] if after.status != before.status else []
+    if after.text != before.text:
+        parts.append("says something else")
+    if after.freshness != before.freshness and after.proof_count:
+        parts.append(after.freshness)
+    if after.proof_count != before.proof_count:
+        parts.append(f"sources {before.proof_count} → {after.proof_count}")
+    return f"{item.id}: {', '.join(parts)}" if parts else None
+
+
 def _why_hidden(connection: Any, told: Passage) -> str:
     row = first_position(connection, told.id)
     gone = sessions.hidden(connection, row) if row is not None else []
@@ -207,6 +269,8 @@ def _served(item: Item) -> Served:
         place = {"position": told.position, "field": told.field, "start": told.start, "end": told.end}
     elif item.state is not None:
         place = {"position": item.state.from_position}
+    elif item.observation is not None:
+        place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
     return Served(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
 

@@ -9,11 +9,15 @@ from ledger.domain.errors import Rejected
 from ledger.domain.message import Part
 from ledger.domain.rendering import Rendered, Said
 from ledger.domain.window import Item
-from ledger.recall.packs import Pack
+from ledger.recall.packs import Pack, observed
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
-    return tuple(item.text for item in pack.items if item.text is not None) if pack is not None else ()
+    """What was recalled, one text each: the items, then the observations with their proof and trend."""
+    if pack is None:
+        return ()
+    said = [item.text for item in pack.items if item.text is not None]
+    return (*said, *(observed(item) for item in pack.observations if item.text is not None))
 
 
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}

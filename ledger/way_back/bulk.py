@@ -7,7 +7,7 @@ that decides anything (``Writer.run``). So nothing of that user comes between tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ledger.domain.errors import UnknownEvent
@@ -22,14 +22,15 @@ from ledger.domain.events import (
     SourceDistrusted,
     SourceTrusted,
 )
-from ledger.log_reading import began
+from ledger.log_reading import began, finished_at
 from ledger.memory_writes import LIST_ITEMS
+from ledger.policies import evidence
 from ledger.way_back.plans import ranges
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
-from projections import control
+from projections import audit, control
 
-ACTS = ("undo", "redo", "distrust", "trust")
+ACTS = ("undo", "redo", "distrust", "trust", *evidence.ACTS)
 BULK_EVENTS = 10_000  # the most that one append takes out of force, or puts back
 
 Spans = tuple[tuple[int, int], ...]
@@ -89,6 +90,10 @@ def _step(writer: Writer, act: str) -> Outcome | None:
         connection, work.user = work.connection(), envelope.user  # one that was erased is nobody, and not ""
         if any(each == act for each, _ in control.bulks(connection)):
             told = [event.data for event in began(connection, act)]
+            if told[0].act in evidence.ACTS:
+                if not evidence.part(work, told):
+                    work.emit(LEDGER_STREAM, BulkFinished(act))
+                return LEDGER_STREAM
             left = _left(connection, act, told)
             for spans in parts(left[:BULK_EVENTS]):
                 work.emit(LEDGER_STREAM, _part(told[0])(spans))
@@ -97,6 +102,23 @@ def _step(writer: Writer, act: str) -> Outcome | None:
         return LEDGER_STREAM
 
     return writer.run(first.envelope.command, who, body)
+
+
+def under_way(connection: Any, kinds: Collection[str]) -> list[str]:
+    """The acts of these kinds that began and have not finished."""
+    return [act for act, _ in control.bulks(connection) if began(connection, act)[0].data.act in kinds]
+
+
+def kind_of(connection: Any, act: str) -> str | None:
+    """What an act of several appends does, by the command that announced it; None where it is a command like any other."""
+    announced = began(connection, act)
+    return announced[0].data.act if announced else None
+
+
+def parts_of(connection: Any, act: str) -> list[audit.Entry]:
+    """The entries of the parts that followed an announcement, up to the end of the act."""
+    end = finished_at(connection, act)
+    return [each for each in audit.of_correlation(connection, act) if end is None or each.position <= end]
 
 
 def _left(connection: Any, act: str, told: list[BulkStarted]) -> list[int]:

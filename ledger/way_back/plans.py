@@ -45,6 +45,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
 _JOINING = (MemoriesMerged, ConflictResolved)  # of several memories: without one of them the whole command falls
+_RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled")
 _TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
 _WITHOUT_EFFECT = (
     "WriteRefused",
@@ -58,17 +59,7 @@ _WITHOUT_EFFECT = (
 )
 
 Spans = tuple[tuple[int, int], ...]
-
-
-def ranges(positions: Iterable[int]) -> Spans:
-    """Positions as inclusive ranges, in order."""
-    found: list[tuple[int, int]] = []
-    for position in sorted(positions):
-        if found and found[-1][1] == position - 1:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)
+ranges = control.ranges
 
 
 class Reader:
@@ -160,9 +151,13 @@ class Reader:
         return place is not None and self.event(place[1]).stream == subject
 
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
-        """What reacted to an event, within the memory of the same user."""
+        """What reacted to an event, within the memory of the same user.
+
+        An observation that was formed or borne out is not among it: that rests on its sources, and one that is no longer
+        live bears it out no longer, without any event.
+        """
         found = audit.caused_by(self.connection, event.envelope.event_id)
-        return [entry for entry in found if entry.user == event.envelope.user]
+        return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
 
     def joining(self, memory: str) -> list[str]:
         """The merges and conflicts that a memory is a member of."""
@@ -240,8 +235,10 @@ class UndoPlan:
         return CommandUndone.__name__ not in control.acts(self.reader.connection, entry.position).values()
 
     def _caused(self, positions: Iterable[int]) -> set[str]:
+        """The commands that reacted; what they did to observations may rest on other sources, and is stale at the worst."""
         caused = (self.reader.caused_by(self.reader.event(position)) for position in positions)
-        return {entry.command_id for entries in caused for entry in entries if not self.reader.is_out(entry.position)}
+        found = (entry for entries in caused for entry in entries if not entry.subject.startswith("o_"))
+        return {entry.command_id for entry in found if not self.reader.is_out(entry.position)}
 
     def _built_on(self, stream: str) -> set[str]:
         """The commands whose events no longer make sense on what the subject becomes."""

@@ -36,7 +36,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back.plans import NAMES, SourcePlan
-from projections import audit, control, memories, merges, served
+from projections import audit, control, memories, merges, observation_hits, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
@@ -310,8 +310,10 @@ def _told(event: AnyEvent, why: str) -> answers.Undetermined:
 
 
 def receipts(connection: Any, user: str, reached: Iterable[str]) -> tuple[str, ...]:
-    """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it."""
+    """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it, or an
+    observation that it bears out."""
     wanted = set(reached)
+    wanted |= observation_hits.citing(connection, wanted)
     sql = (
         "SELECT i.id, used.value FROM interactions i, json_each(i.memories_used) used"
         " WHERE i.user = ? AND i.memories_used IS NOT NULL ORDER BY i.row"

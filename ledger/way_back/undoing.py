@@ -31,6 +31,7 @@ from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import finished_at, read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
+from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
@@ -319,6 +320,10 @@ class Done(Struct, frozen=True):
 def _one(connection: Any, target: str | int) -> list[audit.Entry]:
     first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
     if first is not None:
+        act = _act(connection, first)
+        if bulk.kind_of(connection, act) in evidence.ACTS:  # several appends, and one command
+            told = (*audit.of_command(connection, act), *bulk.parts_of(connection, act))
+            return [entry for entry in told if entry.type not in ("BulkStarted", "BulkFinished")]
         return audit.of_command(connection, first.command_id)
     return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
 

@@ -1,0 +1,296 @@
+"""Which texts bear each other out: they say nearly the same, and neither says otherwise what the other says.
+
+Texts are compared by their *telling words*: stems without stop words, irregular and everyday forms made one (went, go; likes,
+loves). Two are alike when these overlap by 0.6, or by 0.4 where both name the same two things. Rules cannot tell a
+paraphrase from another value, so whatever may be one keeps two texts apart: a negation, a past or an intention on one side,
+figures, names or opposites of either, and a word where the other has another one at the same place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from ledger.domain import entities, near
+from ledger.domain.observation import WORDS
+from ledger.domain.question import FORMS
+from ledger.domain.text import STOP_WORDS, stem, words
+
+K = TypeVar("K")
+Name = tuple[str, ...]  # the telling words of a name
+
+GROUPING = "grouping/1"
+"""Name and version of these rules: other words, patterns or numbers are another version."""
+
+NEAR = 600_000
+"""From this overlap of telling words two texts are alike (ours, measured: see the README)."""
+
+CLOSE, SHARED_NAMES = 400_000, 2
+"""... or from this one, where they share two names (ours)."""
+
+NEIGHBOURS, PATIENCE = 32, 128
+"""So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours). Among notes
+that share nearly all of their words nothing narrows the search, and without this it would take the square of their number."""
+
+READ_CHARS = 10_000
+"""So much of a text is compared (ours)."""
+
+WORDING_CHARS = 400
+"""A wording takes no more, also where the script has no spaces between words (ours)."""
+
+SENTENCES, SENTENCE_WORDS, TELLING = 64, 60, 4
+"""Of a turn so many sentences are looked at, of at most so many words, and of at least so many telling ones (ours)."""
+
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
+_SAME = """
+    like love enjoy prefer favor favour | live liv reside | big large huge | begin start | buy purchase | job work
+    kid child | doctor physician | phone telephone | colour color | favourite favorite
+"""
+_FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
+_TIMES = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
+    october november december spring summer autumn winter morning noon afternoon evening night midnight
+    daily weekly monthly yearly today tomorrow yesterday first second third once twice half double
+"""
+_OPPOSITES = """
+    like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
+    increase decrease | true false | open close | buy sell | left right | accept reject
+    agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
+    early late | public privat | public private | light dark | black white | new old | win lose | success failure
+    always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
+"""
+_SIDES = "before after | on off | up down | above below | more less | over under | in out | most least"
+_PAST = re.compile(
+    r"\b(?:used to|no longer|any ?more|formerly|previously|former|ex|stopped|quit|gave up|until|was|were|had been|switched)\b",
+    re.IGNORECASE,
+)
+_INTENDED = """
+    want wants wanted plan plans planned planning hope hopes hoped hoping wish wishes may might could would should consider
+    considers considering thinking intends intend going try tries trying tried maybe perhaps if whether unless almost
+    nearly soon dream dreams dreaming
+"""
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
+_END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
+
+
+def _split(given: str) -> list[str]:
+    return given.split()
+
+
+_LITTLE, _MAYBE = frozenset(_split(_FILLERS)), frozenset(_split(_INTENDED))
+
+
+def _families() -> dict[str, str]:
+    told = {word: min(word, *others) for word, others in FORMS.items()}
+    for family in re.split(r"[|\n]", _SAME):
+        names = [told.get(each, each) for each in family.split()]
+        told |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
+    return told | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
+
+
+_FAMILY = _families()
+_AGAINST: dict[str, set[str]] = {}
+
+
+@lru_cache(maxsize=16_384)
+def _telling(word: str) -> str:
+    """What a word counts as, "" for nothing."""
+    if word in STOP_WORDS or word in _LITTLE:
+        return ""
+    found = _FAMILY.get(word) or stem(word)
+    found = _FAMILY.get(found, found)
+    if len(found) > 3:  # moved and move, studies and study
+        found = found.removesuffix("e")
+    return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
+
+
+_DIRECTIONS = [(pair[0], pair[1]) for pair in map(_split, _SIDES.split("|"))]
+_DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
+_MOMENTS = frozenset(map(_telling, _split(_TIMES)))
+for _pair in re.split(r"[|\n]", _OPPOSITES):
+    for _one, _other in [_pair.split()] if _pair.strip() else []:
+        _AGAINST.setdefault(_telling(_one) or _one, set()).add(_telling(_other) or _other)
+        _AGAINST.setdefault(_telling(_other) or _other, set()).add(_telling(_one) or _one)
+
+
+class Said(Struct, frozen=True):
+    """A text as it is compared: its telling words in ``order`` and as a set, what it names, its ``figures`` and times, its
+    ``directions`` (before, after), whether it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
+
+    words: frozenset[str]
+    order: tuple[str, ...]
+    names: frozenset[Name]
+    figures: frozenset[str]
+    directions: frozenset[str]
+    denies: bool
+    past: bool
+    intended: bool
+    speaker: str
+
+
+def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
+    """``given`` are names that it is known to have, beside those that it seems to have."""
+    text = text[:READ_CHARS]
+    all_words = words(text)
+    order = tuple(each for each in map(_telling, all_words) if each)
+    named = {tuple(filter(None, map(_telling, words(name)))) for name in (*given, *entities.found(text))}
+    own = frozenset(order)
+    return Said(
+        words=own,
+        order=order,
+        names=frozenset(name for name in named if name),
+        figures=frozenset(each for each in own if each in _MOMENTS or any(map(str.isdigit, each))),
+        directions=_DIRECTING.intersection(all_words),
+        denies=not near.NEGATIONS.isdisjoint(all_words),
+        past=_PAST.search(text) is not None,
+        intended=not _MAYBE.isdisjoint(all_words),
+        speaker=speaker,
+    )
+
+
+def likeness(one: Said, other: Said) -> int:
+    """How much of their telling words two texts share, in millionths; 0 where they do not bear each other out."""
+    how = near.similarity(one.words, other.words)
+    if how < NEAR and (how < CLOSE or len(one.names & other.names) < SHARED_NAMES):
+        return 0
+    return 0 if opposed(one, other) else how
+
+
+def opposed(one: Said, other: Said) -> bool:
+    """Whether the one may say something else than the other: another value, or that it is not, was, or is to be so."""
+    states = (one.denies, one.past, one.intended, one.speaker)
+    if states != (other.denies, other.past, other.intended, other.speaker):
+        return True
+    if one.directions != other.directions and _turned(one.directions, other.directions):
+        return True
+    mine, theirs = one.words - other.words, other.words - one.words
+    if not mine or not theirs:
+        return False  # the one says all that the other says
+    if len(mine) == len(theirs) == 1:
+        return True
+    if one.figures & mine and other.figures & theirs:
+        return True
+    if _of_its_own(one, other) and _of_its_own(other, one):
+        return True
+    if any(not _AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in mine):
+        return True
+    return not _places(one, other).isdisjoint(_places(other, one))
+
+
+_NOTHING: set[str] = set()
+
+
+def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether the one goes one way of two, and the other the other."""
+    return any(
+        (one in mine, other in mine) == (other in theirs, one in theirs) != (one in theirs, other in theirs)
+        for one, other in _DIRECTIONS
+    )
+
+
+def _of_its_own(one: Said, other: Said) -> bool:
+    return any(not other.words.issuperset(name) for name in one.names)
+
+
+def _places(one: Said, other: Said) -> set[tuple[str, str]]:
+    """Between which words in common there are others of its own."""
+    found, last, inside = set[tuple[str, str]](), "", False
+    for each in one.order:
+        if each not in other.words:
+            inside = True
+            continue
+        if inside:
+            found.add((last, each))
+        last, inside = each, False
+    return found | {(last, "")} if inside else found
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+class Groups(Generic[K]):
+    """Texts that each stand for a group, and to which of them a further one belongs.
+
+    A text belongs where it is most like; of equally like ones, to the one with the lowest ``rank``. So texts that come one
+    after the other form the same groups however many of them come at a time. ``order`` are words, the rarest first.
+    """
+
+    def __init__(self, order: Iterable[str] = ()) -> None:
+        self._index = near.Index(NEAR, order)
+        self._kept: list[tuple[K, Said, int]] = []
+        self._of_names: dict[tuple[Name, Name], list[int]] = {}
+
+    def add(self, key: K, said: Said, rank: int) -> None:
+        """One more that a group can form around."""
+        if not said.words:
+            return
+        number = self._index.add(said.words)
+        self._kept.append((key, said, rank))
+        for pair in _pairs(said):
+            self._of_names.setdefault(pair, []).append(number)
+
+    def nearest(self, said: Said) -> K | None:
+        if not said.words:
+            return None
+        found = dict.fromkeys(number for number, _ in self._index.near(said.words, most=NEIGHBOURS, patience=PATIENCE))
+        for pair in _pairs(said):
+            found.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBOURS:]))
+        best: tuple[int, int] | None = None
+        answer: K | None = None
+        for number in found:
+            key, other, rank = self._kept[number]
+            how = likeness(said, other)
+            if how and (best is None or (-how, rank) < best):
+                best, answer = (-how, rank), key
+        return answer
+
+
+def _pairs(said: Said) -> list[tuple[Name, Name]]:
+    """Two names each of the first six by the alphabet: any text that shares two of them is found."""
+    names = sorted(said.names)[:6]
+    return [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
+
+
+def central(texts: Sequence[Said]) -> int:
+    """Which of these is the most like the others: alike with most of them, then by how much, then the last."""
+    told = []
+    for at, one in enumerate(texts):
+        alike = [how for other_at, other in enumerate(texts) if other_at != at and (how := likeness(one, other))]
+        told.append((len(alike), sum(alike), at))
+    return max(told)[2]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def wording(text: str) -> str:
+    """The text on one line, of at most thirty words: cut after a sentence, else between words, and then with an ellipsis."""
+    told = text.split()
+    line = " ".join(told[:WORDS])
+    if len(told) <= WORDS and len(line) <= WORDING_CHARS:
+        return line
+    line = line[:WORDING_CHARS]
+    ends = [found.end() for found in _END.finditer(line)]
+    if ends and ends[-1] >= len(line) // 3:
+        return line[: ends[-1]]
+    if len(line) == WORDING_CHARS and " " in line:
+        line = line.rsplit(" ", 1)[0]
+    return line.rstrip(" ,;:–—-") + "…"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a turn that say something: no questions, none of only a few telling words, none without end."""
+    found: list[str] = []
+    for part in _SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
+        sentence = part.strip()
+        if sentence.startswith("["):  # what is shown, and not said
+            continue
+        if sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) or len(sentence.split()) > SENTENCE_WORDS:
+            continue
+        if len(set(filter(None, map(_telling, words(sentence))))) >= TELLING:
+            found.append(sentence)
+    return found[:SENTENCES]

@@ -1,0 +1,181 @@
+"""What comes back of observations and their sources: frozen objects with the same names in Python and in ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+
+from msgspec import Struct
+
+from ledger.domain import confidence as rules
+from ledger.domain.observation import Observation as ObservationState
+from ledger.domain.times import moment
+
+
+class ObservationSource(Struct, frozen=True, kw_only=True):
+    """A source of an observation. ``at``: when what it says was so in the world; ``live``: it counts as proof.
+
+    ``withdrawn`` is "" or why it was: "asked", "contradicted". A source that is not live without that was hidden,
+    quarantined, undone or erased itself.
+    """
+
+    id: str
+    at: str
+    live: bool
+    withdrawn: str = ""
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """An observation as it stands. ``proof_count`` is the number of its distinct live sources, ``confidence`` from 0 to 1.
+
+    ``status`` is active, unsupported (active, and without a live source), retired or erased. ``freshness`` is "stale" when the
+    wording has to be looked at again: it was marked (``stale`` says why), or something that it was ``written_from`` is no
+    longer live. ``scope`` is its tags, sorted and joined with "|". ``trending`` is ``trend()`` at ``as_of``.
+    """
+
+    id: str
+    text: str | None
+    scope: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    tags: tuple[str, ...]
+    status: str
+    confidence: float
+    proof_count: int
+    sources: tuple[ObservationSource, ...]
+    freshness: str
+    stale: str
+    trending: str
+    rule: str
+    consolidator: str
+    written_from: tuple[str, ...]
+    retired: str
+    merged_into: str | None
+    recorded_at: str
+    revised_at: str
+    as_of: str
+    position: int
+    replayed: bool = False
+    absorbed: bool = False
+
+    def trend(self, as_of: str | datetime | date | None = None) -> str:
+        """How its live evidence comes in at a moment: new, stable, strengthening, weakening or stale; without one, at the
+        moment of the answer. A time without an offset is UTC."""
+        then = self.as_of if as_of is None else moment("as_of", as_of)
+        return rules.trend((each.at for each in self.sources if each.live), as_of=then)
+
+
+def observation(
+    state: ObservationState,
+    names: Mapping[str, str],
+    sources: tuple[ObservationSource, ...],
+    alive: frozenset[str] | set[str],
+    as_of: str,
+) -> Observation:
+    """``alive`` are the live ones of what it was written from."""
+    live = [each for each in sources if each.live]
+    fresh = not state.stale and bool(live) and all(each in alive for each in state.written_from)
+    return Observation(
+        id=state.id,
+        text=state.text,
+        scope=state.scope,
+        user=state.user,
+        agent=state.agent,
+        project=names.get(state.project, state.project) if state.project else None,
+        tags=state.tags,
+        status="unsupported" if state.status == "active" and not live else state.status,
+        confidence=rules.shown(rules.proven(state.rule, state.confidence, len(live))),
+        proof_count=len(live),
+        sources=sources,
+        freshness="fresh" if fresh else "stale",
+        stale=state.stale,
+        trending=rules.trend((each.at for each in live), as_of=as_of),
+        rule=state.rule,
+        consolidator=state.consolidator,
+        written_from=state.written_from,
+        retired=state.retired,
+        merged_into=state.merged_into,
+        recorded_at=state.recorded_at,
+        revised_at=state.revised_at,
+        as_of=as_of,
+        position=state.position,
+    )
+
+
+class Witness(Struct, frozen=True, kw_only=True):
+    """A source of an observation, dated, with its words as they are now; None where they are gone or were erased."""
+
+    id: str
+    at: str
+    live: bool
+    withdrawn: str
+    words: str | None
+    status: str
+
+
+class Wording(Struct, frozen=True, kw_only=True):
+    """What an observation said from a position on: by whom, after which rule, and why. ``reason`` is "formed", or that of
+    the revision."""
+
+    position: int
+    recorded_at: str
+    text: str | None
+    reason: str
+    why: str | None
+    actor: str | None
+    consolidator: str
+    rule: str
+    confidence: float
+    written_from: tuple[str, ...]
+    in_force: bool
+
+
+class WithdrawalReport(Struct, frozen=True, kw_only=True):
+    """What withdrawing sources did: the observations that lost one, those ``retired`` for want of any other, and those
+    ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
+
+    sources: tuple[str, ...]
+    observations: tuple[str, ...]
+    retired: tuple[str, ...]
+    stale: tuple[str, ...]
+    position: int
+    failed: tuple[tuple[str, str], ...] = ()
+    command_id: str | None = None
+    replayed: bool = False
+    absorbed: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+
+class Consolidated(Struct, frozen=True, kw_only=True):
+    """One thing that a consolidation did or would do: ``what`` is formed, updated, retired or refreshed; with an ``id`` that is
+    None only in a dry run. ``text`` is the wording it came to, "" where it stays."""
+
+    what: str
+    id: str | None
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+
+class ConsolidationReport(Struct, frozen=True, kw_only=True):
+    """What a consolidation did: of how many new ``sources``, with what counts of observations; ``skipped`` counts what was not
+    taken, by reason. ``left`` new sources were not looked at because of a limit. ``calls`` are those of a model."""
+
+    consolidator: str
+    over: str
+    project: str | None
+    tags: tuple[str, ...]
+    sources: int
+    formed: int
+    updated: int
+    retired: int
+    refreshed: int
+    skipped: dict[str, int]
+    left: int
+    calls: int
+    actions: tuple[Consolidated, ...]
+    position: int
+    dry_run: bool = False

@@ -1,0 +1,203 @@
+"""The reads on observations: what several sources have in common, each with its evidence as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ledger import observation_answers as answers
+from ledger.domain import confidence as rules
+from ledger.domain import ids, times
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import ObservationFormed, ObservationRevised
+from ledger.domain.observation import STATUSES, Observation
+from ledger.log_reading import find_row, first_position, read_event
+from ledger.memory_writes import Time
+from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
+from projections import control, documents, observations, projects
+
+OBSERVATION_CAP = 1_000  # astrocyte
+UNSUPPORTED = "unsupported"  # active, and no source of it is live
+FRESHNESS = ("fresh", "stale")
+NEEDED = (
+    "observations",
+    "memories",
+    "interactions",
+    "documents",
+    "projects",
+)  # its sources are asked whether they are live
+_AT_A_TIME = 200  # observations whose evidence is read together
+
+
+def observation_answers(connection: Any, states: Sequence[Observation], as_of: str) -> list[answers.Observation]:
+    """Observations as they are in a snapshot: their sources dated and live or not, their trend at ``as_of`` (stored form)."""
+    proofs = observations.evidence(connection, [state.row for state in states])
+    names = projects.names(connection, {state.project for state in states})
+    cited = {state.row: {each.source for each in proofs[state.row]} for state in states}
+    beside = {source for state in states for source in state.written_from if source not in cited[state.row]}
+    elsewhere = observations.live(connection, beside) if beside else set()
+    found = []
+    for state in states:
+        told = tuple(
+            answers.ObservationSource(id=each.source, at=each.at, live=each.live, withdrawn=each.withdrawn)
+            for each in proofs[state.row]
+        )
+        alive = {each.id for each in told if each.live} | (elsewhere - cited[state.row])
+        found.append(answers.observation(state, names, told, alive, as_of))
+    return found
+
+
+class ObservationReads(Reads):
+    """The part of the library door that asks about observations."""
+
+    def observations(
+        self,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        tags: str | Iterable[str] = (),
+        trend: str | None = None,
+        status: str | Iterable[str] = "active",
+        freshness: str | None = None,
+        before: str | None = None,
+        as_of: Time | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> list[answers.Observation]:
+        """Observations of one user, newest first, at most 1,000; ``before`` (the id of the last one shown) goes on.
+
+        ``status`` is active, unsupported, retired, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
+        that it has to have; ``freshness`` is fresh or stale. ``trend`` is one of new, stable, strengthening, weakening and
+        stale, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
+        """
+        owner, then = self._user(user), self._trend_at(as_of)
+        wanted = _wanted(_statuses(status), _labels(tags), _one_of("trend", trend, rules.TRENDS),
+                         _one_of("freshness", freshness, FRESHNESS))  # fmt: skip
+        statuses = () if "all" in _statuses(status) else tuple(
+            dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
+        )  # fmt: skip
+        count = listed(limit, OBSERVATION_CAP)
+        with self._read(*NEEDED) as connection:
+            scope = None if project is None else [named(connection, owner, "p", project)]
+            if scope == [NOWHERE]:
+                return []
+            place = None if before is None else _place(connection, before, owner)
+            found: list[answers.Observation] = []
+            while len(found) < count:
+                some = observations.listing(
+                    connection, user=owner, statuses=statuses, projects=scope, before=place, limit=_AT_A_TIME
+                )
+                found += filter(wanted, observation_answers(connection, some, then))
+                if len(some) < _AT_A_TIME:
+                    break
+                place = some[-1].row
+            return found[:count]
+
+    def observation(self, id: str, *, as_of: Time | None = None, user: str | None = None) -> answers.Observation | None:
+        """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
+        then = self._trend_at(as_of)
+        with self._read(*NEEDED) as connection:
+            state = self._load(connection, id, "o", self._user(user))
+            return observation_answers(connection, [state], then)[0] if state is not None else None
+
+    def _trend_at(self, as_of: Time | None) -> str:
+        return self._writer.now() if as_of is None else times.moment("as_of", as_of)
+
+    # --- why -----------------------------------------------------------------------------------------------------
+
+    def _witnesses(self, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Witness, ...]:
+        """The evidence, each piece dated and with its words."""
+        return tuple(
+            answers.Witness(
+                id=each.id,
+                at=each.at,
+                live=each.live,
+                withdrawn=each.withdrawn,
+                words=said[0],
+                status=said[1],
+            )
+            for each in found.sources
+            for said in [self._words_of(connection, each.id, owner)]
+        )
+
+    def _words_of(self, connection: Any, source: str, owner: str) -> tuple[str | None, str]:
+        """(what a source says, how it stands)."""
+        if source[0] == "c":
+            chunk = documents.find_chunk(connection, source, owner)
+            event = read_event(connection, chunk.row) if chunk is not None else None
+            return (event.data.content, "there") if event is not None else (None, "gone")
+        state = self._load(connection, source, source[0], owner)
+        if state is None:
+            return None, "gone"
+        if source[0] == "m":
+            return state.content, "quarantined" if state.quarantined else state.status
+        prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
+        answer = self._answer_texts(connection, state)["response"]
+        words = "\n".join(part for part in (prompt, answer) if part)
+        return words or None, "there" if words else "erased"
+
+    def _wordings(self, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
+        """Every wording that it had, oldest first, also those out of force."""
+        events = self._stream(connection, stream)
+        out = control.out_of_force(connection, events[0].position, events[-1].position)
+        return tuple(
+            answers.Wording(
+                position=event.position,
+                recorded_at=event.envelope.recorded_at,
+                text=event.data.text,
+                reason=getattr(event.data, "reason", "formed"),
+                why=event.data.why,
+                actor=event.envelope.actor,
+                consolidator=event.data.consolidator,
+                rule=event.data.rule,
+                confidence=rules.shown(event.data.confidence),
+                written_from=event.data.written_from,
+                in_force=event.position not in out,
+            )
+            for event in events
+            if isinstance(event.data, ObservationFormed | ObservationRevised)
+        )
+
+
+def _wanted(
+    statuses: tuple[str, ...], tags: frozenset[str], trend: str | None, freshness: str | None
+) -> Callable[[answers.Observation], bool]:
+    def passes(found: answers.Observation) -> bool:
+        return (
+            ("all" in statuses or found.status in statuses)
+            and tags <= set(found.tags)
+            and trend in (None, found.trending)
+            and freshness in (None, found.freshness)
+        )
+
+    return passes
+
+
+def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
+    known = (STATUSES[0], UNSUPPORTED, *STATUSES[1:], "all")
+    wanted = (status,) if isinstance(status, str) else tuple(status)
+    for each in wanted:
+        _one_of("status", each, known)
+    return wanted
+
+
+def _one_of(name: str, given: str | None, known: Sequence[str]) -> str | None:
+    if given is not None and given not in known:
+        raise Rejected(f"no {name} of an observation is called {given!r:.40}; there are: {', '.join(known)}")
+    return given
+
+
+def _labels(tags: str | Iterable[str]) -> frozenset[str]:
+    given = (tags,) if isinstance(tags, str) else tuple(tags)
+    return frozenset(each.strip().lower() if isinstance(each, str) else each for each in given)
+
+
+def _place(connection: Any, before: str, owner: str) -> int:
+    """The row of an observation by its id, also of one that was undone meanwhile."""
+    row = find_row(connection, before, "o", owner)
+    if row is None and isinstance(before, str) and ids.is_prefix(before, "o"):
+        row = first_position(connection, before)
+        event = read_event(connection, row) if row is not None else None
+        row = row if event is not None and event.envelope.user == owner else None
+    if row is None:
+        raise NotFound(f"before names an observation by its id, and none of this user has {before!r:.40}")
+    return row

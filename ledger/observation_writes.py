@@ -1,0 +1,301 @@
+"""The commands on observations: write one by hand, word it anew, retire and restore it, and withdraw what bears them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers, document_answers, observation_answers
+from ledger.document_reads import DocumentReads
+from ledger.domain import confidence as rules
+from ledger.domain import observation as domain
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import (
+    AnyEvent,
+    BulkStarted,
+    EvidenceWithdrawn,
+    ObservationFormed,
+    ObservationMarkedStale,
+    ObservationRetired,
+)
+from ledger.domain.observation import TEXT_BYTES, Observation
+from ledger.domain.text import check_text
+from ledger.interaction_writes import InteractionWrites
+from ledger.log_reading import read_event
+from ledger.memory_writes import By, check_reason, own, source_list, tag_list, who
+from ledger.observation_reads import ObservationReads
+from ledger.policies import evidence as rules_of_evidence
+from ledger.policies.evidence import BY_HAND
+from ledger.way_back import bulk
+from ledger.way_back.plans import act_named
+from ledger.work import Outcome, Work
+from projections import audit, observations
+
+GIVEN = "given/1"  # the confidence is as somebody gave it
+Evident = answers.Memory | answers.Interaction | document_answers.Chunk | None
+
+
+class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
+    """The part of the library door that changes observations; what it shares with memories goes by the letter of the id."""
+
+    def observe(
+        self,
+        text: str,
+        source: str | Iterable[str],
+        *,
+        confidence: float = rules.BY_HAND / rules.ONE,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        why: str = "",
+        **by: Unpack[By],
+    ) -> observation_answers.Observation:
+        """Writes an observation by hand, without a model: what several sources have in common, in your words.
+
+        ``source`` are memories, interactions and chunks in use, one at least: proof is what an observation is. Those of another
+        project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
+        (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
+        """
+        check_text("text", text, max_bytes=TEXT_BYTES)
+        given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
+        believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
+        if not given:
+            raise Rejected("an observation needs a source: the id of what bears it out, a memory, interaction or chunk")
+
+        def body(work: Work) -> str:
+            work.project = project_of = work.project_named(project)
+            sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
+            evidence = rules_of_evidence.dated(work, sources)
+            known = rules_of_evidence.twin(work, project_of, labels, text)
+            if known is not None:
+                _absorb(work, known, evidence)
+                return known.id
+            stream = work.new_id("o")
+            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
+            work.emit(stream, formed)
+            return stream
+
+        arguments = (text, given, believed, project, labels, why)
+        return self._observed(self._writer.run("observe", who(self._default, by), body, arguments))
+
+    def revise(  # type: ignore[override]
+        self, id: str, content: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory | observation_answers.Observation:
+        """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
+
+        An observation's new wording is taken to be made from all of its live sources; without any it is refused.
+        """
+        if not _is_observation(id):
+            return super().revise(id, content, reason, **by)
+        reason = check_reason("reason", reason)
+        check_text("content", content, max_bytes=TEXT_BYTES)
+
+        def body(work: Work, state: Observation) -> None:
+            borne = [each.source for each in observations.borne(work.rows, state.row) if not each.withdrawn]
+            alive = rules_of_evidence.live(work, borne)
+            if state.status == "active":
+                if not alive:
+                    raise Rejected(
+                        f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
+                        "restore one, or retract it",
+                        rule="evidence",
+                        subject=state.id,
+                    )
+                rules_of_evidence.refuse_twin(work, state, content, "revise")
+            written = tuple(each for each in borne if each in alive)
+            command = domain.Revise(content, "curated", state.confidence, state.rule, BY_HAND, written, reason)
+            rules_of_evidence.emit(work, state, command)
+
+        return self._change_observation("revise", id, body, by, (id, content, reason))
+
+    def retract(  # type: ignore[override]
+        self, id: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory | observation_answers.Observation:
+        """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
+        if not _is_observation(id):
+            return super().retract(id, reason, **by)
+        command = domain.Retire("curated", reason=check_reason("reason", reason))
+
+        def body(work: Work, state: Observation) -> None:
+            rules_of_evidence.emit(work, state, command)
+
+        return self._change_observation("retract", id, body, by, (id, reason))
+
+    def restore(  # type: ignore[override]
+        self, id: str, reason: str = "", **by: Unpack[By]
+    ) -> Evident | observation_answers.Observation:
+        """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
+
+        A memory, and an interaction or a chunk as well, is a source again wherever it was withdrawn: the observations count it,
+        and those that were retired for want of evidence are active again. All of it is one append.
+        """
+        if _is_observation(id):
+            return self._restore_observation(id, reason, by)
+        if isinstance(id, str) and id[:2] in ("i_", "c_"):
+            return self._restore_source(id, reason, by)
+        answer = super().restore(id, reason, **by)
+        self._finish_evidence()
+        return answer
+
+    def _restore_observation(self, id: str, reason: str, by: By) -> observation_answers.Observation:
+        reason = check_reason("reason", reason)
+
+        def body(work: Work, state: Observation) -> None:
+            if state.status == "retired":
+                rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
+            rules_of_evidence.emit(work, state, domain.Restore(reason))
+
+        return self._change_observation("restore", id, body, by, (id, reason))
+
+    def _restore_source(self, id: str, reason: str, by: By) -> Evident:
+        told, reason = who(self._default, by), check_reason("reason", reason)
+        found: list[str] = []
+
+        def body(work: Work) -> str:
+            source = own(work, source_list(id)[0])
+            found.append(source)
+            alive = bool(rules_of_evidence.live(work, [source]))
+            rules_of_evidence.put_back(work, source, alive=alive, reason=reason)
+            return source
+
+        outcome = self._writer.run("restore", told, body, (id, reason))
+        self._finish_evidence()
+        source = found[-1] if found else outcome.subject
+        return self.chunk(source, user=told.user) if source[0] == "c" else self._interaction(
+            source, told.user, replayed=outcome.replayed
+        )  # fmt: skip
+
+    # --- withdrawing sources -------------------------------------------------------------------------------------
+
+    def withdraw_source(
+        self, ids: str | Iterable[str], reason: str = "", **by: Unpack[By]
+    ) -> observation_answers.WithdrawalReport:
+        """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
+
+        An observation with another live source goes stale until its wording has been looked at again; one without is retired.
+        What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
+        of one puts it back. Above 10,000 events it takes several appends, and a batch refuses it.
+        """
+        told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
+        if not given:
+            raise Rejected("withdraw_source names at least one source by its id")
+        named: list[str] = []
+
+        def body(work: Work) -> str:
+            named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
+            rules_of_evidence.withdraw(work, named, reason)
+            return "ledger"
+
+        outcome = self._writer.run(rules_of_evidence.WITHDRAW, told, body, (given, reason))
+        self._finish_evidence()
+        return self._withdrawal(outcome, tuple(named))
+
+    def _finish_evidence(self) -> None:
+        """Goes on with an act of several appends, if the last command only announced one."""
+        if self._writer.batching:
+            return
+        with self._store.snapshot() as connection:
+            under_way = bulk.under_way(connection, rules_of_evidence.ACTS)
+        for act in under_way:
+            bulk.go_on(self._writer, act)
+        if under_way:
+            self._writer.forget_names()
+
+    def _withdrawal(self, outcome: Outcome, named: tuple[str, ...]) -> observation_answers.WithdrawalReport:
+        """What the log says of it: the same for whoever asks again with the key, or finished it."""
+        with self._read("observations", "audit") as connection:
+            events = _events_of(connection, outcome)
+            told: dict[type, dict[str, None]] = {}
+            for event in events:
+                told.setdefault(type(event.data), {})[event.stream] = None
+            withdrawn = {
+                each for event in events if isinstance(event.data, EvidenceWithdrawn) for each in event.data.sources
+            }
+            left = observations.borne_out_by(connection, named)
+            failed = [observations.get(connection, row) for row in left]
+        return observation_answers.WithdrawalReport(
+            sources=named or tuple(sorted(withdrawn)),
+            observations=tuple(told.get(EvidenceWithdrawn, ())),
+            retired=tuple(told.get(ObservationRetired, ())),
+            stale=tuple(told.get(ObservationMarkedStale, ())),
+            failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
+            position=max((event.position for event in events), default=outcome.position),
+            command_id=events[0].envelope.command_id if events else None,
+            replayed=outcome.replayed,
+            absorbed=not outcome.replayed and not told.get(EvidenceWithdrawn),
+        )
+
+    # --- the common road -----------------------------------------------------------------------------------------
+
+    def _change_observation(
+        self, verb: str, id: str, body: Callable[[Work, Observation], None], by: By, arguments: object
+    ) -> observation_answers.Observation:
+        def on_observation(work: Work) -> str:
+            work.need("observations")
+            state: Observation = work.load(id, "o")
+            work.project = state.project
+            body(work, state)
+            return state.id
+
+        return self._observed(self._writer.run(verb, who(self._default, by), on_observation, arguments))
+
+    def _observed(self, outcome: Outcome) -> observation_answers.Observation:
+        user = outcome.state.user if outcome.state is not None else None
+        answer = self.observation(outcome.subject, user=user)
+        if answer is None:
+            raise NotFound(f"the observation {outcome.subject} was undone meanwhile")
+        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _is_observation(id: object) -> bool:
+    return isinstance(id, str) and id.startswith("o_")
+
+
+def _evident(work: Work, given: str, project: str | None) -> str:
+    """The full id of a source that an observation of this project may have."""
+    if given[0] not in rules_of_evidence.KINDS:
+        raise Rejected(
+            f"an observation rests on memories (m_…), interactions (i_…) and chunks (c_…), and not on {given:.40}"
+        )
+    source = own(work, given)
+    if project is None:
+        return source
+    other = observations.project_of(work.connection(), source)
+    if other not in (None, project):
+        raise Rejected(
+            f"the source {source} is of another project; an observation rests on what is of its own project, or of none",
+            rule="evidence",
+            subject=source,
+        )
+    return source
+
+
+def _absorb(work: Work, known: Observation, evidence: tuple[Any, ...]) -> None:
+    """The sources bear out what is there already; if that was stale, it is worded from them now."""
+    work.absorbed = True
+    borne = observations.borne(work.rows, known.row)
+    rules_of_evidence.emit(work, known, domain.Add(evidence, BY_HAND, restores=True), borne)
+    sources = {each.source for each in borne if not each.withdrawn} | {each.source for each in evidence}
+    alive = rules_of_evidence.live(work, {*sources, *known.written_from})
+    if known.stale or not alive.issuperset(known.written_from) or not sources.issuperset(known.written_from):
+        written = tuple(each.source for each in evidence)
+        said = known.text or ""
+        command = domain.Revise(said, "curated", known.confidence, known.rule, BY_HAND, written)
+        rules_of_evidence.emit(work, known, command)
+
+
+def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+    """Everything that a command recorded, in all of its appends."""
+    if not outcome.events and not outcome.replayed:
+        return []
+    entry = audit.at(connection, outcome.position)
+    first = read_event(connection, entry.position) if entry is not None else None
+    if first is None:
+        return []
+    act = act_named(connection, first)
+    entries = audit.of_command(connection, act)
+    if any(each.type == BulkStarted.__name__ for each in entries):
+        entries += bulk.parts_of(connection, act)
+    found = (read_event(connection, each.position) for each in entries)
+    return [event for event in found if event is not None]

@@ -1,0 +1,185 @@
+"""The rules of evidence: what may bear an observation out, who says the same already, and how a source is withdrawn and put back.
+
+Withdrawing a source, or putting it back, concerns every observation that it bears out. Above 10,000 events that is an act of
+several appends: the first names the observations by their rows, and each part looks under the lock at what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.domain import observation as domain
+from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.events import LEDGER_STREAM, BulkStarted, Evidence
+from ledger.domain.observation import Borne, Observation
+from ledger.domain.text import normalise
+from ledger.work import Work
+from projections import control, observations
+
+BY_HAND = "by_hand"  # the consolidator of what a person writes
+KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something out
+WITHDRAW, PUT_BACK = "withdraw_source", "restore_source"
+ACTS = (WITHDRAW, PUT_BACK)
+PART = 3_000  # observations that one append is about, at most three events each
+SPANS = 2_000  # of an announcement, in one event
+
+
+# --- what may bear it out --------------------------------------------------------------------------------------------
+
+
+def live(work: Work, sources: Iterable[str]) -> set[str]:
+    """Which of these sources count, under the lock."""
+    work.need("memories", "interactions", "documents")
+    work.rows.flush()
+    return observations.live(work.connection(), sources)
+
+
+def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
+    """Live sources, by their full ids, as evidence: each with when what it says was so. ``Rejected`` for one that is not."""
+    alive = live(work, sources)
+    if dead := [each for each in sources if each not in alive]:
+        raise Rejected(
+            f"{dead[0]} is not in use (hidden, quarantined, undone or erased), so it bears nothing out; restore it first",
+            rule="evidence",
+            subject=dead[0],
+        )
+    times = observations.times_of(work.connection(), sources)
+    return tuple(Evidence(each, times[each]) for each in sources)
+
+
+# --- who says it -----------------------------------------------------------------------------------------------------
+
+
+def twin(work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0) -> Observation | None:
+    """The oldest active observation of this user with these words in this scope."""
+    work.need("observations")
+    number = observations.saying(work.secret, work.who.user, project, tags, text)
+    for row in observations.saying_so(work.rows, number) if number is not None else ():
+        known: Observation | None = work.at_row(row, "o") if row != besides else None
+        if known is not None and normalise(known.text or "") == normalise(text):
+            return known
+    return None
+
+
+def refuse_twin(work: Work, observation: Observation, text: str, verb: str) -> None:
+    """``Rejected`` when the change would make a second observation of one scope say the same."""
+    other = twin(work, observation.project, observation.tags, text, besides=observation.row)
+    if other is not None:
+        raise Rejected(
+            f"cannot {verb} {observation.id}: {other.id} is active and says the same; keep one of them",
+            rule="duplicate",
+            subject=observation.id,
+        )
+
+
+# --- withdrawing and putting back ------------------------------------------------------------------------------------
+
+
+def withdraw(work: Work, sources: Collection[str], reason: str) -> None:
+    """These sources bear nothing out any more: what has no other live one is retired, the rest is stale."""
+    rows = observations.borne_out_by(_committed(work), sources)
+    if len(rows) > PART:
+        _announce(work, rows, act=WITHDRAW, target=" ".join(sources), reason=reason)
+    else:
+        _withdraw(work, rows, sources, reason)
+
+
+def put_back(work: Work, source: str, *, alive: bool, reason: str = "") -> None:
+    """What was withdrawn of a source counts again, and what was retired for want of evidence is restored if it is ``alive``."""
+    work.need("observations")
+    rows = observations.waiting_for(_committed(work), source, alive=alive)
+    if len(rows) > PART:
+        _announce(work, rows, act=PUT_BACK, target=source, reason=reason)
+    else:
+        _put_back(work, rows, source, alive=alive, reason=reason)
+
+
+def part(work: Work, told: Sequence[BulkStarted]) -> bool:
+    """The next part of such an act; whether there was anything left of it."""
+    act, reason, named = told[0].act, told[0].reason or "", (told[0].target or "").split()
+    announced = {row for each in told for row in control.positions(each.ranges)}
+    connection = _committed(work)
+    alive = bool(live(work, named)) if act == PUT_BACK else True
+    left = (
+        observations.borne_out_by(connection, named)
+        if act == WITHDRAW
+        else observations.waiting_for(connection, named[0], alive=alive)
+    )
+    rows = [row for row in left if row in announced and _changeable(work, row) is not None][:PART]
+    if act == WITHDRAW:
+        _withdraw(work, rows, named, reason)
+    else:
+        _put_back(work, rows, named[0], alive=alive, reason=reason)
+    return bool(rows)
+
+
+def _announce(work: Work, rows: Iterable[int], **told: Any) -> None:
+    if work.batching:
+        raise Rejected("this takes several appends, and a batch is one: leave the batch first", rule="size")
+    spans = control.ranges(rows)
+    for start in range(0, len(spans), SPANS):
+        work.emit(LEDGER_STREAM, BulkStarted(ranges=spans[start : start + SPANS], **told))
+
+
+def _committed(work: Work) -> Any:
+    work.need("observations")
+    work.rows.flush()
+    return work.connection()
+
+
+def _changeable(work: Work, row: int) -> Observation | None:
+    """The observation, unless nothing can be decided about it: erased, or with an event of a newer version."""
+    state: Observation | None = work.at_row(row, "o")
+    return None if state is None or state.status == domain.ERASED or work.beyond(state) else state
+
+
+def _withdraw(work: Work, rows: Iterable[int], sources: Collection[str], reason: str) -> None:
+    touched: list[tuple[Observation, list[Borne], list[str]]] = []
+    for row in rows:
+        if (state := _changeable(work, row)) is not None:
+            borne = observations.borne(work.rows, row)
+            left = [each.source for each in borne if not each.withdrawn and each.source not in sources]
+            touched.append((state, borne, left))
+    alive = live(work, {source for _, _, left in touched for source in left})
+    for state, borne, left in touched:
+        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), borne)
+        if state.status == "active" and alive.isdisjoint(left):
+            emit(work, state, domain.Retire("no_evidence"))
+        elif state.status == "active":
+            emit(work, state, domain.MarkStale("withdrawn"))
+
+
+def _put_back(work: Work, rows: Iterable[int], source: str, *, alive: bool, reason: str) -> None:
+    for row in rows:
+        if (state := _changeable(work, row)) is None:
+            continue
+        borne = observations.borne(work.rows, row)
+        mine = next(each for each in borne if each.source == source)
+        emit(work, state, domain.Add((Evidence(source, mine.at),), BY_HAND, restores=True), borne)
+        if alive and (state.status, state.retired) == ("retired", "no_evidence"):
+            emit(work, state, domain.Restore(reason))
+            state = replace(state, status="active")
+        others = any(each.withdrawn == "asked" for each in borne if each.source != source)
+        if (state.status, state.stale, others) == ("active", "withdrawn", False):
+            emit(work, state, domain.Refresh("restored", BY_HAND))
+
+
+def emit(work: Work, state: Observation, command: domain.Command, borne: Sequence[Borne] = ()) -> None:
+    work.project = state.project
+    for event in domain.decide(command, state, borne):
+        work.emit(state.id, event, first=state.row)
+
+
+def to_withdraw(work: Work, given: str) -> list[str]:
+    """The full ids of what a caller names: a memory, an interaction, a chunk, or all the chunks of a document; also one
+    that was undone. ``NotFound`` when it is none of this user's."""
+    connection = _committed(work)
+    found = observations.sources_named(connection, given, work.who.user)
+    if not found:
+        raise NotFound(
+            f"no memory, interaction, chunk or document of this user has the id {given!r:.40}, so there is nothing to withdraw"
+        )
+    return found

@@ -1,0 +1,177 @@
+"""The observations that one recall may show, on one snapshot: found by words, borne out by live sources, in ranked order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import confidence as rules
+from ledger.domain import observation as domain
+from ledger.domain.question import Question
+from ledger.domain.text import normalise
+from ledger.log_reading import first_position
+from ledger.observation_answers import Observation
+from ledger.observation_reads import observation_answers
+from ledger.recall.asked import Asked
+from ledger.recall.packs import Item
+from projections import observation_hits, observations, ranking
+from projections.observation_hits import Hits, Wanted
+from projections.rows import TextIndex
+from projections.stems import stem
+from projections.text_hits import Rarity
+
+POOL = 60  # observations that have words of the question, the best of which are looked at
+DEEPER = 20_000  # ... where of those too few are borne out
+TOGETHER = 10  # whose sources are looked up at a time
+LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
+WITHOUT = "observations are left out: the projection {!r} is parked; rebuild() folds it again"
+
+MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
+
+Scope = Sequence[str | None] | None
+Scored = tuple[float, domain.Observation]  # what its words say of the question
+
+
+class Door(Protocol):
+    """What a search asks of the door: it is another one at a moment of the past."""
+
+    _rarity: Rarity
+    _valid: str | None
+
+    def _schema(self) -> str: ...
+
+    def _unseen(self, connection: Any, index: TextIndex) -> bool: ...
+
+    def _observation_hits(self, connection: Any, expression: str, wanted: Wanted, limit: int) -> Hits: ...
+
+
+class Borne(Struct, frozen=True):
+    """One observation with its sources as they are, and how well it answers."""
+
+    row: int
+    told: Observation
+    words: float = 0.0
+    score: float = 0.0
+    signals: dict[str, float] = {}
+
+
+def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Borne]:
+    """These observations as they stand on a snapshot, whether or not a recall may show them."""
+    rows = [row for each in ids if (row := first_position(connection, each)) is not None]
+    states = [state for row in rows if (state := observations.get(connection, row)) is not None]
+    told = observation_answers(connection, states, as_of)
+    return {each.id: Borne(state.row, each) for state, each in zip(states, told, strict=True)}
+
+
+def observed(borne: Borne, rank: int) -> Item:
+    """An observation as an entry of a pack."""
+    return Item(
+        rank=rank,
+        score=round(borne.score, 6),
+        source="observation",
+        id=borne.told.id,
+        text=borne.told.text,
+        signals={name: round(value, 6) for name, value in borne.signals.items()},
+        observation=borne.told,
+    )
+
+
+class Observing:
+    """One search for observations. What was in the way is in ``warnings``; it never fails a recall."""
+
+    def __init__(self, door: Door, connection: Any, asked: Asked, scope: Scope, question: Question) -> None:
+        self._door, self._connection, self._asked, self._question = door, connection, asked, question
+        self._wanted = Wanted(asked.user, scope)
+        self._holding = door._valid or (asked.now if asked.statuses == ("active",) else None)
+        self.warnings: tuple[str, ...] = ()
+
+    def ranked(self, said: Collection[str] = ()) -> list[Borne]:
+        """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
+        if not self._asked.observations or not self._question.concepts:
+            return []
+        stopped = observation_hits.parked(self._connection)
+        if "observations" not in stopped and not self._unseen and self._none:
+            return []
+        if stopped:
+            self.warnings = tuple(WITHOUT.format(name) for name in stopped)
+            return []
+        borne: list[Borne] = []
+        for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
+            found, all_of_them = self._found(limit)
+            borne = self._borne(found, said)
+            if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
+                break
+        return borne[:LISTED]
+
+    @property
+    def _none(self) -> bool:
+        return observation_hits.none(self._connection, self._door._schema())
+
+    @property
+    def _unseen(self) -> bool:
+        return self._door._unseen(self._connection, observations.SEARCH)
+
+    def _found(self, limit: int) -> tuple[list[Scored], bool]:
+        """What has words of the question, with how much they say, best first; and whether there are no others."""
+        door, connection, schema = self._door, self._connection, self._door._schema()
+        hits: Hits = []
+        for expression in door._rarity.expressions(connection, observations.SEARCH, schema, self._question):
+            hits = door._observation_hits(connection, expression, self._wanted, limit)
+            if len(hits) >= POOL // 2:
+                break
+        idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=self._unseen)
+        terms = ranking.terms(self._question, stem, idf, mean)
+        scored = [(ranking.word_score(state.text or "", terms, stem), state) for state, _ in hits]
+        return sorted((each for each in scored if each[0] > 0), key=lambda each: (-each[0], each[1].row)), len(
+            hits
+        ) < limit
+
+    def _borne(self, found: Sequence[Scored], said: Collection[str]) -> list[Borne]:
+        """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
+        kept, best, enough = list[Borne](), 0.0, self._asked.observations
+        for some in _together(found):
+            new = _unsaid(kept, said)
+            if not self._asked.explain and len(new) >= enough and some[0][0] / best + MOST_BOOST < new[enough - 1]:
+                break
+            borne = self._supported(some)
+            best = best or (borne[0].words if borne else 0.0)  # the first has the most words
+            kept = sorted([*kept, *(_scored(each, best) for each in borne)], key=lambda each: (-each.score, each.row))
+        return kept
+
+    def _supported(self, some: Sequence[Scored]) -> list[Borne]:
+        told = observation_answers(self._connection, [state for _, state in some], self._asked.now)
+        cited = {source for each in told for source in (*each.written_from, *_live(each))}
+        ended = (
+            observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
+        )
+        return [
+            Borne(state.row, each, words)
+            for (words, state), each in zip(some, told, strict=True)
+            if each.freshness == "fresh" and ended.isdisjoint(each.written_from) and not ended.issuperset(_live(each))
+        ]
+
+
+def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:
+    """The best score of each text that is not said already, best first."""
+    found: dict[str, float] = {}
+    for each in borne:
+        found.setdefault(normalise(each.told.text or ""), each.score)
+    return [score for text, score in found.items() if text not in said]
+
+
+def _live(told: Observation) -> list[str]:
+    return [each.id for each in told.sources if each.live]
+
+
+def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
+    return (found[start : start + TOGETHER] for start in range(0, len(found), TOGETHER))
+
+
+def _scored(borne: Borne, best: float) -> Borne:
+    """Words as a part of what the best has, times confidence, and what the proof adds."""
+    words, boost = borne.words / best, rules.shown(rules.proof_boost(borne.told.proof_count))
+    signals = {"text": words, "confidence": borne.told.confidence, **({"proof": boost} if boost else {})}
+    return replace(borne, score=words * borne.told.confidence + boost, signals=signals)

@@ -1,0 +1,184 @@
+"""What the policies without a model make of real conversations, and how the time of consolidating grows.
+
+    python tools/evaluate_policies.py DATA… [--json]
+    python tools/evaluate_policies.py --scaling [--sizes 1000,10000,100000] [--json]
+
+DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own; extraction runs over every turn, its
+candidates are promoted, and the memories are consolidated; then, apart from that, the turns themselves. ``--scaling`` makes
+memories up, a fifth of them near another one, and again memories that share nearly all of their words, where no filter helps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ledger import Ledger
+from ledger.domain.events import CandidatesExtracted
+from tools.evaluate import load
+
+SEED = 7
+LIMIT = 14.0  # ten times the memories take at most so many times as long
+
+
+def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
+        path = Path(home) / "transcript.json"
+        path.write_text(json.dumps([conversation]), encoding="utf-8")
+        report = ledger.import_file(path)
+        assert not report.failures if hasattr(report, "failures") else True
+        ledger.adopt_policy(consolidate=False)
+        started = time.process_time()
+        ledger.run_policies()
+        extracting = time.process_time() - started
+        found = _extracted(ledger)
+        for memory in ledger.memories(status="candidate"):
+            ledger.promote(memory.id)
+        memories, of_memories = _consolidated(ledger, "memories")
+        turns, of_turns = _consolidated(ledger, "interactions")
+        return found | {
+            "conversation": conversation["sample_id"],
+            "turns": len(conversation["turns"]),
+            "memories": len(ledger.memories()),
+            "over memories": memories,
+            "over turns": turns,
+            "seconds": {"extract": extracting, "memories": of_memories, "turns": of_turns},
+        }
+
+
+def _extracted(ledger: Ledger) -> dict[str, Any]:
+    """Candidates by rule, and what was dropped by its reason; "duplicate", "known" and "repeated" say the same twice."""
+    candidates: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for memory in ledger.memories(status="candidate"):
+        candidates[memory.origin.rule if memory.origin is not None else ""] += 1
+    with ledger._store.snapshot() as connection:
+        for (state,) in connection.execute("SELECT state FROM events WHERE type = ?", (CandidatesExtracted.__name__,)):
+            dropped.update(each["reason"] for each in json.loads(state)["data"].get("dropped", ()))
+    return {"candidates": dict(candidates), "dropped": dict(dropped)}
+
+
+def _consolidated(ledger: Ledger, over: str) -> tuple[dict[str, int], float]:
+    """Observations by their number of proofs, and the seconds."""
+    before = {each.id for each in ledger.observations(limit=1000)}
+    started = time.process_time()
+    for project in [None, *(each.name for each in ledger.projects())]:
+        ledger.consolidate(over, project=project)
+    took = time.process_time() - started
+    found = [each for each in ledger.observations(limit=1000) if each.id not in before]
+    counts = Counter(min(each.proof_count, 5) for each in found)
+    return {f"{count}{'+' if count == 5 else ''}": counts[count] for count in sorted(counts)}, took
+
+
+# --- scaling ---------------------------------------------------------------------------------------------------------
+
+
+def ordinary(count: int) -> Iterator[str]:
+    """Facts of few words from a vocabulary that is used as language is; each fifth says again what another one said."""
+    chance = random.Random(SEED)
+    vocabulary = ["".join(chance.choices("abcdefghijklmnoprstuvwz", k=chance.randint(3, 9))) for _ in range(20_000)]
+    weights = [1 / (rank + 2.7) for rank in range(len(vocabulary))]
+    said: list[list[str]] = []
+    for _ in range(count):
+        if said and chance.random() < 0.2:
+            words = list(chance.choice(said))
+            words.insert(chance.randrange(len(words)), chance.choice(("really", "surely", "there")))
+        else:
+            words = chance.choices(vocabulary, weights, k=chance.randint(5, 14))
+            said.append(words)
+        yield f"The user {' '.join(words)}."
+
+
+def alike(count: int) -> Iterator[str]:
+    """Notes that share all words but one: the worst there can be."""
+    for number in range(count):
+        yield f"The server in the cellar of the house reports every morning a temperature of {number} degrees in its log."
+
+
+def scale(make: Any, sizes: Sequence[int], repeats: int = 3) -> list[dict[str, float]]:
+    """Processor seconds of a first consolidation, the least of several runs: whoever else uses the machine makes it longer."""
+    return [min((_once(make, size) for _ in range(repeats)), key=lambda each: each["seconds"]) for size in sizes]
+
+
+def _once(make: Any, size: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="scale-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
+        with ledger.batch():
+            for text in make(size):
+                ledger.remember(text)
+        started = time.process_time()
+        report = ledger.consolidate()
+        return {"memories": size, "seconds": time.process_time() - started, "formed": report.formed}
+
+
+def ratios(told: Sequence[dict[str, float]]) -> list[float]:
+    """How many times as long ten times the memories took."""
+    return [
+        (later["seconds"] / former["seconds"]) ** (1 / _tens(later["memories"] / former["memories"]))
+        for former, later in zip(told, told[1:], strict=False)
+    ]
+
+
+def _tens(times: float) -> float:
+    import math
+
+    return math.log10(times)
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("data", nargs="*")
+    parser.add_argument("--scaling", action="store_true", help="measure how the time grows with the memories")
+    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args(arguments)
+    if not asked.data and not asked.scaling:
+        parser.error("name data, or ask for --scaling")
+    told: dict[str, Any] = {}
+    if asked.scaling:
+        sizes = [int(each) for each in asked.sizes.split(",")]
+        for name, make in (("ordinary", ordinary), ("alike", alike)):
+            told[name] = scale(make, sizes)
+    conversations = [each for path in asked.data for each in load(path)]
+    told |= {each["conversation"]: each for each in map(evaluate, conversations)}
+    if asked.json:
+        print(json.dumps(told, indent=2))
+    else:
+        _show(told)
+    slow = [name for name in ("ordinary", "alike") if name in told and max(ratios(told[name]), default=0.0) > LIMIT]
+    return 1 if slow else 0
+
+
+def _show(told: dict[str, Any]) -> None:
+    for name in [each for each in ("ordinary", "alike") if each in told]:
+        print(f"{name} memories")
+        times = ["", *(f"{ratio:.1f} x" for ratio in ratios(told[name]))]
+        for row, ratio in zip(told.pop(name), times, strict=True):
+            print(f"  {row['memories']:>8,}  {row['seconds']:>8.2f} s  {row['formed']:>7,} formed  {ratio}")
+    for name, each in told.items():
+        print(f"{name}: {each['turns']} turns, {each['memories']} memories")
+        print(f"  candidates   {_counts(each['candidates'])}")
+        print(f"  dropped      {_counts(each['dropped'])}")
+        print(f"  observations over memories by proofs: {_counts(each['over memories'])}")
+        print(f"  observations over turns by proofs:    {_counts(each['over turns'])}")
+        print("  seconds      " + ", ".join(f"{what} {took:.2f}" for what, took in each["seconds"].items()))
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

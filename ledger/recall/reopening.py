@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from ledger.work import Work
 from projections import audit, conflicts, context, memories, passages, projects, sessions
 
 if TYPE_CHECKING:
-    from ledger.moments import Moments
+    pass
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
@@ -121,21 +121,24 @@ class Reopening(Recalling):
         as_of = data.settings.get("as_of")
         if not given or not isinstance(as_of, str):
             return []
-        door: Any = self
-        try:
-            then = door.at(data.seen)
-        except Rejected:  # inside the batch that has not been committed
-            then = door
-        with then._read() as connection:
+        with self._then(data.seen)._read() as connection:
             found = standing(connection, [each.subject for each in given], as_of)
         return [
             _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
             for rank, each in enumerate(given, 1)
         ]
 
+    def _then(self, seen: int) -> Any:
+        """The ledger as it stood at a position; as it is, inside the batch that has not been committed."""
+        door: Any = self
+        try:
+            return door.at(seen)
+        except Rejected:
+            return door
+
     def _disputed_then(self, items: list[Item], seen: int) -> list[Item]:
         """With the conflicts that stood open when the pack was given."""
-        with cast("Moments", self).at(seen)._read() as past:
+        with self._then(seen)._read() as past:
             disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
         return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 

@@ -20,13 +20,14 @@ from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
-from ledger.interaction_writes import InteractionWrites
+from ledger.guarding import Guard, Scanner, as_scanners
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import Model, as_embedder
 from ledger.moments import Moments
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
+from ledger.quarantining import Quarantining
 from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
@@ -55,7 +56,7 @@ class NewerFormat(Conflict):
 
 @mends
 class Ledger(
-    InteractionWrites,
+    Quarantining,
     ProjectWrites,
     DocumentWrites,
     Reopening,
@@ -113,6 +114,7 @@ class Ledger(
         summariser: Any = None,
         ignored_sessions: Sequence[str] = (),
         stateless_sessions: Sequence[str] = (),
+        scanners: Sequence[Scanner] = (),
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
@@ -121,7 +123,8 @@ class Ledger(
         of a text, for the messages of sessions; without one they are estimated. ``summariser`` writes the summaries of
         sessions: a function of a ``SummaryRequest``. Nothing is taken in of a session whose name fits one of the
         ``ignored_sessions`` (``**`` any text, ``*`` any without a colon; "heartbeat" always), and nothing read; of a
-        ``stateless`` one nothing is taken in.
+        ``stateless`` one nothing is taken in. ``scanners`` are yours, beside those of the product: objects with a name and
+        ``scan(text)``, which gives labels of what it finds; one that raises has found nothing, with a warning.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -133,6 +136,7 @@ class Ledger(
             raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
         model = as_embedder(embedder) if embedder is not None else None
         counter, writer_of = as_counter(token_counter), as_summariser(summariser)
+        guard = Guard(as_scanners(scanners))
         patterns = Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
@@ -140,6 +144,7 @@ class Ledger(
             ledger = cls(store, created, default, clock, random)
             ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
             ledger._counter, ledger._summariser, ledger._patterns = counter, writer_of, patterns
+            ledger._writer.guard = guard
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

@@ -115,7 +115,9 @@ def as_scanners(given: object) -> tuple[Scanner, ...]:
     for each in found:
         name = getattr(each, "name", None)
         if not isinstance(name, str) or not 0 < len(name) <= LABEL_CHARS or not callable(getattr(each, "scan", None)):
-            raise Rejected(f"a scanner has a name (up to {LABEL_CHARS} characters) and scan(text); {type(each).__name__} has not")
+            raise Rejected(
+                f"a scanner has a name (up to {LABEL_CHARS} characters) and scan(text); {type(each).__name__} has not"
+            )
     return found
 
 
@@ -159,7 +161,9 @@ class Guard:
                 for given in scanner.scan(text):
                     return Found(_label(given), scanner.name)
             except Exception as error:
-                warnings.warn(f"the scanner {scanner.name!r} failed: {type(error).__name__}", ScannerFailed, stacklevel=2)
+                warnings.warn(
+                    f"the scanner {scanner.name!r} failed: {type(error).__name__}", ScannerFailed, stacklevel=2
+                )
         return None
 
     def ahead(self, given: object) -> None:
@@ -189,7 +193,9 @@ class Guard:
         if isinstance(given, Struct):
             values = {name: getattr(given, name) for name in given.__struct_fields__}
             clean = {name: self.cleaned(value, taken) for name, value in values.items() if value}
-            changed = {name: value for name, value in clean.items() if value is not values[name] and value != values[name]}
+            changed = {
+                name: value for name, value in clean.items() if value is not values[name] and value != values[name]
+            }
             return replace(given, **changed) if changed else given
         return given
 
@@ -201,7 +207,10 @@ class Guard:
         found = [each for each in secrets.scan(f'{before}"{value}"') if each.start > len(before)]
         if not found or secrets.MARK.fullmatch(value):
             return self.cleaned(value, taken)
-        shifted = [secrets.Secret(each.kind, each.start - len(before) - 1, min(each.end - len(before) - 1, len(value))) for each in found]
+        shifted = [
+            secrets.Secret(each.kind, each.start - len(before) - 1, min(each.end - len(before) - 1, len(value)))
+            for each in found
+        ]
         clean = secrets.redacted(value, shifted)
         taken[clean] = _taken(shifted)
         return clean
@@ -242,7 +251,7 @@ class Guard:
                 continue
             seen = _Look(self, work, data)
             if seen.changed:
-                work.emitted[at] = (stream, first, seen.data, *place)  # type: ignore[assignment]
+                work.emitted[at] = (stream, first, seen.data, *place)
             if seen.redactions:
                 work.redactions[at] = tuple(seen.redactions)
                 self.counts.update(each.kind for each in seen.redactions)
@@ -281,7 +290,8 @@ class _Look:
     """One event looked through: ``data`` without secrets, what was taken out of it, and the first threat found in it."""
 
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
-        self.data, self.redactions, self.found = data, list[e.Redacted](), None
+        self.data, self.redactions = data, list[e.Redacted]()
+        self.found: Found | None = None
         self._guard, self._work, self._changes = guard, work, dict[str, Any]()
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
@@ -444,7 +454,10 @@ def _marks_of_json(given: Any, taken: dict[str, tuple[Taken, ...]]) -> list[Take
         if isinstance(value, str):
             for each in sorted(_marks_of(value, taken), key=lambda each: -each.start):
                 value = value[: each.start] + _BETWEEN + value[each.start :]
-            lengths.extend(each.length for each in sorted(_marks_of(value.replace(_BETWEEN, ""), taken), key=lambda each: each.start))
+            lengths.extend(
+                each.length
+                for each in sorted(_marks_of(value.replace(_BETWEEN, ""), taken), key=lambda each: each.start)
+            )
             return value
         if isinstance(value, dict):
             return {pointed(key): pointed(each) for key, each in value.items()}
@@ -476,4 +489,3 @@ def _strings(given: object) -> Iterator[str]:
             waiting.append(msgspec.json.decode(each))
         elif isinstance(each, Struct):
             waiting += [getattr(each, name) for name in each.__struct_fields__]
-

@@ -16,6 +16,7 @@ from ledger.domain.errors import NotFound, ReadOnly, Rejected
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
+from ledger.quarantining import Quarantining
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
@@ -145,6 +146,8 @@ class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
         return self._valid
 
     distrusted = Distrusting.distrusted
+    quarantined = Quarantining.quarantined
+    _told = Quarantining._told
 
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> PastSession:
         """A session as it was known at the moment, for reading."""

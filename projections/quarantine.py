@@ -109,6 +109,7 @@ def _replace(at: int, wanted: tuple[object, ...] | None, position: int, rows: Ro
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
+
 def free(position: str) -> str:
     """SQL: the text of the event at this position is not in quarantine."""
     return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
@@ -117,6 +118,13 @@ def free(position: str) -> str:
 def held(rows: Rows, position: int | None) -> bool:
     """Under the lock: whether the text of an event is in quarantine."""
     return position is not None and rows.get(QUARANTINE, (position,)) is not None
+
+
+def was_released(rows: Rows, position: int) -> bool:
+    """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
+    said = [row for row in rows.find(SAID, ("at",), (position,)) if since(rows, row[1]) is None]
+    last = max(said, key=lambda row: int(row[1]), default=None)
+    return last is not None and not last[2] and not last[5]
 
 
 def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:

@@ -26,7 +26,9 @@ _LOOK_ALIKES = {
     "s": "ѕꜱ", "t": "тτᴛ", "u": "υսᴜ", "v": "νѵᴠ", "w": "ԝωᴡ", "x": "хχ", "y": "уγүʏ", "z": "ᴢ",
 }  # fmt: skip
 _MERELY_SIMILAR = "внкптмгωστ"  # look like it in capitals or not quite, and are frequent in their own languages
-CONFUSABLES = {ord(each): latin for latin, alike in _LOOK_ALIKES.items() for each in alike if each not in _MERELY_SIMILAR}
+CONFUSABLES = {
+    ord(each): latin for latin, alike in _LOOK_ALIKES.items() for each in alike if each not in _MERELY_SIMILAR
+}
 _LETTERS = CONFUSABLES | str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _FORMATTING = dict.fromkeys(map(ord, "*`~"))  # Markdown in the middle of a word

@@ -147,7 +147,6 @@ class Moment(Recalling, SessionsRead, GraphReads, Trail, Numbers):
 
     distrusted = Distrusting.distrusted
     quarantined = Quarantining.quarantined
-    _told = Quarantining._told
 
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> PastSession:
         """A session as it was known at the moment, for reading."""

@@ -44,27 +44,17 @@ TEXTS: dict[type[e.Event], str] = {
 class Quarantining(InteractionWrites):
     """The part of the library door that keeps things out of recall."""
 
+    @property
+    def redactions(self) -> dict[str, int]:
+        """How many secrets of each kind were taken out of texts through this open ledger."""
+        return dict(self._writer.guard.counts)
+
     def quarantined(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[Quarantined]:
         """What is in quarantine, the newest first, with the label and the scanner; at most 500. Never a text."""
         with self._read("quarantine", "memories", "force") as connection:
             return [
-                self._told(connection, each) for each in quarantine.listing(connection, self._user(user), listed(limit))
+                _shown(connection, each) for each in quarantine.listing(connection, self._user(user), listed(limit))
             ]
-
-    @staticmethod
-    def _told(connection: Any, held: quarantine.Held) -> Quarantined:
-        event = read_event(connection, held.at) if not held.subject else None
-        data = event.data if event is not None else None
-        stream = event.stream if event is not None else held.subject
-        return Quarantined(
-            position=held.at,
-            id=str(getattr(data, "chunk", None) or _summary(data) or stream),
-            kind=TEXTS[type(data)] if event is not None else "memory",
-            finding=held.finding,
-            scanner=held.scanner,
-            since=held.from_position,
-            recorded_at=held.recorded_at,
-        )
 
     def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:  # type: ignore[override]
         """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
@@ -108,7 +98,7 @@ class Quarantining(InteractionWrites):
                 (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, self._writer.now())
             )
             at = found or quarantine.Held(positions[0], since, told.user, "", "", "", time)
-            answer = self._told(connection, at)
+            answer = _shown(connection, at)
         return msgspec.structs.replace(answer, quarantined=found is not None, replayed=outcome.replayed)
 
     @staticmethod
@@ -179,6 +169,21 @@ class Quarantining(InteractionWrites):
         scan = _Rescan(self, since or 0, progress)
         scan.run()
         return scan.report()
+
+
+def _shown(connection: Any, held: quarantine.Held) -> Quarantined:
+    event = read_event(connection, held.at) if not held.subject else None
+    data = event.data if event is not None else None
+    stream = event.stream if event is not None else held.subject
+    return Quarantined(
+        position=held.at,
+        id=str(getattr(data, "chunk", None) or _summary(data) or stream),
+        kind=TEXTS[type(event.data)] if event is not None else "memory",
+        finding=held.finding,
+        scanner=held.scanner,
+        since=held.from_position,
+        recorded_at=held.recorded_at,
+    )
 
 
 class _Rescan:

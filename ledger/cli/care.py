@@ -136,10 +136,13 @@ def policy_adopt(
     memory_chars: Annotated[
         int | None, typer.Option("--memory-chars", help="Characters that all others may take; 0: no bound.")
     ] = None,
+    threats: Annotated[str | None, typer.Option("--threats", help="refuse, quarantine or off.")] = None,
+    secrets: Annotated[str | None, typer.Option("--secrets", help="redact, refuse or off.")] = None,
 ) -> Any:
     """Change the policy from here on; what is not told stays."""
     numbers = {"matcher": matcher, "gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
     told = numbers | {"extract": extract, "expire": expire, "user_chars": user_chars, "memory_chars": memory_chars}
+    told |= {"threats": threats, "secrets": secrets}
     changes = {name: value for name, value in told.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")

@@ -36,7 +36,7 @@ _OWN = (
     r".{0,40}\b(?:access|tools?|browse|internet|open|read|write|execute|run|edit|files?|network|"
     r"permission|commands?|images?|shell)\b"
 )
-_CLAIM = re.compile(rf"\b{_TOOL}\s+(?:currently\s+|also\s+|still\s+|just\s+)?{_CANNOT}|{_OWN}", re.IGNORECASE)
+_CLAIM = re.compile(rf"(?<!\w){_TOOL}\s+(?:currently\s+|also\s+|still\s+|just\s+)?{_CANNOT}|{_OWN}", re.IGNORECASE)
 
 
 def is_tool_limitation(text: str) -> bool:

@@ -94,9 +94,9 @@ _CALLED = (
     r"lösenord|heslo|비밀번호"
 )
 _LINK = (
-    r"(?:\s*(?:=>|:=|=|:|：)\s*"
-    r"|\s+(?:is|was|are|ist|lautet|war|est|es|è|é|is nu|to|jest|это|-|–|—)\s*:?\s+"
-    r"|\s*(?:是|为|は|が|는)\s*:?\s*)"
+    r"(?:[ \t]*(?:=>|:=|=|:|：)[ \t]*"
+    r"|[ \t]+(?:is|was|are|ist|lautet|war|est|es|è|é|is nu|to|jest|это|-|–|—)[ \t]*:?[ \t]+"
+    r"|[ \t]*(?:是|为|は|が|는)[ \t]*:?[ \t]*)"
 )
 _NAMED = re.compile(
     rf"(?i)(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_-])*(?:pg)?(?:{_CALLED})(?:[_-](?:key|token|value|prod|"
@@ -246,11 +246,11 @@ def _is_example(value: str) -> bool:
 def _cards(text: str) -> Iterator[Secret]:
     for hit in _CARD.finditer(text):
         digits = re.sub("[ -]", "", hit.group())
-        if 13 <= len(digits) <= 19 and _ISSUED.match(digits) and len(set(digits)) > 2 and _luhn(digits):
+        if 13 <= len(digits) <= 19 and _ISSUED.match(digits) and len(set(digits)) > 2 and luhn(digits):
             yield Secret("card_number", hit.start(), hit.end())
 
 
-def _luhn(digits: str) -> bool:
+def luhn(digits: str) -> bool:
     """The check digit of ISO/IEC 7812."""
     doubled = [int(each) * (1 + at % 2) for at, each in enumerate(reversed(digits))]
     return sum(each - 9 * (each > 9) for each in doubled) % 10 == 0

@@ -71,7 +71,7 @@ _REVEAL = (
 _HIDDEN = (
     r"(?:system ?prompt|system message|(?:initial|original|hidden|secret|first|configured) (?:instruction|"
     r"prompt|configuration|message|rule|directive)s?|"
-    r"your (?:instruction|prompt|configuration|rules|directive|guideline)s?|context window|"
+    r"your (?:instruction|prompt|configuration|rules|directive|guideline)s?\b(?!-)|context window|"
     r"everything above|(?:words|text) above)"
 )
 _FREE = (
@@ -322,7 +322,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "memory_poisoning",
         "silently secretly quietly without~telling without~informing without~notifying without~asking~the",
         (
-            rf"\b(?:silently|secretly|quietly)\b.{{0,60}}\b(?:{_SEND}\w*|add|install|remove|delete)\b|"
+            rf"\b(?:silently|secretly|quietly)\b.{{0,60}}\b(?:{_SEND}(?:s|ed|ing)?|install|remove|delete)\b|"
             rf"\b{_SEND}(?:ed|s)?\b.{{0,80}}\b(?:silently|secretly|without (?:telling|informing|notifying|"
             rf"asking) the (?:user|owner))"
         ),
@@ -383,7 +383,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "memory_poisoning",
         "skip disable bypass security warnings check verification factor",
         (
-            r"\b(?:skip|skipped|disable|bypass|omit|avoid|turn off|suppress)\w*\b.{0,40}\b(?:confirmation|"
+            r"(?<!can )(?<!could )(?<!may )\b(?:skip|disable|bypass|omit|turn off|suppress)\b[^.\n]{0,40}\b(?:confirmation|"
             r"verification|security (?:check|warning|verification)s?|two[- ]factor|2fa|password checks?|"
             r"warnings?)\b|\bpassword check can be skipped|\bsecurity warnings?\b.{0,60}\b(?:never shown|"
             r"suppressed|must be (?:ignored|suppressed)|are never)"

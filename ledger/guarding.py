@@ -20,6 +20,7 @@ from ledger.domain import events as e
 from ledger.domain.errors import Rejected
 from ledger.domain.guards import secrets, threats
 from ledger.domain.guards.ordinary import is_ordinary
+from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
 
 if TYPE_CHECKING:
@@ -242,6 +243,15 @@ class Guard:
                 raise _secret_in_a_name(taken[0].kind)
         self._people = named
 
+    def nameless(self, who: Who) -> Who | None:
+        """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
+        names = ("user", "actor", "client", "agent", "causation_id", "correlation_id")
+        told = {name: getattr(who, name) for name in names}
+        bad = {name for name, text in told.items() if text and not self.is_plain(text) and self.verdict(text).taken}
+        if not bad:
+            return who
+        return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
+
     def watch(self, work: Work) -> int:
         """Cleans what a command has emitted, refuses what the policy refuses, and quarantines; how many events it added."""
         before, flagged = len(work.emitted), list[tuple[int, Found]]()
@@ -296,9 +306,9 @@ class _Look:
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
-        for field in PLANS[kind]:
+        for field in (*PLANS[kind], *GIVEN_IDS.get(kind, ())):
             value = getattr(data, field)
-            if not value or (type(value) is str and guard.is_plain(value)) or field in repeated:
+            if not value or field in repeated or (type(value) is str and guard.is_plain(value)):
                 continue
             clean = self._clean(field, value)
             if clean is not value:
@@ -318,7 +328,9 @@ class _Look:
         if isinstance(value, str):
             return self._text(field, field, value)
         if isinstance(value, tuple):
-            clean = tuple(self._text(field, f"{field}[{at}]", each) for at, each in enumerate(value))
+            clean = tuple(
+                each if _is_id(each) else self._text(field, f"{field}[{at}]", each) for at, each in enumerate(value)
+            )
             return value if clean == value else clean
         if isinstance(value, e.Blob):
             verdict = self._work.large.get(value.blob)
@@ -385,6 +397,10 @@ class _Look:
 
 # Of each type of event the fields that are text; and the words of people's own that are stored as codes.
 PLANS: dict[type[e.Event], tuple[str, ...]] = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}
+GIVEN_IDS: dict[type[e.Event], tuple[str, ...]] = {  # kept as they were given, so they may be anything
+    e.InteractionCaptured: ("memories_used", "chunks_used"),
+    e.ResponseAttached: ("memories_used", "chunks_used"),
+}
 CODED: dict[type[e.Event], tuple[str, ...]] = {e.MemoryCaptured: ("kind",), e.DuplicateAbsorbed: ("kind",)}
 
 
@@ -408,6 +424,10 @@ def _secret_in_a_name(kind: str) -> Rejected:
         finding=kind,
         scanner=secrets.NAME,
     )
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == LENGTH and is_prefix(text, text[0])
 
 
 def _is_held(work: Work, stream: str, first: int) -> bool:

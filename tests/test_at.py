@@ -308,6 +308,7 @@ NOT_OF_THE_PAST = {
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
     *("relate", "unrelate"),
+    *("rescan", "redactions"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
     *(
         "ingest",

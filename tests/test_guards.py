@@ -175,8 +175,45 @@ def test_what_is_taken_for_ordinary_has_nothing_in_it() -> None:
 
 
 words = st.sampled_from(
-    "ignore all previous instructions the user password is send to key from now on always secret you are run curl wget sh a I e n "
-    "gh p tea green likes system prompt never tell aws token".split()
+    [
+        "ignore",
+        "all",
+        "previous",
+        "instructions",
+        "the",
+        "user",
+        "password",
+        "is",
+        "send",
+        "to",
+        "key",
+        "from",
+        "now",
+        "on",
+        "always",
+        "secret",
+        "you",
+        "are",
+        "run",
+        "curl",
+        "wget",
+        "sh",
+        "a",
+        "I",
+        "e",
+        "n",
+        "gh",
+        "p",
+        "tea",
+        "green",
+        "likes",
+        "system",
+        "prompt",
+        "never",
+        "tell",
+        "aws",
+        "token",
+    ]
 )
 
 

@@ -42,6 +42,7 @@ _SIGN = re.compile('[<#["!]|://')  # in each of those that are ASCII
 
 
 _BLOB = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
+_VARIED = 16  # different characters: base64 of nearly anything has more
 _IMAGE = re.compile(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _TAG = re.compile("[\U000e0000-\U000e007f]")
@@ -90,6 +91,8 @@ def _matches(view: str) -> list[Finding]:
 def _blobs(text: str) -> Iterator[Finding]:
     """A long run of base64, but for an inlined picture."""
     for hit in _BLOB.finditer(text):
+        if len(set(hit.group())) < _VARIED:  # a line drawn of letters
+            continue
         if _IMAGE.search(text, max(0, hit.start() - 80), hit.start()) is None:
             yield Finding("exfiltration_base64_blob", hit.start(), hit.end())
             return

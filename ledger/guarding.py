@@ -130,6 +130,7 @@ class Guard:
         self.counts: Counter[str] = Counter()
         self._verdicts: dict[str, Verdict] = {}
         self._chars = 0
+        self._plain = ""
         self._people: object = None  # whom the last command named, found to hold no secret
 
     @property
@@ -140,7 +141,13 @@ class Guard:
     # --- one text ------------------------------------------------------------------------------------------------
 
     def is_plain(self, text: str) -> bool:
-        return not self.scanners and is_ordinary(text)
+        """Whether nothing can be found in a text; asked twice for most, before the decision and after it."""
+        if text is self._plain:
+            return True
+        if self.scanners or not is_ordinary(text):
+            return False
+        self._plain = text
+        return True
 
     def verdict(self, text: str) -> Verdict:
         known = self._verdicts.get(text)
@@ -177,7 +184,13 @@ class Guard:
 
     def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
         """A text with marks for its secrets; ``taken`` learns where they stand."""
-        if is_ordinary(text) or not (found := secrets.scan(text)):
+        if len(text) <= SEVERAL_CHARS:  # the verdict is asked for again
+            verdict = None if self.is_plain(text) else self.verdict(text)
+            if verdict is None or not verdict.taken:
+                return text
+            taken[verdict.text] = verdict.taken
+            return verdict.text
+        if not (found := secrets.scan(text)):
             return text
         clean = secrets.redacted(text, found)
         taken[clean] = _taken(found)
@@ -192,7 +205,8 @@ class Guard:
         if isinstance(given, list | tuple):
             return type(given)(self.cleaned(each, taken) for each in given)
         if isinstance(given, Struct):
-            values = {name: getattr(given, name) for name in given.__struct_fields__}
+            names = PLANS.get(type(given), given.__struct_fields__)
+            values = {name: getattr(given, name) for name in names}
             clean = {name: self.cleaned(value, taken) for name, value in values.items() if value}
             changed = {
                 name: value for name, value in clean.items() if value is not values[name] and value != values[name]

@@ -103,8 +103,10 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "session of a name": lambda g, x: g.ledger.session(x).append("user", "hi"),
     "session add_alias": lambda g, x: g.session.add_alias(x),
     "session set_summary": lambda g, x: g.session.set_summary(x),
-    "session reconcile": lambda g, x: g.session.reconcile([{"role": "user", "content": "hello"}, {"role": "assistant", "content": x, "reasoning": x}]),
-    "session replace": lambda g, x: g.session.replace([{"role": "user", "content": x}, {"role": "tool", "tool_call_id": "1", "content": x}]),
+    "session reconcile": lambda g, x: g.session.reconcile(
+        [{"role": "user", "content": "hello"}, {"role": "assistant", "content": x, "reasoning": x}]),
+    "session replace": lambda g, x: g.session.replace(
+        [{"role": "user", "content": x}, {"role": "tool", "tool_call_id": "1", "content": x}]),
     "session invalidate_summary": lambda g, x: g.session.invalidate_summary("y_0", x),
     "actor": lambda g, x: g.ledger.remember("fine", actor=x),
     "user": lambda g, x: g.ledger.remember("fine", user=x),
@@ -272,8 +274,8 @@ def test_a_secret_in_a_name_is_refused_for_a_name_is_looked_up(ledger: Ledger, n
     with pytest.raises(Rejected) as refusal:
         TEXTS_OF_VERBS[name](Given(ledger), SECRET)
     assert (refusal.value.rule, refusal.value.finding) == ("secret", "github_token")
-    told = events(ledger, "WriteRefused")[-1]["data"]
-    assert (told["finding"], told["scanner"]) == ("github_token", "secrets/1")
+    told = [(each["data"]["finding"], each["data"]["scanner"]) for each in events(ledger, "WriteRefused")]
+    assert told == ([] if name == "user" else [("github_token", "secrets/1")]), "nobody's, where the user is the secret"
 
 
 def test_the_policy_may_refuse_secrets_or_leave_them(ledger: Ledger) -> None:
@@ -665,8 +667,14 @@ def test_the_log_of_an_older_product_is_read_as_it_is(tmp_path: Path, clock: Clo
 
 def test_an_error_of_any_kind_repeats_no_secret(ledger: Ledger) -> None:
     assert secrets.scan(SECRET)
-    for ask in (lambda: ledger.session("s").message(SECRET), lambda: ledger.at(SECRET), lambda: ledger.recall("x", kinds=[SECRET]),
-                lambda: ledger.memories(status=SECRET), lambda: ledger.extract(SECRET), lambda: ledger.promote(SECRET)):  # fmt: skip
+    asks: tuple[Callable[[], Any], ...] = (
+        lambda: ledger.at(SECRET),
+        lambda: ledger.recall("x", kinds=[SECRET]),
+        lambda: ledger.memories(status=SECRET),
+        lambda: ledger.extract(SECRET),
+        lambda: ledger.promote(SECRET),
+    )
+    for ask in asks:
         try:
             ask()
         except LedgerError as error:

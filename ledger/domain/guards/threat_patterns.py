@@ -295,7 +295,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
     ("tool_spoofing", "tool_calls", r'"(?:tool_calls|function_call)"\s*:\s*[\[{]\s*\{?\s*"'),
     (
         "tool_spoofing",
-        '"role"',
+        "role",
         (
             r'"role"\s*:\s*"system"\s*,\s*"content"\s*:\s*"(?:you|always|never|ignore|approve|disregard|reveal|'
             r"forget)"
@@ -312,10 +312,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
     # standing orders
     (
         "memory_poisoning",
-        (
-            "password credential secret api key token cookie ssh env iban bank card user owner customer client "
-            "conversation chat copy history"
-        ),
+        "send forward post upload mail e-mail email transmit submit share leak exfil copy paste append attach include insert relay",
         rf"\b{_STANDING}\b.{{0,60}}\b{_SEND}\b.{{0,60}}(?:{_SECRETS}|{_PRIVATE})",
     ),
     (
@@ -442,7 +439,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "memory_poisoning",
-        "paste include post file adds add preference",
+        "password credential secret api key token cookie ssh env iban bank card",
         (
             rf"\b(?:assistant|agent|bot|you)\b.{{0,30}}\b(?:pastes?|includes?|adds?|posts?|"
             rf"files?)\b.{{0,40}}{_SECRETS}|\bpreference that\b.{{0,20}}{_SECRETS}"

@@ -205,7 +205,8 @@ class Guard:
         if isinstance(given, list | tuple):
             return type(given)(self.cleaned(each, taken) for each in given)
         if isinstance(given, Struct):
-            names = PLANS.get(type(given), given.__struct_fields__)
+            kind: Any = type(given)
+            names = PLANS.get(kind, given.__struct_fields__)
             values = {name: getattr(given, name) for name in names}
             clean = {name: self.cleaned(value, taken) for name, value in values.items() if value}
             changed = {

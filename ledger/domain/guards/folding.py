@@ -52,7 +52,10 @@ _LEETED_WORDS = 2  # a single one is a name, like "b2b"
 _DIGIT = re.compile(r"[01345789@$]")
 _SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
 _TURNED = re.compile("rot-?13|caesar")
-_BACKWARDS = re.compile(r"\bbackwards?:|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
+_BACKWARDS = re.compile(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
+
+
+DECLARED = re.compile("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")  # what says itself that it is turned
 
 
 def fold(text: str) -> str:
@@ -75,6 +78,7 @@ def is_odd(text: str, words: list[str]) -> bool:
         or 3 * text.count(".") > len(text)
         or "*" in text
         or "`" in text
+        or DECLARED.search(text) is not None
         or (_DIGIT.search(text) is not None and _LEETED.search(text) is not None)
     )
 

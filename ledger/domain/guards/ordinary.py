@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from ledger.domain.guards import secrets, threats
+from ledger.domain.guards.folding import DECLARED
 
 _UNUSUAL = re.compile(r"[][<>#@$*`%\\|{}~]")
 _DIGIT = re.compile(r"\d")
@@ -19,7 +20,7 @@ _MEAN_WORD = 3  # a text whose words are shorter on average is spaced out
 
 def is_ordinary(text: str) -> bool:
     """True only where ``threats.scan`` and ``secrets.scan`` both find nothing."""
-    if not text.isascii() or _UNUSUAL.search(text) is not None or "://" in text:
+    if not text.isascii() or _UNUSUAL.search(text) is not None or "://" in text or DECLARED.search(text):
         return False
     if _DIGIT.search(text) is not None and _NUMBERED.search(text) is not None:
         return False

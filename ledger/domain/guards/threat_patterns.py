@@ -312,7 +312,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
     # standing orders
     (
         "memory_poisoning",
-        "send forward post upload mail e-mail email transmit submit share leak exfil copy paste append attach include insert relay",
+        "send forward post upload mail e-mail email transmit submit share leak exfil copy paste append attach include insert",
         rf"\b{_STANDING}\b.{{0,60}}\b{_SEND}\b.{{0,60}}(?:{_SECRETS}|{_PRIVATE})",
     ),
     (

@@ -158,6 +158,7 @@ class Interaction(Struct, frozen=True, kw_only=True):
     replayed: bool = False
     absorbed: bool = False
     skipped: str = ""
+    quarantined: bool = False  # something of it is kept out of recall
 
 
 def interaction(

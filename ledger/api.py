@@ -21,6 +21,7 @@ from ledger.embedding import Embedding, VectorSearch
 from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
+from ledger.guarding import Guard, Scanner, as_scanners
 from ledger.language.door import Language, chosen
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
@@ -29,6 +30,7 @@ from ledger.moments import Moments
 from ledger.observation_writes import ObservationWrites
 from ledger.project_writes import ProjectWrites
 from ledger.proof.proving import Proving
+from ledger.quarantining import Quarantining
 from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
@@ -63,6 +65,7 @@ class NewerFormat(Conflict):
 class Ledger(
     ObservationWrites,
     Running,
+    Quarantining,
     ProjectWrites,
     DocumentWrites,
     Reopening,
@@ -126,6 +129,7 @@ class Ledger(
         stateless_sessions: Sequence[str] = (),
         settings: Settings | None = None,
         after_capture: Sequence[str] = (),
+        scanners: Sequence[Scanner] = (),
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
@@ -137,7 +141,8 @@ class Ledger(
         are estimated. Nothing is taken in of a session whose name fits one of the ``ignored_sessions`` (``**`` any text, ``*``
         any without a colon; "heartbeat" always), and nothing read; of a ``stateless`` one nothing is taken in. ``settings``
         (``Settings.load()``) are what all of this falls back on. ``after_capture`` names jobs of ``run_policies`` that follow
-        each capture, beside reinforcement, which always does.
+        each capture, beside reinforcement, which always does. ``scanners`` are yours, beside those of the product: objects
+        with a name and ``scan(text)``, which gives labels of what it finds; one that raises has found nothing, with a warning.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
@@ -147,6 +152,7 @@ class Ledger(
         vectors_of = as_embedder(embedder) if embedder is not None else None
         counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
         language_model, writer_of = chosen(model, summariser, settings)
+        guard = Guard(as_scanners(scanners))
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
@@ -156,6 +162,7 @@ class Ledger(
             ledger._model, ledger._settings = language_model, settings
             if after_capture:
                 ledger._run_after_capture(after_capture)
+            ledger._writer.guard = guard
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()

@@ -20,6 +20,7 @@ from ledger.domain import events as e
 from ledger.domain.errors import Rejected
 from ledger.domain.guards import secrets, threats
 from ledger.domain.guards.ordinary import is_ordinary
+from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class Guard:
         self.counts: Counter[str] = Counter()
         self._verdicts: dict[str, Verdict] = {}
         self._chars = 0
+        self._plain = ""
         self._people: object = None  # whom the last command named, found to hold no secret
 
     @property
@@ -139,7 +141,13 @@ class Guard:
     # --- one text ------------------------------------------------------------------------------------------------
 
     def is_plain(self, text: str) -> bool:
-        return not self.scanners and is_ordinary(text)
+        """Whether nothing can be found in a text; asked twice for most, before the decision and after it."""
+        if text is self._plain:
+            return True
+        if self.scanners or not is_ordinary(text):
+            return False
+        self._plain = text
+        return True
 
     def verdict(self, text: str) -> Verdict:
         known = self._verdicts.get(text)
@@ -176,7 +184,13 @@ class Guard:
 
     def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
         """A text with marks for its secrets; ``taken`` learns where they stand."""
-        if is_ordinary(text) or not (found := secrets.scan(text)):
+        if len(text) <= SEVERAL_CHARS:  # the verdict is asked for again
+            verdict = None if self.is_plain(text) else self.verdict(text)
+            if verdict is None or not verdict.taken:
+                return text
+            taken[verdict.text] = verdict.taken
+            return verdict.text
+        if not (found := secrets.scan(text)):
             return text
         clean = secrets.redacted(text, found)
         taken[clean] = _taken(found)
@@ -191,7 +205,9 @@ class Guard:
         if isinstance(given, list | tuple):
             return type(given)(self.cleaned(each, taken) for each in given)
         if isinstance(given, Struct):
-            values = {name: getattr(given, name) for name in given.__struct_fields__}
+            kind: Any = type(given)
+            names = PLANS.get(kind, given.__struct_fields__)
+            values = {name: getattr(given, name) for name in names}
             clean = {name: self.cleaned(value, taken) for name, value in values.items() if value}
             changed = {
                 name: value for name, value in clean.items() if value is not values[name] and value != values[name]
@@ -242,6 +258,15 @@ class Guard:
                 raise _secret_in_a_name(taken[0].kind)
         self._people = named
 
+    def nameless(self, who: Who) -> Who | None:
+        """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
+        names = ("user", "actor", "client", "agent", "causation_id", "correlation_id")
+        told = {name: getattr(who, name) for name in names}
+        bad = {name for name, text in told.items() if text and not self.is_plain(text) and self.verdict(text).taken}
+        if not bad:
+            return who
+        return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
+
     def watch(self, work: Work) -> int:
         """Cleans what a command has emitted, refuses what the policy refuses, and quarantines; how many events it added."""
         before, flagged = len(work.emitted), list[tuple[int, Found]]()
@@ -251,7 +276,7 @@ class Guard:
                 continue
             seen = _Look(self, work, data)
             if seen.changed:
-                work.emitted[at] = (stream, first, seen.data, *place)  # type: ignore[assignment]
+                work.emitted[at] = (stream, first, seen.data, *place)
             if seen.redactions:
                 work.redactions[at] = tuple(seen.redactions)
                 self.counts.update(each.kind for each in seen.redactions)
@@ -290,14 +315,15 @@ class _Look:
     """One event looked through: ``data`` without secrets, what was taken out of it, and the first threat found in it."""
 
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
-        self.data, self.redactions, self.found = data, list[e.Redacted](), None
+        self.data, self.redactions = data, list[e.Redacted]()
+        self.found: Found | None = None
         self._guard, self._work, self._changes = guard, work, dict[str, Any]()
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
-        for field in PLANS[kind]:
+        for field in (*PLANS[kind], *GIVEN_IDS.get(kind, ())):
             value = getattr(data, field)
-            if not value or (type(value) is str and guard.is_plain(value)) or field in repeated:
+            if not value or field in repeated or (type(value) is str and guard.is_plain(value)):
                 continue
             clean = self._clean(field, value)
             if clean is not value:
@@ -317,7 +343,9 @@ class _Look:
         if isinstance(value, str):
             return self._text(field, field, value)
         if isinstance(value, tuple):
-            clean = tuple(self._text(field, f"{field}[{at}]", each) for at, each in enumerate(value))
+            clean = tuple(
+                each if _is_id(each) else self._text(field, f"{field}[{at}]", each) for at, each in enumerate(value)
+            )
             return value if clean == value else clean
         if isinstance(value, e.Blob):
             verdict = self._work.large.get(value.blob)
@@ -384,6 +412,10 @@ class _Look:
 
 # Of each type of event the fields that are text; and the words of people's own that are stored as codes.
 PLANS: dict[type[e.Event], tuple[str, ...]] = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}
+GIVEN_IDS: dict[type[e.Event], tuple[str, ...]] = {  # kept as they were given, so they may be anything
+    e.InteractionCaptured: ("memories_used", "chunks_used"),
+    e.ResponseAttached: ("memories_used", "chunks_used"),
+}
 CODED: dict[type[e.Event], tuple[str, ...]] = {e.MemoryCaptured: ("kind",), e.DuplicateAbsorbed: ("kind",)}
 
 
@@ -407,6 +439,10 @@ def _secret_in_a_name(kind: str) -> Rejected:
         finding=kind,
         scanner=secrets.NAME,
     )
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == LENGTH and is_prefix(text, text[0])
 
 
 def _is_held(work: Work, stream: str, first: int) -> bool:

@@ -18,6 +18,7 @@ from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.language.door import ModelReads
 from ledger.merge_reads import MergeReads
+from ledger.quarantining import Quarantining
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
@@ -147,6 +148,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         return self._valid
 
     distrusted = Distrusting.distrusted
+    quarantined = Quarantining.quarantined
 
     def session(self, id: str, *, project: str | None = None, user: str | None = None) -> PastSession:
         """A session as it was known at the moment, for reading."""

@@ -28,7 +28,7 @@ from ledger.memory_writes import Time, text_list
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.work import Who
 from ledger.writing import Writer
-from projections import control, digests, interactions, memories, projects, sessions
+from projections import control, digests, interactions, memories, projects, quarantine, sessions
 from projections.duplicates import content_fingerprint
 from projections.projector import FAMILIES
 
@@ -135,7 +135,9 @@ class Reads:
     def _with_texts(self, connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
         captured = self._data(connection, state.prompt_at)
         prompt, pack = self._text(connection, captured.prompt), msgspec.json.decode(captured.context_pack)
-        return answers.interaction(state, names, prompt, self._answer_texts(connection, state), pack)
+        told = answers.interaction(state, names, prompt, self._answer_texts(connection, state), pack)
+        positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
+        return msgspec.structs.replace(told, quarantined=bool(quarantine.among(connection, positions)))
 
     def _answer_texts(self, connection: Any, state: Interaction) -> dict[str, str | None]:
         """Response and summary of an interaction; blank until there are any."""

@@ -256,8 +256,10 @@ class Writer:
 
     def _refuse(self, transaction: Transaction, command: str, who: Who, refusal: Rejected, arguments: object) -> None:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
-        if refusal.rule == "validation":
+        told = self.guard.nameless(who)
+        if refusal.rule == "validation" or told is None:
             return
+        who = told
         digest = self.mac("refused", who.user, self.guard.harmless(encoded([command, arguments]))).hex()
         numbers = (refusal.limit, refusal.current, refusal.requested)
         data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers, refusal.finding, refusal.scanner)

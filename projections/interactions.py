@@ -114,6 +114,16 @@ def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit:
 _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
 
 
+def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:
+    """The position of the event that has the prompt or the response of an interaction."""
+    sql = (
+        "SELECT t.prompt_at, t.response_at FROM events e CROSS JOIN interactions t ON t.row = e.position"
+        " WHERE e.stream = ? AND e.version = 1"
+    )
+    found = connection.execute(sql, (id,)).fetchone()
+    return found[field != "prompt"] if found is not None else None
+
+
 def count(connection: sqlite3.Connection, user: str) -> int:
     (number,) = connection.execute("SELECT count(*) FROM interactions WHERE user = ?", (user,)).fetchone()
     return int(number)

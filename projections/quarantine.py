@@ -120,6 +120,13 @@ def held(rows: Rows, position: int | None) -> bool:
     return position is not None and rows.get(QUARANTINE, (position,)) is not None
 
 
+def was_released(rows: Rows, position: int) -> bool:
+    """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
+    said = [row for row in rows.find(SAID, ("at",), (position,)) if since(rows, row[1]) is None]
+    last = max(said, key=lambda row: int(row[1]), default=None)
+    return last is not None and not last[2] and not last[5]
+
+
 def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:
     """Those of these positions that are in quarantine."""
     wanted, found = sorted(set(positions)), dict[int, Held]()

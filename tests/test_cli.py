@@ -35,7 +35,7 @@ OTHERWISE_SPELLED = {
 READERS = {
     "memories": [], "memory": ["m_"], "review": [], "interactions": [], "interaction": ["i_"], "recall": ["coffee"],
     "graph": ["coffee"],
-    "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
+    "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "quarantined": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
     "merges": [], "conflicts": [], "conflict": ["k_"],
     "stats": [], "digest": [], "calls": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
@@ -68,6 +68,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.find_merges(threshold=0.8)
         (conflict,) = ledger.find_conflicts().found
         said = ledger.session("chat").append("user", "Is there any coffee?")
+        ledger.quarantine(ledger.capture("Nothing to see here.").id)
     ids = {"m_": fact.id, "k_": conflict.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
     return db, {**ids, "said": str(said.position)}
 
@@ -379,6 +380,7 @@ RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
+    run("policy", "adopt", "--threats", "off", db=db)
     given = ("--project", EVIL, "--tag", EVIL, "--actor", EVIL, "--kind", "odd")
     id = answer("remember", EVIL, *given, "--entity", EVIL, db=db)["id"]
     turn = answer("capture", EVIL, EVIL, "--project", EVIL, "--session", EVIL, "--client", EVIL, db=db)["id"]
@@ -418,6 +420,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
 
 
 def test_json_holds_the_very_text_and_is_harmless_too(db: str) -> None:
+    run("policy", "adopt", "--threats", "off", db=db)
     result = run("remember", EVIL, "--json", db=db)
     assert json.loads(result.stdout)["content"] == EVIL
     assert RAW.search(result.stdout) is None

@@ -26,7 +26,7 @@ LAYERS = (  # each may import from its own and from those before it
         "ledger.mapper",
     ),
     ("projections",),
-    ("ledger.log_reading", "ledger.work"),
+    ("ledger.log_reading", "ledger.work", "ledger.guarding"),
     ("ledger.writing", "ledger.policies"),
     (
         "ledger.answers",

@@ -181,6 +181,7 @@ def test_every_field_comes_back(ledger: Ledger) -> None:
         "extraction": "pending",
         "replayed": False,
         "absorbed": False,
+        "quarantined": False,
         "skipped": "",
     }
 

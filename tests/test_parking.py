@@ -366,7 +366,7 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
     with pytest.raises(Rejected, match=r"recorded at position .* parked"):
         ledger.adjust(fact.id, 0.9)
     assert "ConfidenceAdjusted" in types(ledger)
-    assert {"memories", "confidence", "duplicates", "graph", "sources", "search"} == set(parked(ledger))
+    assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(parked(ledger))
     monkeypatch.setitem(FAMILIES, "m", memories.FAMILY)
     ledger.rebuild()
     assert ledger.memory(fact.id).confidence == 0.9

@@ -510,6 +510,8 @@ def lines_of(pack: Pack) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_text_is_one_harmless_line_of_the_pack(ledger: Ledger, hostile: str) -> None:
+    for user in ("", "ann"):
+        ledger.adopt_policy(by={"user": user}, threats="off")
     ledger.remember(hostile)
     ledger.capture(hostile, user="ann")
     for pack in (ledger.recall("tea"), ledger.recall("tea", user="ann", among="turns")):

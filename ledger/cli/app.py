@@ -14,7 +14,21 @@ from typing import Annotated
 import typer
 
 from ledger import __version__
-from ledger.cli import back, care, config, documents, erasure, merging, proof, reads, rescue, sessions, work, writes
+from ledger.cli import (
+    back,
+    care,
+    config,
+    documents,
+    erasure,
+    guards,
+    merging,
+    proof,
+    reads,
+    rescue,
+    sessions,
+    work,
+    writes,
+)
 from ledger.cli.frame import INTERRUPTED, failing_plainly
 
 EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
@@ -43,7 +57,7 @@ def _all(
     pass
 
 
-for part in (writes, merging, sessions, documents, back, reads, config, care, erasure, proof, rescue, work):
+for part in (writes, guards, merging, sessions, documents, back, reads, config, care, erasure, proof, rescue, work):
     part.add_to(app)
 
 

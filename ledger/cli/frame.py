@@ -228,6 +228,9 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str
         settings = replace(settings, actor="")
     with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, settings=settings, **words) as ledger:
         yield ledger
+        if taken := ledger.redactions:
+            kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
+            say(f"taken out before anything was recorded: {kinds}", quiet=bool(told.get("quiet")))
 
 
 def by(told: dict[str, Any]) -> By:

@@ -467,7 +467,7 @@ def refusals(found: Sequence[answers.Refusal]) -> RenderableType:
 def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
     known = {name: getattr(refusal, name) for name in ("limit", "current", "requested")}
     numbers = [f"{name} {value:,}" for name, value in known.items() if value is not None]
-    told = [one_line(str(each)) for each in (refusal.subject, refusal.actor, *numbers) if each]
+    told = [one_line(str(each)) for each in (refusal.finding, refusal.subject, refusal.actor, *numbers) if each]
     start = (str(refusal.position), moment(refusal.recorded_at), refusal.command, refusal.rule)
     return [Text(one_line(each)) for each in (*start, " · ".join(told))]
 

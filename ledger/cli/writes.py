@@ -63,7 +63,7 @@ def _add_review(app: typer.Typer) -> None:
 
 
 def _add_changes(app: typer.Typer) -> None:
-    hides: tuple[Command, ...] = (invalidate, retract, restore, quarantine, release)
+    hides: tuple[Command, ...] = (invalidate, retract, restore)
     changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
     for function in changes:
         command(app, MEMORIES, view="changed", options=WRITES)(function)
@@ -260,16 +260,6 @@ def retract(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
 def restore(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
     """Bring a superseded, invalid, rejected or retracted memory back."""
     return ledger.restore(id, reason, **by)
-
-
-def quarantine(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
-    """Keep a memory out of recall and reinforcement until release."""
-    return ledger.quarantine(id, reason, **by)
-
-
-def release(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
-    """End a memory's quarantine."""
-    return ledger.release(id, reason, **by)
 
 
 def retag(

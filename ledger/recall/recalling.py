@@ -24,7 +24,18 @@ from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recorders import read_tip
-from projections import conflicts, context, documents, memories, observation_hits, passages, projects, search, sqlite
+from projections import (
+    conflicts,
+    context,
+    documents,
+    memories,
+    observation_hits,
+    passages,
+    projects,
+    quarantine,
+    search,
+    sqlite,
+)
 from projections.passages import Passage as PassageRow
 from projections.projector import text_indexes
 from projections.rows import TextIndex, Values
@@ -105,7 +116,7 @@ class Recalling(Reads):
         self._take_in_texts()
         told = question.read(asked.query)
         sought = self._sought(asked, told)
-        with self._read(*asked.needs) as connection:
+        with self._read(*asked.needs, "quarantine") as connection:
             seen, _ = read_tip(connection.cursor())
             about = named(connection, asked.user, "p", asked.project)
             scope = None if asked.project is None else [None, about]
@@ -232,7 +243,13 @@ class Recalling(Reads):
         names = answers.StateEntry.__struct_fields__
         rows = projects.state_history(connection, state.row, None, None)
         entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
-        return [packing.of_state(state.id, entry) for entry in entries if entry.to_position is None]
+        said = {each.position: (each.category, each.key) for each in state.state}
+        held = {said[at] for at in quarantine.among(connection, said)}
+        return [
+            packing.of_state(state.id, entry)
+            for entry in entries
+            if entry.to_position is None and (entry.category, entry.key) not in held
+        ]
 
     def _unasked(self, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
         """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
@@ -277,7 +294,7 @@ class Recalling(Reads):
 
     def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
         now = self._writer.now()
-        with self._read("memories", "projects") as connection:
+        with self._read("memories", "projects", "quarantine") as connection:
             about = named(connection, owner, "p", project)
             scope = [about] if project is not None else None
             standing = self._standing(connection, owner, project)

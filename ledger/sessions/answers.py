@@ -30,6 +30,7 @@ class Message(Struct, frozen=True, kw_only=True):
     recorded_at: str
     speaker: str | None = ""
     hidden: str = ""  # "truncate", "replace" or "clear"
+    quarantined: bool = False  # its text is kept out of recall; a conversation shows it as it was
     replayed: bool = False
     skipped: str = ""
 

@@ -36,6 +36,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     earliest: str = ""
     latest: str = ""
     speaker: str = ""
+    quarantined: bool = False  # kept out of recall; a conversation is given as it was
 
     @property
     def said(self) -> Said:

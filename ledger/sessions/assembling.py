@@ -22,7 +22,7 @@ from ledger.sessions.reading import SessionReads, Told
 from ledger.sessions.window import Window, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
-from projections import audit, sessions, summaries
+from projections import audit, quarantine, sessions, summaries
 
 MOST = 2**62  # tokens, or items
 SHARE = 0.25  # of the budget, for what is recalled
@@ -152,11 +152,12 @@ class SessionAssembly(SessionReads):
                 descendants=told.descendants,
                 earliest=told.earliest,
                 latest=told.latest,
+                quarantined=bool(quarantine.among(connection, [item.position])),
             )
         message = sessions.at_position(connection, item.position)
         assert message is not None
         said = self._texts(connection, message)
-        return _of(item, said)
+        return replace(_of(item, said), quarantined=self._is_held(connection, message))
 
     def _frame(self, entries: Sequence[Entry], pack: Pack | None) -> int:
         """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from ledger.domain import ids
 from ledger.domain import message as messages
@@ -23,13 +24,13 @@ from ledger.sessions import answers
 from ledger.sessions.counting import Counter
 from ledger.sessions.window import Window
 from ledger.work import Who
-from projections import projects, sessions, summaries
+from projections import projects, quarantine, sessions, summaries
 from projections.projects import names
 from projections.sessions import Message as MessageRow
 from projections.summaries import Summary as SummaryRow
 
 NO_PATTERNS = Patterns()
-NEEDS = ("sessions", "summaries", "projects")
+NEEDS = ("sessions", "summaries", "projects", "quarantine")
 
 
 class Told(Struct, frozen=True):
@@ -138,7 +139,19 @@ class SessionReads:
         self, connection: Any, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
     ) -> list[answers.Message]:
         why = Why(gone)
-        return [self._message(row, self._texts(connection, row), why.of(row.row)) for row in rows]
+        told = [self._message(row, self._texts(connection, row), why.of(row.row)) for row in rows]
+        return [
+            replace(each, quarantined=True) if self._is_held(connection, row) else each
+            for each, row in zip(told, rows, strict=True)
+        ]
+
+    def _is_held(self, connection: Any, row: MessageRow) -> bool:
+        """Whether the text of a message is in quarantine; that of a captured turn lies with its interaction."""
+        at: int | None = row.row
+        if row.interaction is not None:
+            state = self._ledger._load(connection, row.interaction, "i", self.user)
+            at = (state.prompt_at if row.field == "prompt" else state.response_at) if state is not None else None
+        return at is not None and bool(quarantine.among(connection, [at]))
 
     def _message(self, row: MessageRow, told: Told, hidden: str) -> answers.Message:
         return answers.Message(

@@ -27,6 +27,7 @@ class GrepHit(Struct, frozen=True, kw_only=True):
     tokens: int
     role: str | None = None
     hidden: str = ""
+    quarantined: bool = False  # kept out of recall, and shown here as it was said
     id: str | None = None
     summary_kind: str | None = None
     depth: int | None = None

@@ -31,7 +31,7 @@ CONFUSABLES = {
 }
 _LETTERS = CONFUSABLES | str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
-_FORMATTING = dict.fromkeys(map(ord, "*`~"))  # Markdown in the middle of a word
+_FORMATTING = dict.fromkeys(map(ord, "*`"))  # Markdown in the middle of a word
 _LEET = str.maketrans("01345789@$", "oieastbgas")
 
 _SHAPELESS = (
@@ -47,11 +47,15 @@ _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}|[\w.+-]){12,}")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
 _ENTITIES = re.compile(r"(?:&#x?[0-9a-fA-F]+;){4,}")
 _ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
-_LEETED = re.compile(r"[^\W\d_][01345789@$]|[01345789@$][^\W\d_]")
+_LEETED = re.compile(r"[^\W\d_][01345789@$]+[^\W\d_]")
+_LEETED_WORDS = 2  # a single one is a name, like "b2b"
 _DIGIT = re.compile(r"[01345789@$]")
 _SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
-_TURNED = re.compile("rot-?13|caesar|decode|decipher")
-_BACKWARDS = re.compile("revers|backward|rueckw|ruckw|\u202e")
+_TURNED = re.compile("rot-?13|caesar")
+_BACKWARDS = re.compile(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
+
+
+DECLARED = re.compile("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")  # what says itself that it is turned
 
 
 def fold(text: str) -> str:
@@ -74,6 +78,7 @@ def is_odd(text: str, words: list[str]) -> bool:
         or 3 * text.count(".") > len(text)
         or "*" in text
         or "`" in text
+        or DECLARED.search(text) is not None
         or (_DIGIT.search(text) is not None and _LEETED.search(text) is not None)
     )
 
@@ -81,11 +86,10 @@ def is_odd(text: str, words: list[str]) -> bool:
 def views(text: str, depth: int = DEPTH) -> Iterator[str]:
     """The folded text first, then other readings of it, and what is encoded in it."""
     folded = fold(text)
+    if "*" in folded or "`" in folded:
+        folded = folded.translate(_FORMATTING)
     yield folded
-    plain = folded.translate(_FORMATTING)
-    if plain != folded:
-        yield plain
-    if _LEETED.search(folded):
+    if len(_LEETED.findall(folded)) >= _LEETED_WORDS:
         yield folded.translate(_LEET)
     if (joined := _joined(folded)) != folded:
         yield joined

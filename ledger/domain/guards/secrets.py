@@ -32,9 +32,22 @@ MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
 
 _KEYS: tuple[tuple[str, str, str], ...] = (
     # kind, what has to be in the text (lower case), pattern
-    ("private_key", "-----begin", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S]){0,20000}(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?"),
-    ("aws_access_key", "a", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ANVA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    ("aws_secret_key", "aws", r"(?i:aws.{0,20}?(?:secret|key|token).{0,20}?)[\s:=\"']{1,5}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
+    (
+        "private_key",
+        "-----begin",
+        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S]){0,20000}(?:-----END "
+        r"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?",
+    ),
+    (
+        "aws_access_key",
+        "a",
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ANVA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
+    ),
+    (
+        "aws_secret_key",
+        "aws",
+        r"(?i:aws.{0,20}?(?:secret|key|token).{0,20}?)[\s:=\"']{1,5}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    ),
     ("github_token", "gh", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{30,255}"),
     ("github_token", "github_pat_", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{40,255}"),
     ("gitlab_token", "gl", r"(?<![A-Za-z0-9])gl(?:pat|ptt|dt|rt|cbt)-[A-Za-z0-9_-]{20,64}"),
@@ -45,7 +58,12 @@ _KEYS: tuple[tuple[str, str, str], ...] = (
     ("google_token", "ya29.", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{20,}"),
     ("google_token", "gocspx-", r"(?<![A-Za-z0-9])GOCSPX-[A-Za-z0-9_-]{20,}"),
     ("anthropic_key", "sk-ant-", r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{20,}"),
-    ("openai_key", "sk-", r"(?<![A-Za-z0-9])sk-(?:proj-|svcacct-|admin-)?(?=[A-Za-z0-9_-]*\d)(?=[A-Za-z0-9_-]*[A-Z])[A-Za-z0-9_-]{20,}"),
+    (
+        "openai_key",
+        "sk-",
+        r"(?<![A-Za-z0-9])sk-(?:proj-|svcacct-|"
+        r"admin-)?(?=[A-Za-z0-9_-]*\d)(?=[A-Za-z0-9_-]*[A-Z])[A-Za-z0-9_-]{20,}",
+    ),
     ("stripe_key", "k_", r"(?<![A-Za-z0-9])[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("sendgrid_key", "sg.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("npm_token", "npm_", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
@@ -56,39 +74,77 @@ _KEYS: tuple[tuple[str, str, str], ...] = (
     ("age_key", "age-secret-key-", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     ("jwt", "eyj", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{10,})?"),
     ("azure_key", "accountkey=", r"(?i:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})"),
-    ("url_password", "://", r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@<>\[\]{}$\"']{0,128}:([^\s/@<>\[\]\"']{3,256})@(?=[\w\[])"),
+    (
+        "url_password",
+        "://",
+        r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@<>\[\]{}$\"']{0,128}:([^\s/@<>\[\]\"']{3,256})@(?=[\w\[])",
+    ),
     ("bearer_token", "bearer", r"(?i:\bbearer)\s+([A-Za-z0-9._~+/-]{16,}=*)"),
     ("basic_auth", "basic", r"(?i:authorization\s*[:=]\s*[\"']?basic)\s+([A-Za-z0-9+/]{8,}={0,2})"),
-)  # fmt: skip
+)
 
 # What is called a password, in prose and in files.
 _CALLED = (
-    r"pass(?:word|wd|phrase|code)?s?|pwd|secret(?: key)?|(?:api|access|auth|secret|private|encryption|signing|client|service|account|app|deploy|master)[ _-]?(?:key|token|secret)|"
+    r"pass(?:word|wd|phrase|code)?s?|pwd|secret(?: key)?|(?:api|access|auth|secret|private|encryption|"
+    r"signing|client|service|account|app|deploy|master)[ _-]?(?:key|token|secret)|"
     r"(?:session|refresh|id|bot|bearer|csrf|oauth|personal access)[ _-]?token|token|apikey|credentials?|"
-    r"passwort|kennwort|passphrase|zugangscode|mot de passe|mdp|contrasen(?:a|ya)|contraseña|clave(?: secreta| de acceso)?|senha|palavra[- ]passe|"
-    r"parola d'ordine|password d'accesso|wachtwoord|has[lł]o|parol[ae]|пароль|пароля|密码|密碼|口令|パスワード|şifre|lösenord|heslo|비밀번호"
+    r"passwort|kennwort|passphrase|zugangscode|mot de passe|mdp|contrasen(?:a|ya)|contraseña|"
+    r"clave(?: secreta| de acceso)?|senha|palavra[- ]passe|"
+    r"parola d'ordine|password d'accesso|wachtwoord|has[lł]o|parol[ae]|пароль|пароля|密码|密碼|口令|パスワード|şifre|"
+    r"lösenord|heslo|비밀번호"
 )
 _LINK = (
-    r"(?:\s*(?:=>|:=|=|:|：)\s*"
-    r"|\s+(?:is|was|are|ist|lautet|war|est|es|è|é|is nu|to|jest|это|-|–|—)\s*:?\s+"
-    r"|\s*(?:是|为|は|が|는)\s*:?\s*)"
+    r"(?:[ \t]*(?:=>|:=|=|:|：)[ \t]*"
+    r"|[ \t]+(?:is|was|are|ist|lautet|war|est|es|è|é|is nu|to|jest|это|-|–|—)[ \t]*:?[ \t]+"
+    r"|[ \t]*(?:是|为|は|が|는)[ \t]*:?[ \t]*)"
 )
 _NAMED = re.compile(
-    rf"(?i)(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_-])*(?:pg)?(?:{_CALLED})(?:[_-](?:key|token|value|prod|dev|test))?)[\"'`]?(?P<of> (?:for|of|to|für|pour|para|per|voor|do|для) [^\n:=,;]{{1,40}}?)?"
+    rf"(?i)(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_-])*(?:pg)?(?:{_CALLED})(?:[_-](?:key|token|value|prod|"
+    rf"dev|test))?)[\"'`]?(?P<of> (?:for|of|to|für|pour|para|per|voor|do|для) [^\n:=,;]{{1,40}}?)?"
     rf"(?P<link>{_LINK})(?P<quote>[\"'`«“]?)(?P<value>[^\s\"'`«»“”,;]{{4,200}})"
 )
-_NEAR = ("pass", "pwd", "secret", "key", "token", "cred", "kennw", "zugang", "passe", "mdp", "contras", "clave", "senha",
-         "parola", "wachtw", "has", "парол", "密码", "密碼", "口令", "パスワード", "şifre", "lösen", "heslo", "비밀")  # fmt: skip
+_NEAR = (
+    "pass",
+    "pwd",
+    "secret",
+    "key",
+    "token",
+    "cred",
+    "kennw",
+    "zugang",
+    "passe",
+    "mdp",
+    "contras",
+    "clave",
+    "senha",
+    "parola",
+    "wachtw",
+    "has",
+    "парол",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "şifre",
+    "lösen",
+    "heslo",
+    "비밀",
+)
 _EXAMPLE = re.compile(
-    r"(?i)^(?:<.*|\$.*|%.*%?|\{.*|\[.*|\*+|x{3,}|\.{3}|…|-+|_+|#+|changeme|change[-_ ]?me|change[-_]?it|your[-_ ]?.*|my[-_]?(?:password|secret|token|key).*|"
-    r"example.*|sample.*|dummy.*|placeholder.*|todo|tbd|none|null|nil|undefined|true|false|empty|unset|required|optional|redacted|hidden|"
-    r"string|str|int|bytes|secretstr|password\d*|passwort|passwd|pass|pwd|secret|token|key|test|foo|bar|baz|hunter2|"
-    r"os\.environ.*|process\.env.*|env\..*|env\(.*|getenv.*|settings\..*|config\..*|self\..*|args\..*|input\(.*|getpass.*|vault:.*|op://.*|ssm:.*|file:.*|!.*|\(.*|/.*|~.*|https?://.*)$"
+    r"(?i)^(?:<.*|\$.*|%.*%?|\{.*|\[.*|\*+|x{3,}|\.{3}|…|-+|_+|#+|changeme|change[-_ ]?me|change[-_]?it|"
+    r"your[-_ ]?.*|my[-_]?(?:password|secret|token|key).*|"
+    r"example.*|sample.*|dummy.*|placeholder.*|todo|tbd|none|null|nil|undefined|true|false|empty|unset|"
+    r"required|optional|redacted|hidden|"
+    r"string|str|int|bytes|secretstr|password\d*|passwort|passwd|pass|pwd|secret|token|key|test|foo|bar|"
+    r"baz|hunter2|"
+    r"os\.environ.*|process\.env.*|env\..*|env\(.*|getenv.*|settings\..*|config\..*|self\..*|args\..*|"
+    r"input\(.*|getpass.*|vault:.*|op://.*|ssm:.*|file:.*|!.*|\(.*|/.*|~.*|https?://.*)$"
 )
 _WORDLIKE = re.compile(r"[^\W\d_]?[^\W\d_A-Z]*(?:[-_./'][^\W\d_]+)*(?:\(.*)?")
 # A date, a time, a number with its unit, a version, a word with a number.
 _USUAL = re.compile(
-    r"\d{4}-\d\d-\d\d.*|\d{1,3}(?:[.,]\d+)*%?|[\d.:/-]+[a-z]{0,4}|v\d+[\d.]*|[a-z]+\d{0,2}|[A-Z][a-z]+|\d+[-_]?[a-z]+"
+    r"\d{4}-\d\d-\d\d.*|\d{1,3}(?:[.,]\d+)*%?|[\d.:/-]+[a-z]{0,4}|v\d+[\d.]*|[a-z]+\d{0,2}|[A-Z][a-z]+|"
+    r"\d+[-_]?[a-z]+"
 )
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
 _INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
@@ -96,79 +152,12 @@ _CARD = re.compile(r"(?<![\w.,-])(?:\d[ -]?){12,18}\d(?![\w-]|[.,]\d)")
 _ISSUED = re.compile(r"3[47]|3(?:0[0-5]|[689])|4|5[1-5]|2[2-7]|6(?:011|4|5|2)|35")
 _PATTERNS = tuple((kind, needs, re.compile(pattern)) for kind, needs, pattern in _KEYS)
 # The beginnings of words without one of which an ASCII text without long numbers and addresses has no secret.
-HEADS = frozenset(
-    [
-        "pass",
-        "pwd",
-        "secr",
-        "key",
-        "keys",
-        "toke",
-        "cred",
-        "kenn",
-        "zuga",
-        "mot",
-        "mdp",
-        "cont",
-        "clav",
-        "senh",
-        "pala",
-        "paro",
-        "wach",
-        "hasl",
-        "hesl",
-        "begi",
-        "akia",
-        "asia",
-        "agpa",
-        "aida",
-        "aroa",
-        "anpa",
-        "anva",
-        "abia",
-        "acca",
-        "aws",
-        "ghp",
-        "gho",
-        "ghu",
-        "ghs",
-        "ghr",
-        "gith",
-        "glpa",
-        "glpt",
-        "gldt",
-        "glrt",
-        "glcb",
-        "xoxa",
-        "xoxb",
-        "xoxe",
-        "xoxo",
-        "xoxp",
-        "xoxr",
-        "xoxs",
-        "xapp",
-        "hook",
-        "aiza",
-        "ya",
-        "gocs",
-        "sk",
-        "rk",
-        "sg",
-        "npm",
-        "pypi",
-        "hf",
-        "dop",
-        "dor",
-        "doo",
-        "age",
-        "acco",
-        "shar",
-        "bear",
-        "basi",
-        "apik",
-        "pgpa",
-    ]
-)
+_BEGINNINGS = """
+    abia acca acco age agpa aida aiza akia anpa anva apik aroa asia aws basi bear begi clav cont cred doo dop dor
+    gho ghp ghr ghs ghu gith glcb gldt glpa glpt glrt gocs hasl hesl hf hook kenn key keys mdp mot npm pala paro
+    pass pgpa pwd pypi rk secr senh sg shar sk toke wach xapp xoxa xoxb xoxe xoxo xoxp xoxr xoxs ya zuga
+"""
+HEADS = frozenset(_BEGINNINGS.split())
 HEAD = 4
 _WORD = re.compile("[a-z]+")
 _LONG_NUMBER = re.compile(r"(?:\d[ -]?){8}")
@@ -257,11 +246,11 @@ def _is_example(value: str) -> bool:
 def _cards(text: str) -> Iterator[Secret]:
     for hit in _CARD.finditer(text):
         digits = re.sub("[ -]", "", hit.group())
-        if 13 <= len(digits) <= 19 and _ISSUED.match(digits) and len(set(digits)) > 2 and _luhn(digits):
+        if 13 <= len(digits) <= 19 and _ISSUED.match(digits) and len(set(digits)) > 2 and luhn(digits):
             yield Secret("card_number", hit.start(), hit.end())
 
 
-def _luhn(digits: str) -> bool:
+def luhn(digits: str) -> bool:
     """The check digit of ISO/IEC 7812."""
     doubled = [int(each) * (1 + at % 2) for at, each in enumerate(reversed(digits))]
     return sum(each - 9 * (each > 9) for each in doubled) % 10 == 0

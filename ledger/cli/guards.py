@@ -1,0 +1,51 @@
+"""The commands of the guards: what is in quarantine, and the scan of everything stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.frame import PAST, WRITES, command
+from ledger.cli.writes import MEMORIES, Reason
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.memory_writes import By
+    from ledger.transfer import Progress
+
+GUARDS = "Guards"
+What = Annotated[str, typer.Argument(help="An id (m_…, i_…, c_…, y_…), or the position of a text.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    for function in (quarantine, release):
+        command(app, MEMORIES, view="guard_showing.held", options=WRITES)(function)
+    command(app, GUARDS, view="guard_showing.listed", past=PAST)(quarantined)
+    command(app, GUARDS, view="guard_showing.rescanned", writes=True)(rescan)
+
+
+def quarantine(ledger: Ledger, by: By, id: What, reason: Reason = "") -> Any:
+    """Keep a memory or a text out of recall, reinforcement and extraction until release."""
+    return ledger.quarantine(id, reason, **by)
+
+
+def release(ledger: Ledger, by: By, id: What, reason: Reason = "") -> Any:
+    """End the quarantine of a memory or a text; no later scan begins it again."""
+    return ledger.release(id, reason, **by)
+
+
+def quarantined(
+    ledger: Ledger, limit: Annotated[int, typer.Option("--limit", help="At most so many, up to 500.")] = 50
+) -> Any:
+    """What is kept out of recall, newest first: what a scanner found, or nothing where somebody put it there."""
+    return ledger.quarantined(limit=limit)
+
+
+def rescan(
+    ledger: Ledger,
+    progress: Progress | None,
+    since: Annotated[int | None, typer.Option("--since", metavar="POSITION", help="Only what came after it.")] = None,
+) -> Any:
+    """Run the scanners of today over everything stored, and report secrets that were recorded before they were known."""
+    return ledger.rescan(since=since, progress=progress)

@@ -31,8 +31,8 @@ from ledger.domain.text import check_text
 from ledger.event_store import EventStore
 from ledger.log_reading import finished_at, read_event
 from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
-from ledger.reads import NOWHERE, Reads, named
 from ledger.policies import evidence
+from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
 from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges

@@ -23,7 +23,7 @@ from ledger.domain.events import (
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_text
 from ledger.interaction_writes import InteractionWrites
-from ledger.log_reading import read_event
+from ledger.log_reading import read_event, read_stream
 from ledger.memory_writes import By, check_reason, own, source_list, tag_list, who
 from ledger.observation_reads import ObservationReads
 from ledger.policies import evidence as rules_of_evidence
@@ -31,7 +31,7 @@ from ledger.policies.evidence import BY_HAND
 from ledger.way_back import bulk
 from ledger.way_back.plans import act_named
 from ledger.work import Outcome, Work
-from projections import audit, observations
+from projections import audit, control, observations
 
 GIVEN = "given/1"  # the confidence is as somebody gave it
 Evident = answers.Memory | answers.Interaction | document_answers.Chunk | None
@@ -67,12 +67,12 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             work.project = project_of = work.project_named(project)
             sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
             evidence = rules_of_evidence.dated(work, sources)
+            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
             known = rules_of_evidence.twin(work, project_of, labels, text)
             if known is not None:
-                _absorb(work, known, evidence)
+                _absorb(work, known, formed)
                 return known.id
             stream = work.new_id("o")
-            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
             work.emit(stream, formed)
             return stream
 
@@ -271,18 +271,39 @@ def _evident(work: Work, given: str, project: str | None) -> str:
     return source
 
 
-def _absorb(work: Work, known: Observation, evidence: tuple[Any, ...]) -> None:
-    """The sources bear out what is there already; if that was stale, it is worded from them now."""
+def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
+    """The sources bear out what is there already; if that was stale, it is worded from them now.
+
+    The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
+    """
     work.absorbed = True
-    borne = observations.borne(work.rows, known.row)
-    rules_of_evidence.emit(work, known, domain.Add(evidence, BY_HAND, restores=True), borne)
-    sources = {each.source for each in borne if not each.withdrawn} | {each.source for each in evidence}
-    alive = rules_of_evidence.live(work, {*sources, *known.written_from})
-    if known.stale or not alive.issuperset(known.written_from) or not sources.issuperset(known.written_from):
-        written = tuple(each.source for each in evidence)
-        said = known.text or ""
+    borne = {each.source: each for each in observations.borne(work.rows, known.row)}
+    added = [each.source for each in formed.evidence if each.source not in borne or borne[each.source].withdrawn]
+    if (count := len(borne.keys() | set(added))) > domain.EVIDENCE:
+        raise Rejected(
+            f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
+            rule="size",
+            subject=known.id,
+            limit=domain.EVIDENCE,
+            requested=count,
+        )
+    if added or work.who.actor not in _formed_by(work, known):
+        work.emit(known.id, formed, first=known.row)
+    sources = {each.source for each in borne.values() if not each.withdrawn} | {*added}
+    alive = sources & rules_of_evidence.live(work, known.written_from)
+    if known.stale or not alive.issuperset(known.written_from):
+        said, written = known.text or "", formed.written_from
         command = domain.Revise(said, "curated", known.confidence, known.rule, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
+
+
+def _formed_by(work: Work, known: Observation) -> set[str | None]:
+    """Whose forming of it is in force."""
+    connection = work.connection()
+    events = read_stream(connection, known.id, 2**62)
+    out = control.out_of_force(connection, events[0].position, events[-1].position)
+    formed = (event for event in events if isinstance(event.data, ObservationFormed) and event.position not in out)
+    return {event.envelope.actor for event in formed}
 
 
 def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:

@@ -148,6 +148,8 @@ class Observations:
 
     @staticmethod
     def _evidence(change: Change, rows: Rows) -> None:
+        if not isinstance(change.event.data, observation.BEARING):
+            return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         borne = {source: _borne(row) for source, row in known.items()}
         for each in observation.changed_evidence(change.event.data, borne):

@@ -32,6 +32,10 @@ SAID = (
         "On day 9 comes ship number 9; it carries 9 tons of green tea.\n2 50\n",
         "True 1\n",
     ),
+    (
+        "2 0.9 fresh strengthening stale\n1 stale\nfresh\nTrue []\n",
+        "2026-01-10 True The user drinks coffee each morning.\n2026-02-20 False The user bought a coffee grinder.\n",
+    ),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 
@@ -68,6 +72,8 @@ def test_every_public_verb_of_the_library_is_documented() -> None:
         "vectors",
         "messages",
         "summaries",
+        "observations",
+        "evidence",
     ],
 )
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:

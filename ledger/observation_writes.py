@@ -34,7 +34,7 @@ from ledger.work import Outcome, Work
 from projections import audit, control, observations
 
 GIVEN = "given/1"  # the confidence is as somebody gave it
-Evident = answers.Memory | answers.Interaction | document_answers.Chunk | None
+Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
 class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
@@ -127,12 +127,12 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
     ) -> Evident | observation_answers.Observation:
         """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
-        A memory, and an interaction or a chunk as well, is a source again wherever it was withdrawn: the observations count it,
-        and those that were retired for want of evidence are active again. All of it is one append.
+        A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
+        count it, and those that were retired for want of evidence are active again. All of it is one append.
         """
         if _is_observation(id):
             return self._restore_observation(id, reason, by)
-        if isinstance(id, str) and id[:2] in ("i_", "c_"):
+        if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
             return self._restore_source(id, reason, by)
         answer = super().restore(id, reason, **by)
         self._finish_evidence()
@@ -150,21 +150,21 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
     def _restore_source(self, id: str, reason: str, by: By) -> Evident:
         told, reason = who(self._default, by), check_reason("reason", reason)
-        found: list[str] = []
 
         def body(work: Work) -> str:
             source = own(work, source_list(id)[0])
-            found.append(source)
-            alive = bool(rules_of_evidence.live(work, [source]))
-            rules_of_evidence.put_back(work, source, alive=alive, reason=reason)
+            sources = rules_of_evidence.to_withdraw(work, source)
+            rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
             return source
 
         outcome = self._writer.run("restore", told, body, (id, reason))
         self._finish_evidence()
-        source = found[-1] if found else outcome.subject
-        return self.chunk(source, user=told.user) if source[0] == "c" else self._interaction(
-            source, told.user, replayed=outcome.replayed
-        )  # fmt: skip
+        source = outcome.subject
+        if source[0] == "c":
+            return self.chunk(source, user=told.user)
+        if source[0] == "d":
+            return self.document(source, user=told.user)
+        return self._interaction(source, told.user, replayed=outcome.replayed)
 
     # --- withdrawing sources -------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         outcome = self._writer.run(rules_of_evidence.WITHDRAW, told, body, (given, reason))
         self._finish_evidence()
-        return self._withdrawal(outcome, tuple(named))
+        return self._withdrawal(outcome, tuple(named), given, told.user)
 
     def _finish_evidence(self) -> None:
         """Goes on with an act of several appends, if the last command only announced one."""
@@ -202,20 +202,21 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         if under_way:
             self._writer.forget_names()
 
-    def _withdrawal(self, outcome: Outcome, named: tuple[str, ...]) -> observation_answers.WithdrawalReport:
+    def _withdrawal(
+        self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
+    ) -> observation_answers.WithdrawalReport:
         """What the log says of it: the same for whoever asks again with the key, or finished it."""
         with self._read("observations", "audit") as connection:
             events = _events_of(connection, outcome)
             told: dict[type, dict[str, None]] = {}
             for event in events:
                 told.setdefault(type(event.data), {})[event.stream] = None
-            withdrawn = {
-                each for event in events if isinstance(event.data, EvidenceWithdrawn) for each in event.data.sources
-            }
             left = observations.borne_out_by(connection, named)
+            if outcome.replayed:
+                named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
             failed = [observations.get(connection, row) for row in left]
         return observation_answers.WithdrawalReport(
-            sources=named or tuple(sorted(withdrawn)),
+            sources=tuple(dict.fromkeys(named)),
             observations=tuple(told.get(EvidenceWithdrawn, ())),
             retired=tuple(told.get(ObservationRetired, ())),
             stale=tuple(told.get(ObservationMarkedStale, ())),

@@ -393,6 +393,21 @@ def test_an_interaction_and_a_chunk_are_withdrawn_and_restored_too(ledger: Ledge
     assert standing(ledger, seen.id) == ("active", 1, "stale")
     assert ledger.restore(paper.chunks[0].id) == ledger.chunk(paper.chunks[0].id)
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
+    ledger.withdraw_source(paper.id)
+    assert ledger.restore(paper.id) == ledger.document(paper.id)
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_a_document_comes_back_with_all_its_chunks_at_once(ledger: Ledger) -> None:
+    paper = ledger.ingest("# Beans\n\nDark beans are roasted longest.\n\n# Mills\n\nA mill has burrs.\n")
+    chunks = [each.id for each in paper.chunks]
+    assert len(chunks) > 1
+    seen = ledger.observe(COFFEE, chunks)
+    ledger.withdraw_source(paper.id)
+    ledger.restore(paper.id)
+    assert standing(ledger, seen.id) == ("active", len(chunks), "fresh")
+    types = [each.type for each in ledger.history(seen.id) or []]
+    assert types[-2:] == ["EvidenceAdded", "ObservationRestored"] and types.count("ObservationRestored") == 1
 
 
 def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(ledger: Ledger) -> None:

@@ -161,10 +161,10 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
     assert answer("restore", seen["id"], db=db)["proof_count"] == 1
     assert run("observations", "--as-of", "3", db=db).stderr == "memory-ledger: nothing found\n"
     for arguments, code in (
-        (["observation", "o_none"], 3),
+        (["observation", "o_0000"], 3),
         (["observe", "Text."], 4),
         (["observe", "Text.", "--source", cup, "-c", "0.1"], 4),
-        (["withdraw-source", "m_none"], 3),
+        (["withdraw-source", "m_0000"], 3),
         (["observations", "--trend", "up"], 4),
         (["withdraw-source"], 2),
     ):

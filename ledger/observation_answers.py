@@ -132,8 +132,8 @@ class Wording(Struct, frozen=True, kw_only=True):
 
 
 class WithdrawalReport(Struct, frozen=True, kw_only=True):
-    """What withdrawing sources did: the observations that lost one, those ``retired`` for want of any other, and those
-    ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
+    """What withdrawing sources did: the observations that lost one, those of them ``retired`` for want of any other, and those
+    that are ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
 
     sources: tuple[str, ...]
     observations: tuple[str, ...]

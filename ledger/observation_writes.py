@@ -17,7 +17,6 @@ from ledger.domain.events import (
     BulkStarted,
     EvidenceWithdrawn,
     ObservationFormed,
-    ObservationMarkedStale,
     ObservationRetired,
 )
 from ledger.domain.observation import TEXT_BYTES, Observation
@@ -208,23 +207,23 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         """What the log says of it: the same for whoever asks again with the key, or finished it."""
         with self._read("observations", "audit") as connection:
             events = _events_of(connection, outcome)
-            told: dict[type, dict[str, None]] = {}
-            for event in events:
-                told.setdefault(type(event.data), {})[event.stream] = None
+            touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
+            retired = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetired)}
+            others = [observations.get(connection, row) for row in touched if row not in retired]
             left = observations.borne_out_by(connection, named)
             if outcome.replayed:
                 named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
             failed = [observations.get(connection, row) for row in left]
         return observation_answers.WithdrawalReport(
             sources=tuple(dict.fromkeys(named)),
-            observations=tuple(told.get(EvidenceWithdrawn, ())),
-            retired=tuple(told.get(ObservationRetired, ())),
-            stale=tuple(told.get(ObservationMarkedStale, ())),
+            observations=tuple(touched.values()),
+            retired=tuple(retired.values()),
+            stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
             failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
             position=max((event.position for event in events), default=outcome.position),
             command_id=events[0].envelope.command_id if events else None,
             replayed=outcome.replayed,
-            absorbed=not outcome.replayed and not told.get(EvidenceWithdrawn),
+            absorbed=not outcome.replayed and not touched,
         )
 
     # --- the common road -----------------------------------------------------------------------------------------

@@ -428,6 +428,16 @@ def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(le
             ledger.withdraw_source(wrong)  # type: ignore[arg-type]
 
 
+def test_a_report_names_what_is_stale_also_where_it_was_before(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second, ledger.remember("The user owns three cups.").id])
+    gone = ledger.observe("The user is up early.", [first, second])
+    ledger.retract(gone.id)
+    assert ledger.withdraw_source(first).stale == (seen.id,)
+    report = ledger.withdraw_source(second)
+    assert (report.stale, report.retired, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
+
+
 def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
     first, second = ledger.remember("The user drinks coffee."), ledger.remember("The user bought a grinder.")
     seen = ledger.observe(COFFEE, [first.id, second.id])
@@ -683,6 +693,15 @@ def test_undo_of_a_source_that_an_observation_rests_on_needs_no_cascade(ledger: 
     assert undone.command_id is not None
     ledger.redo(undone.command_id)
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_undoing_what_made_a_policy_look_leaves_what_it_saw(ledger: Ledger) -> None:
+    mine = ledger.remember("The user bought a grinder.").id
+    cause = ledger.remember("The user drinks coffee.")
+    event = ledger.audit(subject=cause.id)[0].event_id
+    seen = ledger.observe(COFFEE, [mine, cause.id], actor="policy:consolidation", causation_id=event)
+    assert ledger.undo(cause.position).subjects == (cause.id,)
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
 
 
 def test_undoing_what_formed_it_takes_what_was_built_on_it(ledger: Ledger) -> None:

@@ -33,6 +33,7 @@ WAIT_SECONDS = 30.0  # for the writer's lock
 DONE_AGAIN = (  # reads, and what only goes on where it was
     *("interaction", "interactions", "memory", "memories", "review", "recall", "why", "history", "confidence", "audit"),
     *("refusals", "state", "project", "projects", "policy", "stats", "digest", "distrusted", "what_if", "diff"),
+    *("observation", "observations"),
     *("documents", "document", "chunk", "erasures", "receipts", "_finish_bulk_acts"),
 )
 

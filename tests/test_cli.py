@@ -37,6 +37,7 @@ READERS = {
     "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "quarantined": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
+    "observations": [], "observation": ["o_"],
     "merges": [], "conflicts": [], "conflict": ["k_"],
     "stats": [], "digest": [], "calls": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
     "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
@@ -69,7 +70,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         (conflict,) = ledger.find_conflicts().found
         said = ledger.session("chat").append("user", "Is there any coffee?")
         ledger.quarantine(ledger.capture("Nothing to see here.").id)
-    ids = {"m_": fact.id, "k_": conflict.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+        seen = ledger.observe("The user likes coffee.", [fact.id, turn.id], project="shop")
+    ids = {"m_": fact.id, "k_": conflict.id, "o_": seen.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
     return db, {**ids, "said": str(said.position)}
 
 
@@ -145,6 +147,38 @@ def test_a_life_of_a_memory_in_json(db: str) -> None:
     assert [step["type"] for step in answer("history", tea["id"], db=db)] == ["MemoryCaptured"]
     assert len(answer("confidence", fact["id"], db=db)) == 2
     assert {entry["actor"] for entry in answer("audit", "--actor", "ann", db=db)} == {"ann"}
+
+
+def test_a_life_of_an_observation_in_json(db: str) -> None:
+    cup, mill = (answer("remember", text, db=db)["id"] for text in ("The user drinks coffee.", "The user owns a mill."))
+    told = ("--source", cup, "--source", mill, "--tag", "drinks", "-c", "0.8", "--why", "two facts")
+    seen = answer("observe", "The user likes coffee.", *told, db=db)
+    assert (seen["proof_count"], seen["confidence"], seen["freshness"], seen["trending"]) == (2, 0.8, "fresh", "new")
+    assert [each["id"] for each in answer("observations", "--trend", "new", "--tag", "drinks", db=db)] == [seen["id"]]
+    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trending"] == "stale"
+    assert (
+        answer("revise", seen["id"], "The user loves coffee.", "-r", "better", db=db)["text"]
+        == "The user loves coffee."
+    )
+    assert [each["reason"] for each in answer("why", seen["id"], db=db)["wordings"]] == ["formed", "curated"]
+    report = answer("withdraw-source", cup, "--reason", "a joke", db=db)
+    assert (report["stale"], report["failed"]) == ([seen["id"]], [])
+    assert run("observations", "--freshness", "stale", "--quiet", db=db).stdout == seen["id"] + "\n"
+    assert run("withdraw-source", mill, "--quiet", db=db).stdout == seen["id"] + "\n"
+    assert [each["retired"] for each in answer("observations", "--status", "retired", db=db)] == ["no_evidence"]
+    assert answer("restore", mill, db=db)["id"] == mill
+    assert answer("retract", seen["id"], db=db)["status"] == "retired"
+    assert answer("restore", seen["id"], db=db)["proof_count"] == 1
+    assert run("observations", "--as-of", "3", db=db).stderr == "memory-ledger: nothing found\n"
+    for arguments, code in (
+        (["observation", "o_0000"], 3),
+        (["observe", "Text."], 4),
+        (["observe", "Text.", "--source", cup, "-c", "0.1"], 4),
+        (["withdraw-source", "m_0000"], 3),
+        (["observations", "--trend", "up"], 4),
+        (["withdraw-source"], 2),
+    ):
+        assert run(*arguments, db=db).exit_code == code, arguments
 
 
 def test_hiding_and_bringing_back(db: str) -> None:
@@ -399,6 +433,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
             ledger.remember(f"{EVIL}'s deadline is the {day}.", edges=[(EVIL, "works_at", f"{EVIL} {day}")])
         ledger.merge([ledger.remember(f"{EVIL} {each}").id for each in ("one", "other")], f"{EVIL} both", EVIL)
         conflict = ledger.find_conflicts().found[0].id
+        seen = ledger.observe(EVIL, [id, turn, paper.chunks[0].id], project=EVIL, tags=[EVIL], why=EVIL, actor=EVIL)
     subjects = {
         "k_": conflict,
         "chat": EVIL,
@@ -410,6 +445,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         "coffee": "bold red end",
         "d_": paper.id,
         "c_": paper.chunks[0].id,
+        "o_": seen.id,
     }
     for reader, arguments in READERS.items():
         result = run(*reader.split(), *[subjects[each] for each in arguments], db=db)

@@ -308,13 +308,14 @@ HOLDERS = [
     "leases",
     "search_data",
     "passage_search_data",
+    "observation_search_data",
     "memories_1_1",
     "sqlite_autoindex_leases_1",
 ]
 
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-PAGES = [each for each in HOLDERS if each not in ("search", "passage_search")]
+PAGES = [each for each in HOLDERS if each not in ("search", "passage_search", "observation_search")]
 
 
 @pytest.mark.parametrize("name", PAGES if LONG else PAGES[::3])

@@ -22,6 +22,7 @@ from ledger.cli import (
     erasure,
     guards,
     merging,
+    observations,
     proof,
     reads,
     rescue,
@@ -57,7 +58,22 @@ def _all(
     pass
 
 
-for part in (writes, guards, merging, sessions, documents, back, reads, config, care, erasure, proof, rescue, work):
+for part in (
+    writes,
+    guards,
+    merging,
+    observations,
+    sessions,
+    documents,
+    back,
+    reads,
+    config,
+    care,
+    erasure,
+    proof,
+    rescue,
+    work,
+):
     part.add_to(app)
 
 

@@ -34,7 +34,7 @@ DONE_AGAIN = (  # reads, and what only goes on where it was
     *("interaction", "interactions", "memory", "memories", "review", "recall", "why", "history", "confidence", "audit"),
     *("refusals", "state", "project", "projects", "policy", "stats", "digest", "distrusted", "what_if", "diff"),
     *("documents", "document", "chunk", "erasures", "receipts", "model_calls", "_finish_bulk_acts"),
-    *("merges", "conflicts", "conflict"),
+    *("merges", "conflicts", "conflict", "observation", "observations"),
 )
 
 

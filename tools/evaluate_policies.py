@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,14 @@ def ordinary(count: int) -> Iterator[str]:
     """Facts of few words from a vocabulary that is used as language is; each fifth says again what another one said."""
     chance = random.Random(SEED)
     vocabulary = ["".join(chance.choices("abcdefghijklmnoprstuvwz", k=chance.randint(3, 9))) for _ in range(20_000)]
-    weights = [1 / (rank + 2.7) for rank in range(len(vocabulary))]
+    weights = list(accumulate(1 / (rank + 2.7) for rank in range(len(vocabulary))))
     said: list[list[str]] = []
     for _ in range(count):
         if said and chance.random() < 0.2:
             words = list(chance.choice(said))
             words.insert(chance.randrange(len(words)), chance.choice(("really", "surely", "there")))
         else:
-            words = chance.choices(vocabulary, weights, k=chance.randint(5, 14))
+            words = chance.choices(vocabulary, cum_weights=weights, k=chance.randint(5, 14))
             said.append(words)
         yield f"The user {' '.join(words)}."
 

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from ledger.domain.errors import Rejected as Rejected
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import UnknownEvent as UnknownEvent
+    from ledger.language.door import ModelCall as ModelCall
+    from ledger.language.port import Answer as ModelAnswer
+    from ledger.language.port import LanguageModel as Model
+    from ledger.language.port import Request as ModelRequest
     from ledger.sessions.session import Session as Session
     from ledger.sessions.store import SessionStore as SessionStore
     from ledger.sessions.summarising import SummaryRequest as SummaryRequest
+    from ledger.settings import Settings as Settings
 
 __version__ = "0.1.0"
 
@@ -31,6 +36,11 @@ _HOMES = {
     "Session": "ledger.sessions.session",
     "SessionStore": "ledger.sessions.store",
     "SummaryRequest": "ledger.sessions.summarising",
+    "Settings": "ledger.settings",
+    "ModelCall": "ledger.language.door",
+    "Model": "ledger.language.port:LanguageModel",
+    "ModelRequest": "ledger.language.port:Request",
+    "ModelAnswer": "ledger.language.port:Answer",
     **dict.fromkeys(
         ("Conflict", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
         "ledger.domain.errors",
@@ -43,11 +53,16 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Memory",
+    "Model",
+    "ModelAnswer",
+    "ModelCall",
     "ModelFailed",
+    "ModelRequest",
     "NotFound",
     "Rejected",
     "Session",
     "SessionStore",
+    "Settings",
     "StorageError",
     "SummaryRequest",
     "UnknownEvent",
@@ -59,7 +74,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ledger' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    home, _, there = _HOMES[name].partition(":")
+    return getattr(import_module(home), there or name)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ledger.consolidating import Consolidating
 from ledger.document_writes import DocumentWrites
@@ -22,10 +22,10 @@ from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.interaction_writes import InteractionWrites
-from ledger.language.door import Language
+from ledger.language.door import Language, chosen
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
-from ledger.models import Model, as_embedder
+from ledger.models import EmbedderLike, as_embedder
 from ledger.moments import Moments
 from ledger.observation_writes import ObservationWrites
 from ledger.project_writes import ProjectWrites
@@ -36,7 +36,6 @@ from ledger.rescue.doctor import Doctoring
 from ledger.rescue.mending import MendingWriter, mends, tables_fit
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
-from ledger.sessions.summarising import as_summariser
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
 from ledger.way_back import bulk
@@ -48,6 +47,10 @@ from projections.as_of import Times
 from projections.projector import create_all
 from projections.rebuild import RebuildUnderWay
 from projections.text_hits import Rarity
+
+if TYPE_CHECKING:
+    from ledger.language.port import LanguageModel, Request
+    from ledger.settings import Settings
 
 READER = WRITER = 1  # the format that this product reads and writes
 
@@ -114,38 +117,40 @@ class Ledger(
         agent: str = "",
         clock: Clock = now,
         random: Random = system_random,
-        embedder: Model | None = None,
+        embedder: EmbedderLike | None = None,
+        model: LanguageModel | Callable[[Request], Any] | str | None = None,
         token_counter: Callable[[str], int] | None = None,
         summariser: Any = None,
         ignored_sessions: Sequence[str] = (),
         stateless_sessions: Sequence[str] = (),
+        settings: Settings | None = None,
     ) -> Self:
         """Opens a ledger, or begins one where there is no file. The words after the path are what calls fall back on.
 
         ``embedder`` is the model by whose vectors recall searches besides words: an object with a name and ``embed``, a
-        function, or the name of a model ("wordllama", "onnx:DIRECTORY"). ``token_counter`` is a function that counts the tokens
-        of a text, for the messages of sessions; without one they are estimated. ``summariser`` writes the summaries of
-        sessions: a function of a ``SummaryRequest``. Nothing is taken in of a session whose name fits one of the
-        ``ignored_sessions`` (``**`` any text, ``*`` any without a colon; "heartbeat" always), and nothing read; of a
-        ``stateless`` one nothing is taken in.
+        function, or the name of a model ("wordllama", "onnx:DIRECTORY"). ``model`` is a language model: an object with a name
+        and ``answer``, a function of a ``ModelRequest``, or a name ("openai:NAME", "anthropic:NAME"); without one nothing is
+        ever asked. ``summariser`` writes the summaries of sessions: a function of a ``SummaryRequest``; without one the model
+        does. ``token_counter`` is a function that counts the tokens of a text, for the messages of sessions; without one they
+        are estimated. Nothing is taken in of a session whose name fits one of the ``ignored_sessions`` (``**`` any text, ``*``
+        any without a colon; "heartbeat" always), and nothing read; of a ``stateless`` one nothing is taken in. ``settings``
+        (``Settings.load()``) are what all of this falls back on.
 
         ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
         there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
         """
-        default = Who(user=user, actor=actor, client=client, channel=channel, agent=agent)
-        for name in ("user", "actor", "client", "agent"):
-            check_text(name, getattr(default, name), max_bytes=1024, blank_allowed=True)
-        if channel not in CHANNELS:
-            raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
-        model = as_embedder(embedder) if embedder is not None else None
-        counter, writer_of = as_counter(token_counter), as_summariser(summariser)
-        patterns = Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
+        default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
+        embedder = embedder if embedder is not None or settings is None else settings.embedder
+        vectors_of = as_embedder(embedder) if embedder is not None else None
+        counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
+        language_model, writer_of = chosen(model, summariser, settings)
         store = EventStore.open(path, readonly=readonly, create=create)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
-            ledger._vectors = VectorSearch(store, ledger._writer, model) if model is not None else None
+            ledger._vectors = VectorSearch(store, ledger._writer, vectors_of) if vectors_of is not None else None
             ledger._counter, ledger._summariser, ledger._patterns = counter, writer_of, patterns
+            ledger._model, ledger._settings = language_model, settings
             ledger._fit_projections()
             if not readonly:
                 ledger._finish_bulk_acts()
@@ -226,6 +231,16 @@ class Ledger(
 
     def __repr__(self) -> str:
         return f"<Ledger {self.path!r}>"
+
+
+def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
+    """What calls fall back on: what was said, or else what the settings say."""
+    told = {name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()}
+    for name, value in told.items():
+        check_text(name, value, max_bytes=1024, blank_allowed=True)
+    if channel not in CHANNELS:
+        raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+    return Who(channel=channel, **told)
 
 
 def _created(store: EventStore) -> LedgerCreated | None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ledger import answers
 from ledger.domain.errors import Conflict, LedgerError, ModelFailed, NotFound, Rejected
 from ledger.event_store import EventStore, Transaction
-from ledger.models import Embedder, Model, as_embedder, checked_vectors
+from ledger.models import Embedder, EmbedderLike, as_embedder, checked_vectors
 from ledger.reads import Reads
 from ledger.writing import Writer
 from projections import nearest, vectors
@@ -183,7 +183,7 @@ class Embedding(Reads):
     def embed(
         self,
         *,
-        model: Model | None = None,
+        model: EmbedderLike | None = None,
         progress: Progress | None = None,
         batch: int = BATCH,
         limit: int | None = None,
@@ -233,14 +233,14 @@ class Embedding(Reads):
             dimension=dimension,
         )
 
-    def _embedder_of(self, given: Model | None) -> Embedder:
+    def _embedder_of(self, given: EmbedderLike | None) -> Embedder:
         if given is not None:
             return as_embedder(given)
         if self._vectors is None:
             raise Rejected("embed() needs a model: name one with model=, or open the ledger with embedder=")
         return self._vectors.embedder
 
-    def _model_name(self, given: Model | None) -> str:
+    def _model_name(self, given: EmbedderLike | None) -> str:
         """The name under which vectors are kept; one that is stored need not be a model that is still there."""
         with self._read() as connection:
             known = vectors.counts(connection)

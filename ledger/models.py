@@ -42,7 +42,7 @@ class Embedder(Protocol):
     def embed(self, texts: list[str], /) -> Any: ...
 
 
-Model = Embedder | Callable[[list[str]], Any] | str  # what a caller may name
+EmbedderLike = Embedder | Callable[[list[str]], Any] | str  # what a caller may name
 
 
 class Vectors(Struct, frozen=True):

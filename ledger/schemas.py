@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ledger.domain import times
-from ledger.domain.errors import LedgerError
+from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
 
@@ -76,3 +78,62 @@ def check_line(given: Any, project: str | None = None) -> Line | str:
         return str(refusal)
     except (ValueError, RecursionError) as error:
         return f"it is no JSON ({type(error).__name__})"
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+
+
+class SettingsGiven(BaseModel):
+    """The settings as the environment and a file may say them; ``ledger.settings`` says what they mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    path: str = "memory.db"
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    agent: str = ""
+    project: str | None = None
+    embedder: str | None = None
+    model: str | None = None
+    model_base_url: str | None = None
+    model_api_key: str | None = None
+    model_api_key_env: str | None = None
+    model_max_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    model_temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
+    model_timeout: float | None = Field(None, gt=0, le=86_400, allow_inf_nan=False)
+    summaries: bool = True
+
+    @field_validator("model_base_url")
+    @classmethod
+    def _is_url(cls, value: str | None) -> str | None:
+        if value is not None and not _URL.fullmatch(value):
+            raise ValueError(
+                "it has to be the http or https address of a server, without a user, a key or a query in it"
+            )
+        return value
+
+    @field_validator("model_api_key_env")
+    @classmethod
+    def _is_variable(cls, value: str | None) -> str | None:
+        if value is not None and not _VARIABLE.fullmatch(value):
+            raise ValueError("it has to be the name of a variable of the environment, which holds the key")
+        return value
+
+
+def check_settings(given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+    """The values with their types; ``Rejected`` with the origin of the first that is none."""
+    try:
+        return SettingsGiven(**given).model_dump(include=set(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    name = str(first["loc"][0])
+    origin, shown = origins[name], f", and {given[name]!r:.60} is not"
+    if name in ("model_api_key", "model_api_key_env", "model_base_url"):
+        shown = ""  # where a key may have been put by mistake
+    where = origin if origin.startswith(("LEDGER_", "MEMORY_LEDGER_")) else f"{origin}: {name}"
+    said = first["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
+    raise Rejected(f"{where}: {said}{shown}", rule="settings")

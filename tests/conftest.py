@@ -24,6 +24,11 @@ if os.environ.get("HYPOTHESIS_PROFILE") != "long":
     settings.load_profile("short")
 
 
+# Whoever runs the tests may have settings of their own.
+for _name in [each for each in os.environ if each.startswith(("LEDGER_", "MEMORY_LEDGER_"))]:
+    del os.environ[_name]
+
+
 class Clock:
     """Stands still until it is moved."""
 

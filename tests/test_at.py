@@ -645,7 +645,7 @@ def test_every_command_that_looks_takes_as_of(tmp_path):
     calls = {
         "memories": [], "memory": [fact.id], "review": [], "interactions": [], "interaction": [turn.id],
         "recall": ["coffee"], "why": [fact.id], "history": [fact.id], "confidence": [fact.id], "audit": [],
-        "refusals": [], "projects": [], "project": ["shop"], "state": ["shop"], "stats": [], "policy show": [],
+        "refusals": [], "calls": [], "projects": [], "project": ["shop"], "state": ["shop"], "stats": [], "policy show": [],
     }  # fmt: skip
     for name, arguments in calls.items():
         result = run(*name.split(), *arguments, "--as-of", str(then), "--json", db=db)

@@ -29,6 +29,7 @@ OTHERWISE_SPELLED = {
     "policy": ["policy", "show"],
     "adopt_policy": ["policy", "adopt"],
     "session": ["session", "show"],
+    "model_calls": ["calls"],
     "sessions": ["session", "list"],
 }
 READERS = {
@@ -36,7 +37,7 @@ READERS = {
     "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
-    "stats": [], "digest": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
+    "stats": [], "digest": [], "calls": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
     "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
     "session grep": ["chat", "coffee"], "session expand": ["chat", "said"], "session summary": ["chat"],
 }  # fmt: skip

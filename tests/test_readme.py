@@ -32,6 +32,7 @@ SAID = (
         "On day 9 comes ship number 9; it carries 9 tons of green tea.\n2 50\n",
         "True 1\n",
     ),
+    ("The ships bring tea (asked for at most ", "prompt leaf/1).\n", "small leaf/1 True 1 1 0\n"),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ledger import __version__
-from ledger.cli import back, care, documents, erasure, proof, reads, rescue, sessions, writes
+from ledger.cli import back, care, config, documents, erasure, proof, reads, rescue, sessions, writes
 from ledger.cli.frame import INTERRUPTED, failing_plainly
 
 EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
@@ -22,7 +22,7 @@ EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 
 app = typer.Typer(
     name="memory-ledger",
     help="A memory for LLM agents that can account for itself: every change is an event in one file.",
-    epilog=f"The ledger is --db, or MEMORY_LEDGER_DB, or memory.db here. {EXIT_CODES}",
+    epilog=f"The ledger is --db, or LEDGER_PATH, or memory.db here; see config. {EXIT_CODES}",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,7 +43,7 @@ def _all(
     pass
 
 
-for part in (writes, sessions, documents, back, reads, care, erasure, proof, rescue):
+for part in (writes, sessions, documents, back, reads, config, care, erasure, proof, rescue):
     part.add_to(app)
 
 

@@ -54,7 +54,9 @@ def rebuild(ledger: Ledger, progress: Progress | None) -> Any:
 def embed(
     ledger: Ledger,
     progress: Progress | None,
-    model: Annotated[str, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY.")],
+    model: Annotated[
+        str | None, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY (LEDGER_EMBEDDER).")
+    ] = None,
     batch: Annotated[int, typer.Option("--batch", help="Texts given to the model at a time.")] = 256,
     limit: Annotated[int | None, typer.Option("--limit", help="At most so many texts, the newest first.")] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from msgspec.structs import replace
 
 from ledger.cli.terminal_text import as_json
 from ledger.domain.errors import LedgerError, NotFound, Rejected
@@ -26,23 +27,25 @@ STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, an
 # The options are declared here once; ``command`` below puts those of its family into a command's signature.
 _OF_EVERY_COMMAND: dict[str, tuple[Any, Any]] = {
     "db": (
-        Annotated[str, typer.Option("--db", envvar="MEMORY_LEDGER_DB", metavar="PATH", help="The ledger's file.")],
-        "memory.db",
+        Annotated[
+            str | None, typer.Option("--db", metavar="PATH", help="The ledger's file (LEDGER_PATH, or memory.db).")
+        ],
+        None,
     ),
     "json": (Annotated[bool, typer.Option("--json", help="The answer as JSON, named as in Python.")], False),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Ids only where there are ids; no messages.")], False),
-    "user": (Annotated[str, typer.Option("--user", help="Whose memory.")], ""),
+    "user": (Annotated[str | None, typer.Option("--user", help="Whose memory (LEDGER_USER).")], None),
 }
 _OF_WRITES: dict[str, tuple[Any, Any]] = {
-    "actor": (Annotated[str, typer.Option("--actor", help="Who does it.")], ""),
+    "actor": (Annotated[str | None, typer.Option("--actor", help="Who does it (LEDGER_ACTOR).")], None),
     "key": (Annotated[str | None, typer.Option("--key", help="Makes the command idempotent for this user.")], None),
     "occurred_at": (
         Annotated[str | None, typer.Option("--occurred-at", metavar="TIME", help="When it happened, in ISO 8601.")],
         None,
     ),
-    "client": (Annotated[str, typer.Option("--client", help="Through which program.")], "cli"),
+    "client": (Annotated[str | None, typer.Option("--client", help="Through which program (cli).")], None),
     "channel": (Annotated[str, typer.Option("--channel", help="user, tool, web, agent or file.")], "user"),
-    "agent": (Annotated[str, typer.Option("--agent", help="The agent concerned.")], ""),
+    "agent": (Annotated[str | None, typer.Option("--agent", help="The agent concerned (LEDGER_AGENT).")], None),
     "correlation_id": (
         Annotated[str | None, typer.Option("--correlation-id", help="The run that it belongs to.")],
         None,
@@ -72,6 +75,9 @@ _OF_THE_PAST: dict[str, tuple[Any, Any]] = {
 PAST, BELIEFS = ("as_of",), tuple(_OF_THE_PAST)  # what a read can be asked of: then, or then of a time of the world
 _SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
 _GIVEN_BY_US = ("ledger", "by", "told", "progress")
+_SET = ("path", "user", "actor", "client", "agent")  # options that settings stand in for; the path is that of --db
+_IN_A_PROJECT = ("capture", "remember", "propose", "ingest", "import_")  # which settings can name
+_EMBEDDING = ("recall", "embed")  # what asks a model for vectors
 
 
 def command(
@@ -105,7 +111,10 @@ def command(
         def run(**given: Any) -> None:
             told = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
+                told = settled(told)
                 mine = _with_stdin(given)
+                if function.__name__ in _IN_A_PROJECT and mine["project"] is None and not mine.get("log"):
+                    mine["project"] = told["settings"].project
                 changes = mine[writes_with] not in (None, False) if writes_with else writes or bool(options)
                 answer = _ask(function, own, told, mine, readonly=not changes, creates=creates)
                 if answer is None:
@@ -167,7 +176,10 @@ def _ask(
     with progress_bar(function.__name__.strip("_"), quiet=unseen) as progress:
         if "ledger" not in own.parameters:
             return function(**given, told=told, progress=progress)
-        with opened(told, readonly=readonly, creates=creates, embedder=given.get("embedder")) as ledger:
+        embedder = given.get("embedder")
+        if embedder is None and function.__name__ in _EMBEDDING and given.get("model") is None:
+            embedder = told["settings"].embedder
+        with opened(told, readonly=readonly, creates=creates, embedder=embedder) as ledger:
             ours = {"ledger": _at(ledger, told), "by": by(told), "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
@@ -187,6 +199,18 @@ def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
     return ledger.at(ledger.position if moment is None else moment, valid)
 
 
+def settled(told: dict[str, Any]) -> dict[str, Any]:
+    """The shared options, with what settings say where nobody said anything, and these settings beside them."""
+    from ledger.settings import Settings
+
+    given = {name: told.get("db" if name == "path" else name) for name in _SET}
+    settings = Settings.load(**given)
+    filled = {name: getattr(settings, name) for name in _SET if name in told}
+    if "client" in filled:
+        filled["client"] = filled["client"] or ("cli" if given["client"] is None else "")
+    return told | filled | {"db": settings.path, "settings": settings}
+
+
 @contextmanager
 def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
     """The ledger, with what the caller said about itself as what its commands fall back on."""
@@ -196,9 +220,13 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str
     if "\0" in path:
         raise Rejected("a path holds no NUL character")
     if not creates and not os.path.lexists(path):
-        raise NotFound(f"there is no ledger at {path}; name one with --db or MEMORY_LEDGER_DB")
+        raise NotFound(f"there is no ledger at {path}; name one with --db or LEDGER_PATH")
     words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
-    with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, **words) as ledger:
+    unused = {"embedder": None} | ({"model": None} if readonly else {})  # what only asks about memories asks no model
+    settings = replace(told["settings"], **unused)
+    if words.get("actor") is None:  # a command that says who does it by itself
+        settings = replace(settings, actor="")
+    with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, settings=settings, **words) as ledger:
         yield ledger
 
 

@@ -204,7 +204,7 @@ def compact(
         bool, typer.Option("--until-under", help="Until it fits the budget, into the newest items too.")
     ] = False,
 ) -> Any:
-    """Put summaries in the place of older messages. There is no model here: a summary is the cut beginning of its messages."""
+    """Put summaries in the place of older messages; without a model (LEDGER_MODEL) each is their cut beginning."""
     if until_under and budget is None:
         raise typer.BadParameter("--until-under needs a --budget")
     session = _known(ledger, name)

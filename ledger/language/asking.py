@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any
 
@@ -33,6 +32,11 @@ _PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported 
     *("TimeoutError", "ConnectionError", "gaierror", "IncompleteRead", "URLError"),  # of Python's own modules
     *("TimeoutException", "TransportError", "APIConnectionError"),  # httpx; openai and anthropic
     *("Timeout", "ChunkedEncodingError"),  # requests
+    *("ModelConnectionError", "ModelUnavailableError", "ModelServerError"),  # pydantic-ai
+}
+_LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
+_HINTS = {
+    "NoKey": ": set the provider's variable (OPENAI_API_KEY, ANTHROPIC_API_KEY), or name another with model_api_key_env",
 }
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _random = SystemRandom()
@@ -107,7 +111,7 @@ def check_outside(writer: Any) -> None:
 def failure_of(error: BaseException) -> Failure:
     """What kind of failure an exception is, by itself and by what it was raised from."""
     if isinstance(error, ModelFailed):
-        passing = _is_passing(error.status) or error.kind in _PASSING_KINDS
+        passing = error.kind in _PASSING_KINDS or (_is_passing(error.status) and error.kind not in _LASTING_KINDS)
         known = Failure(error.kind, error.status, error.retry_after, passing)
         return known if known.passing or error.__cause__ is None or known.status else _of_chain(error, known)
     return _of_chain(error, Failure(_name(error)))
@@ -162,6 +166,8 @@ def seconds_of(retry_after: object, now: datetime) -> float | None:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", retry_after, re.ASCII):
         return float(retry_after)
+    from email.utils import parsedate_to_datetime
+
     try:
         then = parsedate_to_datetime(retry_after)
     except (TypeError, ValueError, OverflowError):
@@ -248,7 +254,7 @@ def _failed(model: LanguageModel, failure: Failure, attempts: int, milliseconds:
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
     told = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
     return ModelFailed(
-        f"the model {model.name!r:.60} {told} {calls}",
+        f"the model {model.name!r:.60} {told} {calls}{_HINTS.get(failure.kind, '')}",
         kind=failure.kind,
         status=failure.status,
         retry_after=failure.retry_after,

@@ -74,6 +74,25 @@ def emit_call(
     )
 
 
+def emit_failure(
+    work: Work, request: Request, error: ModelFailed, *, model: str, ranges: Iterable[tuple[int, int]] = ()
+) -> None:
+    """Records a call that failed in the append of a command, inside its body."""
+    work.emit(
+        LEDGER_STREAM,
+        ModelCallFailed(
+            purpose=request.purpose,
+            model=model,
+            prompt=request.prompt,
+            error=error.kind,
+            ranges=joined(ranges),
+            attempts=error.attempts,
+            milliseconds=error.milliseconds,
+            status=error.status,
+        ),
+    )
+
+
 def record_failure(
     writer: Any,
     who: Who,
@@ -87,20 +106,10 @@ def record_failure(
 ) -> bool:
     """Records a call that failed, as a command of its own; ``project`` and ``session`` are ids. Whether it could: what is
     distrusted leaves nothing."""
-    failed = ModelCallFailed(
-        purpose=request.purpose,
-        model=model,
-        prompt=request.prompt,
-        error=error.kind,
-        ranges=joined(ranges),
-        attempts=error.attempts,
-        milliseconds=error.milliseconds,
-        status=error.status,
-    )
 
     def body(work: Work) -> str:
         work.project, work.session = project, session
-        work.emit(LEDGER_STREAM, failed)
+        emit_failure(work, request, error, model=model, ranges=ranges)
         return LEDGER_STREAM
 
     try:

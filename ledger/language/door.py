@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.domain.errors import Rejected
 from ledger.language.asking import Asked, Cancelled, ask, check_outside
 from ledger.language.port import LanguageModel, Request, as_model
 from ledger.reads import LIST_LIMIT, Reads, listed
+from ledger.sessions.summarising import Summariser, as_summariser, by_model
 from projections import calls, projects
+
+if TYPE_CHECKING:
+    from ledger.settings import Settings
 
 
 class ModelCall(Struct, frozen=True, kw_only=True):
@@ -56,17 +61,46 @@ class Language(ModelReads):
     """Asking the model that the ledger was opened with."""
 
     _model: LanguageModel | None = None
+    _settings: Settings | None = None
 
-    def _asked(self, request: Request, *, model: Any = None, cancelled: Cancelled | None = None) -> Asked:
-        """The answer of a model, or of the ledger's own; ``Rejected`` where there is none, and under the writer's lock."""
+    def _ask_model(self, request: Request, *, model: Any = None, cancelled: Cancelled | None = None) -> Asked:
+        """The answer of a model, or of the ledger's own; ``Rejected`` where there is none, and under the writer's lock.
+
+        What the settings say of requests stands in for what this one says.
+        """
         meant = self._meant_model(model)
         if meant is None:
             raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
         check_outside(self._writer)
-        return ask(meant, request, cancelled=cancelled)
+        return ask(meant, self._as_set(request), cancelled=cancelled)
 
     def _meant_model(self, given: Any = None) -> LanguageModel | None:
-        return self._model if given is None else as_model(given)
+        return self._model if given is None else named(given, self._settings)
+
+    def _as_set(self, request: Request) -> Request:
+        return as_set(request, self._settings)
+
+
+def named(given: Any, settings: Settings | None) -> LanguageModel | None:
+    """The model that a caller named; by its name, with the server and key of the settings."""
+    if isinstance(given, str) and settings is not None:
+        given = settings.language_model_named(given)
+    return as_model(given)
+
+
+def as_set(request: Request, settings: Settings | None) -> Request:
+    """A request with what the settings say of all of them."""
+    return replace(request, **settings.of_requests()) if settings is not None else request
+
+
+def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[LanguageModel | None, Summariser | None]:
+    """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
+    was named or the settings say no."""
+    given = settings.model if model is None and settings is not None else model
+    meant = named(given, settings)
+    if summariser is not None or meant is None or (settings is not None and not settings.summaries):
+        return meant, as_summariser(summariser)
+    return meant, by_model(meant, lambda request: as_set(request, settings))
 
 
 def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:

@@ -79,15 +79,20 @@ def as_json(given: Any) -> str:
 
 
 def as_model(given: Any) -> LanguageModel | None:
-    """What a caller named: None, an object with ``name`` and ``answer``, or a function of a ``Request``."""
+    """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``Request``, or the name of a model
+    behind HTTP (as ``adapters.model_named`` knows it)."""
     if given is None:
         return None
+    if isinstance(given, str):
+        from ledger.language.adapters import model_named
+
+        return model_named(given)
     if hasattr(given, "answer") and hasattr(given, "name"):
         found: LanguageModel = given
     elif callable(given):
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:
         raise Rejected(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
-    if not NAME.fullmatch(found.name):
+    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
         raise Rejected(f"a model needs a name of one line, and {found.name!r:.60} is none")
     return found

@@ -6,25 +6,35 @@ if anything that was summarised is no longer there as it was, the summary is dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Unpack
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.domain import compaction
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
-from ledger.domain.errors import Conflict, ModelFailed, Rejected
+from ledger.domain.errors import Conflict, ModelFailed, NotFound, Rejected
 from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item, Ranges
 from ledger.memory_writes import By
 from ledger.sessions import answers
 from ledger.sessions.lease import Lease, leased
 from ledger.sessions.reconciling import Reconciling
-from ledger.sessions.summarising import PROMPTS, TIMEOUT_SECONDS, Summariser, SummaryRequest, as_summariser, ask
+from ledger.sessions.summarising import (
+    PROMPTS,
+    TIMEOUT_SECONDS,
+    Heard,
+    Summariser,
+    SummaryRequest,
+    answer_of,
+    as_summariser,
+    emit_heard,
+)
 from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
 from ledger.sessions.window import Window
 from ledger.sessions.writing import invalidate
@@ -118,6 +128,51 @@ class Compacting(Reconciling):
         writer, told = self._writer_of(summariser), self._told(by)
         if writer is None:
             raise Rejected("rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model")
+        row, sources, texts, seen, size = self._to_rebuild(id)
+        tries = compaction.attempts(row.kind, size)
+        heard = list[Heard]()
+
+        def kept(why: str) -> None:
+            """What was asked in vain is recorded too, by a command of its own."""
+            calls = tuple(heard)
+            heard.clear()
+            if calls:
+                self._record_calls(told, writer, calls, sources.ranges, why)
+
+        try:
+            written = self._ask(writer, row.kind, tries, texts, [], timeout, None, heard)
+        except ModelFailed:
+            kept("failed")
+            raise
+        if written is None:
+            kept("refused")
+            raise Rejected(
+                f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
+            )
+        made = ""
+
+        def body(work: Work) -> str:
+            nonlocal made
+            state = self._known(work)
+            now = self._summary_row(work.connection(), state, row.id)
+            check_standing(now, "rebuilt")
+            if erasures.last(work.connection()) != seen:
+                raise Conflict("something was erased while the summary was written, which may repeat it; ask again")
+            everything = summaries.of_session(work.connection(), state.row)
+            invalidate(work, state, everything, {row.id}, "rebuilt")
+            made = record(work, state, sources, written, replaces=row.id)
+            emit_heard(work, writer, heard, sources.ranges, made)
+            return state.id
+
+        try:
+            self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
+        except (Rejected, Conflict, NotFound):
+            kept("moved")
+            raise
+        return self._summary_now_of(made)
+
+    def _to_rebuild(self, id: str) -> tuple[Summary, Sources, list[str], int, int]:
+        """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
         with self._reading() as (connection, state):
             row = self._summary_row(connection, self._needed(state), id)
             check_standing(row, "rebuilt")
@@ -136,28 +191,17 @@ class Compacting(Reconciling):
                 limit=REBUILT_TOKENS,
                 requested=size,
             )
-        tries = compaction.attempts(row.kind, size)
-        written = self._ask(writer, row.kind, tries, texts, [], timeout, None)
-        if written is None:
-            raise Rejected(
-                f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
-            )
-        made = ""
+        return row, sources, texts, seen, size
+
+    def _record_calls(self, told: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str) -> None:
+        """Calls that came to nothing, in a command of their own."""
 
         def body(work: Work) -> str:
-            nonlocal made
             state = self._known(work)
-            now = self._summary_row(work.connection(), state, row.id)
-            check_standing(now, "rebuilt")
-            if erasures.last(work.connection()) != seen:
-                raise Conflict("something was erased while the summary was written, which may repeat it; ask again")
-            everything = summaries.of_session(work.connection(), state.row)
-            invalidate(work, state, everything, {row.id}, "rebuilt")
-            made = record(work, state, sources, written, replaces=row.id)
+            emit_heard(work, writer, heard, ranges, why=why)
             return state.id
 
-        self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
-        return self._summary_now_of(made)
+        self._writer.run("compact", told, body)
 
     # --- one compaction ------------------------------------------------------------------------------------------------
 
@@ -267,8 +311,9 @@ class Compacting(Reconciling):
         previous: list[str],
         timeout: float,
         counted: Callable[[], None] | None,
+        heard: list[Heard],
     ) -> Written | None:
-        """The first answer that is short enough; None where none is."""
+        """The first answer that is short enough; None where none is. Into ``heard`` goes each call of a language model."""
         attempt = compaction.following(tries)
         while attempt is not None:
             asked = SummaryRequest(
@@ -282,9 +327,12 @@ class Compacting(Reconciling):
             )
             if counted is not None:
                 counted()
-            text = ask(writer, asked, timeout)
+            text = answer_of(writer, asked, timeout, heard)
             tokens = self._counter.of_text(text)
-            if len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens):
+            accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
+            if heard and not accepted:
+                heard[-1] = replace(heard[-1], outcome="too_long" if text else "empty")
+            if accepted:
                 return Written(kind, attempt.level, text, tokens, self._counter.name, writer.name, PROMPTS[kind])
             attempt = compaction.following(tries, attempt, text)
         return None
@@ -305,6 +353,8 @@ class Compactor:
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
+        self._heard: list[Heard] = []  # of the summary under way
+        self._read: Ranges = ()
         self._passed: set[Run] = set()  # what came to nothing is not tried again
         self._ended = False  # the summariser failed, or somebody else changed the window
 
@@ -363,14 +413,16 @@ class Compactor:
         if run.kind == CONDENSED and self.writer is None:
             return self._skip("no_model", run.kind, run.messages, run.tokens)
         asked = self.calls
+        self._heard.clear()
         try:
             sources, written = self._write(run)
         except _TakenOver:
+            if self._heard and self.writer is not None:
+                self.session._record_calls(self.told, self.writer, self._heard, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelFailed as error:
-            cause = type(error.__cause__ or error).__name__
-            self._record_skip("failed", run, cause)
-            return self._skip("failed", run.kind, run.messages, run.tokens, cause)
+            self._record_skip("failed", run, error.kind)
+            return self._skip("failed", run.kind, run.messages, run.tokens, error.kind)
         if sources is None:
             return self._moved(run)
         if written is None or not compaction.improves(run, written.tokens):
@@ -392,6 +444,7 @@ class Compactor:
             sources, self._erased = sources_of(window, run), erasures.last(connection)
             if sources is None:
                 return None, None
+            self._read = sources.ranges
             tries = run.attempts if self.writer is not None else ()
             texts = session._source_texts(connection, window.state.row, run.kind, sources) if tries else []
             before = {each.id for each in run.context}
@@ -401,7 +454,8 @@ class Compactor:
                 beginning = texts or list(_beginning(session._message_texts(connection, window.state.row, sources)))
         written = None
         if tries and self.writer is not None:
-            written = session._ask(self.writer, run.kind, tries, texts, previous, self.timeout, self._called)
+            more = (self.timeout, self._called, self._heard)
+            written = session._ask(self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
             text = compaction.fallback(beginning, run.messages)
             written = Written(LEAF, FALLBACK, text, session._counter.of_text(text), session._counter.name)
@@ -422,8 +476,10 @@ class Compactor:
             there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
             if there and sources_of(Window(connection, state), run) == sources:
                 made = record(work, state, sources, written)
+                emit_heard(work, self.writer, self._heard, sources.ranges, made, "refused")
             else:
                 self._emit_skip(work, state, "moved", run, "")
+                emit_heard(work, self.writer, self._heard, sources.ranges, why="moved")
             return state.id
 
         self.session._writer.run("compact", self.told, body)
@@ -436,6 +492,7 @@ class Compactor:
         def body(work: Work) -> str:
             state = self.session._known(work)
             self._emit_skip(work, state, why, run, error)
+            emit_heard(work, self.writer, self._heard, self._read, why=why)
             return state.id
 
         self.session._writer.run("compact", self.told, body)

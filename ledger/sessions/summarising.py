@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from functools import cache
-from importlib.resources import files
-from string import Template
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.harmless import fenced
-from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF
+from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
+from ledger.language.asking import Asked, failure_of
+from ledger.language.asking import ask as ask_model
+from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
+from ledger.language.port import NAME, LanguageModel, Request, as_model
+from ledger.language.prompts import prompt, prompt_parts
+from ledger.work import Work
 
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}
 _STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go on without, in a few sentences."}
-_NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
+PURPOSE = "summary"
+_TOKENS = 2  # an answer may take so many times its target; what is longer than the target is not accepted anyway
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
@@ -37,27 +41,74 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     @property
     def prompt(self) -> str:
         """The whole request in words, for a model."""
+        return prompt(self.prompt_version).substitute(self._told)
+
+    @property
+    def instructions(self) -> str:
+        """What of the prompt are our own words; ``content`` is the rest, which others wrote."""
+        return prompt_parts(self.prompt_version)[0].substitute(self._told)
+
+    @property
+    def content(self) -> str:
+        return prompt_parts(self.prompt_version)[1].substitute(self._told)
+
+    @property
+    def _told(self) -> dict[str, Any]:
         told = "What was summed up before, for context only:"
         before = (told, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
-        return _prompt(self.prompt_version).substitute(
-            target=self.target_tokens,
-            style=_STYLE.get(self.level, ""),
-            previous="\n".join(before),
-            text=_harmless("\n\n".join(self.texts)),
-        )
+        return {
+            "target": self.target_tokens,
+            "style": _STYLE.get(self.level, ""),
+            "previous": "\n".join(before),
+            "text": _harmless("\n\n".join(self.texts)),
+        }
 
 
 class Summariser(Struct, frozen=True):
-    """A named function from a request to a text. The name is stored with each summary."""
+    """A named function from a request to a text. The name is stored with each summary. Of a language ``model`` each call is
+    recorded as well, and ``request`` says how it is asked."""
 
     name: str
-    write: Callable[[SummaryRequest], str]
+    write: Callable[[SummaryRequest], Any]
+    model: LanguageModel | None = None
+    request: Callable[[SummaryRequest], Request] | None = None
+
+
+class Heard(Struct, frozen=True):
+    """One call of a language model for a summary: what it was asked, and what came of its answer, or how it failed."""
+
+    request: Request
+    asked: Asked | None = None
+    outcome: str = KEPT
+    error: ModelFailed | None = None
+
+
+def by_model(model: LanguageModel, as_set: Callable[[Request], Request]) -> Summariser:
+    """A language model as the summariser; ``as_set`` puts into a request what settings say."""
+
+    def request(asked: SummaryRequest) -> Request:
+        return as_set(
+            Request(
+                purpose=PURPOSE,
+                prompt=asked.prompt_version,
+                instructions=asked.instructions,
+                content=asked.content,
+                max_tokens=max(256, _TOKENS * asked.target_tokens),
+                temperature=asked.temperature,
+                timeout=TIMEOUT_SECONDS,
+            )
+        )
+
+    return Summariser(model.name, lambda asked: model.answer(request(asked)).text, model, request)
 
 
 def as_summariser(given: Any) -> Summariser | None:
-    """What a caller named: a function, or an object with ``name`` (or ``model``) and ``summarise``."""
+    """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarise``, or a language model."""
     if given is None or isinstance(given, Summariser):
         return given
+    if hasattr(given, "answer") and hasattr(given, "name") and not hasattr(given, "summarise"):
+        model = as_model(given)
+        return by_model(model, lambda request: request) if model is not None else None
     write = getattr(given, "summarise", given)
     if not callable(write):
         raise Rejected(
@@ -65,7 +116,7 @@ def as_summariser(given: Any) -> Summariser | None:
         )
     name = getattr(given, "name", None) or getattr(given, "model", None) or getattr(given, "__name__", None)
     name = str(name or type(given).__name__)
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise Rejected(f"a summariser needs a name of one line, and {name!r:.60} is none")
     return Summariser(name, write)
 
@@ -86,27 +137,52 @@ def ask(summariser: Summariser, asked: SummaryRequest, timeout: float = TIMEOUT_
     thread.start()
     thread.join(timeout)
     if failed:
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} failed ({type(failed[0]).__name__})") from failed[0]
+        kind = failure_of(failed[0]).kind
+        raise ModelFailed(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from failed[0]
     if not answer:
         raise ModelFailed(
-            f"the summariser {summariser.name!r:.60} did not answer within {timeout:g} s"
-        ) from TimeoutError()
+            f"the summariser {summariser.name!r:.60} did not answer within {timeout:g} s", kind="TimeoutError"
+        )
     if answer[0] is not None and not isinstance(answer[0], str):
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} gave no text") from TypeError()
+        raise ModelFailed(f"the summariser {summariser.name!r:.60} gave no text", kind="TypeError")
     text = (answer[0] or "").strip()
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} gave half of a character") from error
+        raise ModelFailed(
+            f"the summariser {summariser.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
+        ) from error
     return text
+
+
+def answer_of(summariser: Summariser, asked: SummaryRequest, timeout: float, heard: list[Heard]) -> str:
+    """What ``ask`` gives; of a language model with its retries, all within ``timeout`` seconds, and into ``heard`` goes each
+    call of one."""
+    if summariser.model is None or summariser.request is None:
+        return ask(summariser, asked, timeout)
+    request = summariser.request(asked)
+    try:
+        answer = ask_model(summariser.model, request, deadline=timeout)
+    except ModelFailed as error:
+        heard.append(Heard(request, error=error))
+        raise
+    heard.append(Heard(request, answer))
+    return answer.answer.text.strip()
+
+
+def emit_heard(
+    work: Work, summariser: Summariser | None, heard: Sequence[Heard], ranges: Ranges, made: str = "", why: str = ""
+) -> None:
+    """Records the calls for a summary in the append of what they led to: ``made`` is the summary, ``why`` there is none."""
+    for each in heard:
+        if each.asked is not None:
+            outcome = why if each.outcome == KEPT and not made else each.outcome
+            taken = Taken("summarise", outcome, subject=made if outcome == KEPT else None)
+            emit_call(work, each.asked, each.request, ranges=ranges, actions=[taken])
+        elif each.error is not None and summariser is not None:
+            emit_failure(work, each.request, each.error, model=summariser.name, ranges=ranges)
 
 
 def _harmless(text: str) -> str:
     """A text that cannot end the block it stands in."""
     return re.sub(r"<(/?)(conversation|summaries)", r"‹\1\2", text)
-
-
-@cache
-def _prompt(version: str) -> Template:
-    name = version.replace("/", "_") + ".txt"
-    return Template((files("ledger") / "prompts" / name).read_text(encoding="utf-8"))

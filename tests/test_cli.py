@@ -37,6 +37,7 @@ READERS = {
     "graph": ["coffee"],
     "why": ["m_"], "history": ["m_"], "confidence": ["m_"], "audit": [], "refusals": [], "projects": [],
     "project": ["shop"], "state": ["shop"], "documents": [], "document": ["d_"], "chunk": ["c_"],
+    "observations": [], "observation": ["o_"],
     "stats": [], "digest": [], "calls": [], "policy show": [], "user-profile": [], "project-context": ["shop"],
     "session list": [], "session show": ["chat"], "session dag": ["chat"], "session assemble": ["chat", "900"],
     "session grep": ["chat", "coffee"], "session expand": ["chat", "said"], "session summary": ["chat"],
@@ -60,7 +61,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
         ledger.remember("The user never drinks milk in coffee.")
         notes = ledger.ingest("# Coffee\n\nDark roasts are roasted longest.\n", tags=["drinks"])
         said = ledger.session("chat").append("user", "Is there any coffee?")
-    ids = {"m_": fact.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
+        seen = ledger.observe("The user likes coffee.", [fact.id, turn.id], project="shop")
+    ids = {"m_": fact.id, "o_": seen.id, "i_": turn.id, "d_": notes.id, "c_": notes.chunks[0].id}
     return db, {**ids, "said": str(said.position)}
 
 
@@ -385,6 +387,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         session = ledger.session(EVIL)
         said, _ = session.append("user", EVIL, model=EVIL), session.set_summary(EVIL)
         session.add_alias(EVIL + EVIL)
+        seen = ledger.observe(EVIL, [id, turn, paper.chunks[0].id], project=EVIL, tags=[EVIL], why=EVIL, actor=EVIL)
     subjects = {
         "chat": EVIL,
         "900": "900",
@@ -395,6 +398,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         "coffee": "bold red end",
         "d_": paper.id,
         "c_": paper.chunks[0].id,
+        "o_": seen.id,
     }
     for reader, arguments in READERS.items():
         result = run(*reader.split(), *[subjects[each] for each in arguments], db=db)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import Rejected
-from ledger.domain.confidence import ONE, effective, millionths, reinforced, rounded, shown
+from ledger.domain.confidence import (
+    LEAST_OBSERVATION,
+    ONE,
+    TRENDS,
+    effective,
+    millionths,
+    proof_boost,
+    proven,
+    reinforced,
+    rounded,
+    shown,
+    trend,
+    within_bounds,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +97,118 @@ def test_thirty_days_are_free_and_the_loss_is_one_exact_division() -> None:
 
 def test_a_clock_that_went_back_takes_nothing() -> None:
     assert fade(-365) == 800_000
+
+
+# --- observations ----------------------------------------------------------------------------------------------------
+
+TODAY = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def ago(*days: float) -> list[datetime]:
+    return [TODAY - timedelta(days=each) for each in days]
+
+
+RECENT, BETWEEN, OLD = 1, 60, 200  # days ago
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        ((), "stale"),
+        ((OLD,), "stale"),
+        ((BETWEEN, BETWEEN), "stale"),
+        ((RECENT,), "new"),
+        ((RECENT, RECENT, RECENT), "new"),
+        ((RECENT,) + (BETWEEN,) * 2, "stable"),  # 1.0
+        ((RECENT,) * 4 + (BETWEEN,) * 4, "strengthening"),  # 2.0
+        ((RECENT,) * 4 + (OLD,) * 4, "strengthening"),  # what is old counts like what lies between
+        ((RECENT,) * 3 + (BETWEEN,) * 4, "stable"),  # exactly 1.5
+        ((RECENT,) * 4 + (BETWEEN,) * 5, "strengthening"),  # 1.6
+        ((RECENT,) + (OLD,) * 4, "stable"),  # exactly 0.5
+        ((RECENT,) + (OLD,) * 5, "weakening"),  # 0.4
+        ((RECENT,) + (OLD,) * 2 + (BETWEEN,) * 2, "stable"),
+        ((-400,), "new"),  # the future is recent
+        ((-400, BETWEEN), "strengthening"),
+    ],
+)
+def test_the_five_trends_and_where_each_begins(days: tuple[float, ...], told: str) -> None:
+    assert trend(ago(*days), as_of=TODAY) == told
+
+
+def test_exactly_thirty_days_are_not_recent_and_exactly_ninety_not_old() -> None:
+    moment = timedelta(microseconds=1)
+    assert trend(ago(30), as_of=TODAY) == "stale"
+    assert trend([TODAY - timedelta(days=30) + moment], as_of=TODAY) == "new"
+    on_the_bound = [*ago(RECENT), TODAY - timedelta(days=90)]
+    assert trend(on_the_bound, as_of=TODAY) == trend([*ago(RECENT), on_the_bound[1] - moment], as_of=TODAY)
+
+
+def test_a_time_without_an_offset_is_utc_and_one_with_it_is_what_it_says() -> None:
+    bound = TODAY - timedelta(days=30)
+    assert trend([bound.replace(tzinfo=None)], as_of=TODAY) == "stale"
+    assert trend([bound.replace(tzinfo=None) + timedelta(seconds=1)], as_of=TODAY.replace(tzinfo=None)) == "new"
+    west = timezone(timedelta(hours=-5))
+    assert trend([bound.replace(tzinfo=west)], as_of=TODAY) == "new"  # five hours later
+    assert trend([(bound + timedelta(seconds=1)).isoformat()], as_of=TODAY.isoformat()) == "new"
+
+
+times = st.lists(st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)), max_size=30)
+
+
+@given(times, st.randoms())
+def test_a_trend_is_one_of_five_whatever_the_order(given_: list[datetime], random: Any) -> None:
+    mixed = random.sample(given_, len(given_))
+    assert trend(given_, as_of=TODAY) == trend(mixed, as_of=TODAY) in TRENDS
+
+
+@given(times)
+def test_a_trend_is_what_the_fractions_say(given_: list[datetime]) -> None:
+    bound = (TODAY - timedelta(days=30)).replace(tzinfo=None)
+    recent = sum(each > bound for each in given_)
+    rest = len(given_) - recent
+    ratio = Fraction(recent, 30) / Fraction(rest, 60) if rest else None
+    told = trend(given_, as_of=TODAY)
+    assert (told == "stale") == (recent == 0)
+    assert (told == "new") == (recent > 0 and not rest)
+    if recent and ratio is not None:
+        assert (told == "strengthening") == (ratio > Fraction(3, 2))
+        assert (told == "weakening") == (ratio < Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("proof", "boost"), [(0, 0), (1, 0), (2, 25_000), (3, 50_000), (5, 100_000), (6, 100_000), (1_000, 100_000)]
+)
+def test_each_proof_beyond_the_first_lifts_the_score_up_to_a_tenth(proof: int, boost: int) -> None:
+    assert proof_boost(proof) == boost
+
+
+@pytest.mark.parametrize(
+    ("proof", "confidence"),
+    [(0, 0), (1, 700_000), (2, 750_000), (5, 900_000), (6, 950_000), (7, 950_000), (500, 950_000)],
+)
+def test_confidence_by_proof_begins_at_seven_tenths_and_is_never_certain(proof: int, confidence: int) -> None:
+    assert proven("proof/1", 123, proof) == confidence
+
+
+@given(st.integers(0, ONE), st.integers(-3, 100))
+def test_confidence_that_was_given_stays_as_long_as_anything_bears_it_out(given_: int, proof: int) -> None:
+    assert proven("given/1", given_, proof) == (given_ if proof > 0 else 0)
+
+
+@given(st.integers(1, 10_000))
+def test_more_proof_is_never_less_confidence_nor_a_smaller_boost(proof: int) -> None:
+    assert proven("proof/1", 0, proof) <= proven("proof/1", 0, proof + 1) <= ONE
+    assert proof_boost(proof) <= proof_boost(proof + 1) <= 100_000
+
+
+def test_a_rule_of_proof_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(Rejected, match="known: 'proof/1', 'given/1'"):
+        proven("proof/2", 1, 1)
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_what_a_model_says_is_brought_between_a_half_and_one(given_: int) -> None:
+    found = within_bounds(given_)
+    assert LEAST_OBSERVATION <= found <= ONE
+    assert found == given_ or not LEAST_OBSERVATION <= given_ <= ONE
+    assert within_bounds(found) == found

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from ledger import __version__
-from ledger.cli import back, care, config, documents, erasure, proof, reads, rescue, sessions, writes
+from ledger.cli import back, care, config, documents, erasure, observations, proof, reads, rescue, sessions, writes
 from ledger.cli.frame import INTERRUPTED, failing_plainly
 
 EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
@@ -43,7 +43,7 @@ def _all(
     pass
 
 
-for part in (writes, sessions, documents, back, reads, config, care, erasure, proof, rescue):
+for part in (writes, observations, sessions, documents, back, reads, config, care, erasure, proof, rescue):
     part.add_to(app)
 
 

@@ -134,7 +134,7 @@ def command(
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
 _SUBJECTS = {
-    **{each: each for each in ("interaction", "project", "document", "chunk")},
+    **{each: each for each in ("interaction", "project", "document", "chunk", "observation")},
     "state": "project",
     "history": "subject",
     "reopen": "receipt",

@@ -159,12 +159,15 @@ def graph(
 
 
 def why(ledger: Ledger, id: Id) -> Any:
-    """Why a memory is believed: its confidence over time, each step with its reason, sources, predecessors."""
+    """Why a memory is believed: its confidence over time, each step with its reason, sources, predecessors.
+
+    Of an observation its evidence, dated, and every wording that it had.
+    """
     return ledger.why(id)
 
 
 def history(ledger: Ledger, id: Id) -> Any:
-    """Every event of a memory, an interaction, a document, a project or a session."""
+    """Every event of a memory, an observation, an interaction, a document, a project or a session."""
     return ledger.history(id)
 
 

@@ -21,6 +21,7 @@ from ledger.cli.pieces import LISTED_CHARS, card_of, counted, detailed, heading,
 from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
+from ledger.observation_answers import Observation
 from ledger.recall.packs import Item, Pack
 
 QUOTED_CHARS = 110
@@ -68,7 +69,8 @@ def ids(answer: Any) -> list[str] | None:
         return None if None in found else [str(each) for each in found]
     if isinstance(answer, document_answers.IngestReport):
         return [each.id for each in answer.documents]
-    if isinstance(answer, answers.Memory | answers.Interaction | answers.Project | document_answers.Document):
+    one = answers.Memory | Observation | answers.Interaction | answers.Project | document_answers.Document
+    if isinstance(answer, one | document_answers.Chunk):
         return [answer.id]
     return None
 
@@ -88,8 +90,12 @@ def _memory_row(memory: answers.Memory) -> list[RenderableType]:
     return [Text(memory.id), _confidence(memory.confidence), detailed(short(memory.content), *details)]
 
 
-def changed(memory: answers.Memory) -> RenderableType:
-    """A memory after a command."""
+def changed(memory: Any) -> RenderableType:
+    """A memory after a command; or what else the same verb was about."""
+    if not isinstance(memory, answers.Memory):
+        from ledger.cli import observation_showing
+
+        return observation_showing.changed(memory)
     return memories([memory])
 
 
@@ -350,6 +356,10 @@ def _validity(memory: answers.Memory) -> str:
 
 
 def why(answer: answers.Why) -> RenderableType:
+    if answer.wordings:
+        from ledger.cli import observation_showing
+
+        return observation_showing.why(answer)
     parts: list[RenderableType] = [_why_head(answer)]
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += titled("Confidence over time (UTC)", chart)

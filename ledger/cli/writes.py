@@ -17,6 +17,7 @@ Command = Callable[..., Any]
 TAKE_IN, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects and policy"
 
 Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
+Either = Annotated[str, typer.Argument(help="The id of a memory (m_…) or an observation (o_…), or its beginning.")]
 InteractionId = Annotated[str, typer.Argument(help="An interaction's id (i_…), or an unambiguous beginning of it.")]
 Content = Annotated[str, typer.Argument(help='The text, or "-" for standard input.')]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")]
@@ -210,8 +211,8 @@ def reinforce(
     return ledger.reinforce(id, delta, source=source, **by)
 
 
-def revise(ledger: Ledger, by: By, id: Id, content: Content, reason: Reason = "") -> Any:
-    """Another wording for the same memory."""
+def revise(ledger: Ledger, by: By, id: Either, content: Content, reason: Reason = "") -> Any:
+    """Another wording for the same memory or observation."""
     return ledger.revise(id, content, reason, **by)
 
 
@@ -240,13 +241,18 @@ def invalidate(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
     return ledger.invalidate(id, reason, **by)
 
 
-def retract(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
-    """Take a memory out of use without a judgement."""
+def retract(ledger: Ledger, by: By, id: Either, reason: Reason = "") -> Any:
+    """Take a memory or an observation out of use without a judgement."""
     return ledger.retract(id, reason, **by)
 
 
-def restore(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
-    """Bring a superseded, invalid, rejected or retracted memory back."""
+def restore(
+    ledger: Ledger,
+    by: By,
+    id: Annotated[str, typer.Argument(help="A memory, an observation, or a source that was withdrawn, by its id.")],
+    reason: Reason = "",
+) -> Any:
+    """Bring a hidden memory or a retired observation back, and a source that was withdrawn."""
     return ledger.restore(id, reason, **by)
 
 

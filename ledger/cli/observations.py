@@ -1,0 +1,80 @@
+"""The commands on observations: look at them, write one by hand, and withdraw what bears them out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.frame import PAST, WRITES, command
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.memory_writes import By
+
+OBSERVATIONS = "Observations"
+
+Id = Annotated[str, typer.Argument(help="An observation's id (o_…), or an unambiguous beginning of it.")]
+Sources = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Memories, interactions, chunks or documents, by their ids.")
+]
+Evidence = Annotated[list[str], typer.Option("--source", help="The id of what bears it out; may be given again.")]
+AsOf = Annotated[str | None, typer.Option("--trend-at", metavar="TIME", help="The trend as of this time, not of now.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    for look in (observations, observation):
+        command(app, OBSERVATIONS, view=f"observation_showing.{look.__name__}", past=PAST)(look)
+    command(app, OBSERVATIONS, view="observation_showing.changed", options=WRITES)(observe)
+    command(app, OBSERVATIONS, view="observation_showing.withdrawn", options=WRITES)(withdraw_source)
+
+
+def observations(
+    ledger: Ledger,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help='A name or alias; "" for those of none.')
+    ] = None,
+    tag: Annotated[list[str], typer.Option("--tag", help="With this tag; may be given again.")] = [],  # noqa: B006
+    trend: Annotated[
+        str | None, typer.Option("--trend", help="new, stable, strengthening, weakening or stale.")
+    ] = None,
+    status: Annotated[str, typer.Option("--status", help="active, unsupported, retired, erased or all.")] = "active",
+    freshness: Annotated[str | None, typer.Option("--freshness", help="fresh, or stale.")] = None,
+    before: Annotated[str | None, typer.Option("--before", metavar="ID", help="Go on after this one.")] = None,
+    trend_at: AsOf = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
+) -> Any:
+    """What several sources have in common, newest first: trend, proof, freshness and confidence."""
+    told = {"project": project, "trend": trend, "freshness": freshness, "before": before, "as_of": trend_at}
+    return ledger.observations(tags=tag, status=status, limit=limit, **told)
+
+
+def observation(ledger: Ledger, id: Id, trend_at: AsOf = None) -> Any:
+    """One observation with its sources; why tells what they say, and every wording that it had."""
+    return ledger.observation(id, as_of=trend_at)
+
+
+def observe(
+    ledger: Ledger,
+    by: By,
+    content: Annotated[str, typer.Argument(help='What they have in common, or "-" for standard input.')],
+    source: Evidence = [],  # noqa: B006
+    confidence: Annotated[float, typer.Option("--confidence", "-c", help="From 0.5 to 1.")] = 0.9,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help="A name or alias; a new one is registered.")
+    ] = None,
+    tag: Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")] = [],  # noqa: B006
+    why: Annotated[str, typer.Option("--why", "--reason", "-r", help="Why, in your words; it is kept.")] = "",
+) -> Any:
+    """Write an observation by hand, with the sources that bear it out."""
+    return ledger.observe(content, source, confidence=confidence, project=project, tags=tag, why=why, **by)
+
+
+def withdraw_source(
+    ledger: Ledger,
+    by: By,
+    ids: Sources,
+    reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
+) -> Any:
+    """Let these bear out no observation any more; restore ID puts one back."""
+    return ledger.withdraw_source(ids, reason, **by)

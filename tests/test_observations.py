@@ -1,0 +1,924 @@
+"""Observations at the door: what bears them out, how it comes and goes, and the defects that must not come back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import Clock, folded, folded_from_zero
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger.observation_answers import Observation
+from ledger.observation_reads import observation_answers
+from ledger.policies import evidence
+from projections import observations as rows
+
+COFFEE = "The user is serious about coffee."
+
+
+def two(ledger: Ledger, **more: Any) -> tuple[str, str]:
+    return (
+        ledger.remember("The user drinks coffee each morning.", **more).id,
+        ledger.remember("The user bought a coffee grinder.", **more).id,
+    )
+
+
+def read(ledger: Ledger, id: str) -> Observation:
+    found = ledger.observation(id)
+    assert found is not None
+    return found
+
+
+def standing(ledger: Ledger, id: str) -> tuple[str, int, str]:
+    found = read(ledger, id)
+    return found.status, found.proof_count, found.freshness
+
+
+# --- the defects of the system it comes from -------------------------------------------------------------------------
+
+
+def test_the_same_source_twice_is_one_proof(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, first, first[:12]])
+    assert (seen.proof_count, len(seen.sources)) == (1, 1)
+    again = ledger.observe(COFFEE, [first])
+    assert (again.id, again.proof_count, again.absorbed) == (seen.id, 1, True)
+    assert ledger.observe(COFFEE, [second, first]).proof_count == 2
+
+
+def test_an_observation_of_three_sources_has_the_proof_of_three(ledger: Ledger) -> None:
+    assert ledger.observe(COFFEE, [*two(ledger), ledger.capture("Which beans?").id]).proof_count == 3
+
+
+def test_every_source_has_its_time_also_one_that_was_added_or_withdrawn(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, first)
+    ledger.observe(COFFEE, second)
+    ledger.withdraw_source(first)
+    found = read(ledger, seen.id)
+    assert {each.id for each in found.sources} == {first, second} and all(each.at for each in found.sources)
+
+
+def test_withdrawing_a_source_of_450_observations_reaches_all_450(ledger: Ledger) -> None:
+    shared, own = two(ledger)
+    with ledger.batch():
+        alone = [ledger.observe(f"Finding number {number}.", shared).id for number in range(300)]
+        both = [ledger.observe(f"Finding number {number}.", [shared, own]).id for number in range(300, 450)]
+    report = ledger.withdraw_source(shared, "a joke")
+    assert (len(report.observations), set(report.retired), set(report.stale)) == (450, set(alone), set(both))
+    assert report.ok and report.failed == ()
+    left = ledger.observations(status="all", limit=1_000)
+    assert len(left) == 450 and not any(each.live for one in left for each in one.sources if each.id == shared)
+    assert {each.id for each in ledger.observations(limit=1_000)} == set(both)
+
+
+def test_the_id_stays_through_every_wording_and_each_wording_with_its_reason_is_kept(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger), why="two facts")
+    ledger.revise(seen.id, "The user takes coffee seriously.", "shorter", actor="ann")
+    last = ledger.revise(seen.id, "The user takes coffee very seriously.", "stronger", actor="ben")
+    why = ledger.why(seen.id)
+    assert last.id == seen.id and why is not None
+    told = [(each.text, each.reason, each.why, each.actor) for each in why.wordings]
+    assert told == [
+        (COFFEE, "formed", "two facts", ""),
+        ("The user takes coffee seriously.", "curated", "shorter", "ann"),
+        ("The user takes coffee very seriously.", "curated", "stronger", "ben"),
+    ]
+    assert [each.type for each in ledger.history(seen.id) or []] == ["ObservationFormed", *["ObservationRevised"] * 2]
+
+
+def test_stale_is_really_written_and_ends_with_a_new_wording(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second])
+    ledger.withdraw_source(first)
+    assert (read(ledger, seen.id).freshness, read(ledger, seen.id).stale) == ("stale", "withdrawn")
+    assert [each.id for each in ledger.observations(freshness="stale")] == [seen.id]
+    assert ledger.observations(freshness="fresh") == []
+    assert ledger.revise(seen.id, "The user owns a grinder.").freshness == "fresh"  # type: ignore[union-attr]
+    assert read(ledger, seen.id).written_from == (second,)
+
+
+def test_filters_come_before_the_page(ledger: Ledger, clock: Clock) -> None:
+    old = ledger.remember("The user drank tea.", valid_from="2020-01-01").id
+    wanted = [ledger.observe(f"Of long ago, {number}.", old, tags=["rare"]).id for number in range(3)]
+    new = ledger.remember("The user drinks coffee.").id
+    with ledger.batch():
+        for number in range(220):
+            ledger.observe(f"Of today, {number}.", new)
+    assert [each.id for each in ledger.observations(trend="stale", limit=2)] == wanted[:0:-1]
+    assert [each.id for each in ledger.observations(trend="stale", limit=2, before=wanted[1])] == wanted[:1]
+    assert len(ledger.observations(tags="RARE ")) == 3 and ledger.observations(tags=["rare", "other"]) == []
+    ledger.retract(old)
+    assert {each.id for each in ledger.observations(status="unsupported")} == set(wanted)
+    assert len(ledger.observations(limit=1_000)) == 220
+
+
+def test_forgetting_a_memory_lowers_the_proof_at_once(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second])
+    position = ledger.retract(first).position
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+    ledger.invalidate(second)
+    assert standing(ledger, seen.id) == ("unsupported", 0, "stale")
+    assert ledger.observations() == [] and ledger.observations(status="unsupported")[0].confidence == 0
+    assert [each.type for each in ledger.history(seen.id) or []] == ["ObservationFormed"], "no event of the observation"
+    ledger.restore(first)
+    ledger.restore(second)
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+    past = ledger.at(position).observation(seen.id)
+    assert past is not None and (past.proof_count, past.freshness) == (1, "stale")
+
+
+@pytest.mark.parametrize("how", ["quarantine", "retract", "invalidate", "undo", "distrust", "erase", "supersede"])
+def test_whatever_hides_a_source_takes_its_proof_and_makes_the_wording_stale(ledger: Ledger, how: str) -> None:
+    first = ledger.remember("The user drinks coffee.", actor="crawler")
+    second = ledger.remember("The user bought a grinder.").id
+    seen = ledger.observe(COFFEE, [first.id, second])
+    other = ledger.observe("The user owns a grinder.", second)
+    {
+        "quarantine": lambda: ledger.quarantine(first.id),
+        "retract": lambda: ledger.retract(first.id),
+        "invalidate": lambda: ledger.invalidate(first.id),
+        "undo": lambda: ledger.undo(first.position),
+        "distrust": lambda: ledger.distrust("crawler", kind="actor"),
+        "erase": lambda: ledger.erase(first.id, derived="keep", quotes="keep"),
+        "supersede": lambda: ledger.supersede(first.id, "The user drinks tea."),
+    }[how]()
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+    assert standing(ledger, other.id) == ("active", 1, "fresh")
+
+
+def test_withdrawing_leaves_what_other_sources_support_and_marks_it_for_another_look(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen, alone = ledger.observe(COFFEE, [first, second]), ledger.observe("The user is up early.", [first])
+    report = ledger.withdraw_source([first], "a joke")
+    assert (report.stale, report.retired) == ((seen.id,), (alone.id,))
+    assert read(ledger, alone.id).retired == "no_evidence"
+    assert {each.withdrawn for each in read(ledger, seen.id).sources} == {"", "asked"}
+
+
+def test_the_trend_goes_by_when_things_were_so_and_not_by_when_they_came_in(ledger: Ledger, clock: Clock) -> None:
+    old = ledger.remember("The user drank tea.", valid_from="2019-05-01").id
+    turn = ledger.capture("Tea?", occurred_at="2019-06-01T10:00:00+02:00").id
+    paper = ledger.ingest("# Tea\n\nGreen tea is steeped for two minutes.\n", occurred_at="2019-07-01T00:00:00Z")
+    chunk = paper.chunks[0].id
+    seen = ledger.observe("The user drank tea in 2019.", [old, turn, chunk])
+    assert seen.trend() == "stale" == seen.trending
+    assert seen.trend("2019-05-20") == "new" and seen.trend(datetime(2019, 7, 2)) == "stable"
+    assert {each.id: each.at[:19] for each in seen.sources} == {
+        old: "2019-05-01T00:00:00",
+        turn: "2019-06-01T08:00:00",
+        chunk: "2019-07-01T00:00:00",
+    }
+    assert [each.id for each in ledger.observations(trend="new", as_of="2019-05-20")] == [seen.id]
+    assert ledger.observations(trend="new") == []
+
+
+# --- written by hand -------------------------------------------------------------------------------------------------
+
+
+def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger: Ledger) -> None:
+    first, second = two(ledger, project="home")
+    theirs = ledger.remember("Theirs.", user="ben").id
+    ledger.retract(second)
+    for source, told in (
+        ([], "needs a source"),
+        ([second], "bears nothing out"),
+        ([first, second], "bears nothing out"),
+        ([theirs], "another user"),
+        ([ledger.project("home").id], "rests on memories"),  # type: ignore[union-attr]
+    ):
+        with pytest.raises(Rejected, match=told):
+            ledger.observe(COFFEE, source, project="home")
+    with pytest.raises(Rejected, match="of another project"):
+        ledger.observe(COFFEE, [first], project="work")
+    with pytest.raises(NotFound):
+        ledger.observe(COFFEE, ["m_0000000000000000"])
+    assert ledger.observations(status="all") == []
+    assert ledger.observe(COFFEE, [first], project="HOME").project == "home"
+    assert ledger.observe(COFFEE, [first]).project is None
+    assert [each.project for each in ledger.observations(project="")] == [None]
+    assert ledger.observations(project="nowhere") == []
+
+
+@pytest.mark.parametrize("confidence", [0.49, 1.01, 7.0, -1, float("nan"), True, "high"])
+def test_a_confidence_outside_a_half_and_one_is_refused(ledger: Ledger, confidence: Any) -> None:
+    with pytest.raises(Rejected, match=r"0\.5 to 1"):
+        ledger.observe(COFFEE, two(ledger), confidence=confidence)
+
+
+def test_a_confidence_that_was_given_is_shown_as_long_as_anything_bears_it_out(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    assert ledger.observe(COFFEE, [first, second]).confidence == 0.9
+    assert ledger.observe("Another.", [first], confidence=0.5).confidence == 0.5
+    ledger.retract(first)
+    assert [each.confidence for each in ledger.observations(status="all")] == [0.0, 0.9]
+
+
+def test_the_same_words_in_the_same_scope_are_more_evidence_and_in_another_an_observation_of_its_own(
+    ledger: Ledger,
+) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, first, tags=["a", "b"])
+    more = ledger.observe(COFFEE.upper().replace(" ", "  "), second, tags=["b", "a"], confidence=0.6)
+    assert (more.id, more.absorbed, more.text, more.confidence, more.scope) == (seen.id, True, COFFEE, 0.9, "a|b")
+    assert more.proof_count == 2
+    others = [
+        ledger.observe(COFFEE, first),
+        ledger.observe(COFFEE, first, tags=["a"]),
+        ledger.observe(COFFEE, first, project="home", tags=["a", "b"]),
+        ledger.observe(COFFEE, ledger.remember("Mine.", user="ben").id, tags=["a", "b"], user="ben"),
+    ]
+    assert len({seen.id, *(each.id for each in others)}) == 5
+
+
+def test_the_same_words_again_word_a_stale_one_anew_from_these_sources(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, first)
+    ledger.retract(first)
+    again = ledger.observe(COFFEE, second)
+    assert (again.id, again.freshness, again.proof_count, again.written_from) == (seen.id, "fresh", 1, (second,))
+
+
+def test_the_same_words_put_back_a_source_that_was_withdrawn(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second])
+    ledger.withdraw_source(first)
+    assert ledger.observe(COFFEE, first).id == seen.id
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_what_is_retired_takes_no_more_evidence_so_the_same_words_are_a_new_one(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, first)
+    ledger.retract(seen.id)
+    again = ledger.observe(COFFEE, second)
+    assert again.id != seen.id
+    with pytest.raises(Rejected, match="is active and says the same"):
+        ledger.restore(seen.id)
+    with pytest.raises(Rejected, match="is active and says the same"):
+        ledger.revise(ledger.observe("Other words.", first).id, COFFEE)
+    ledger.retract(again.id)
+    assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
+
+
+def test_a_revision_is_worded_from_the_live_sources_and_refused_without_any(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second])
+    ledger.retract(first)
+    assert ledger.revise(seen.id, "The user owns a grinder.").written_from == (second,)  # type: ignore[union-attr]
+    ledger.retract(second)
+    with pytest.raises(Rejected, match="nothing to word it from"):
+        ledger.revise(seen.id, "Whatever.")
+
+
+def test_retract_and_restore_of_an_observation_ask_twice_without_harm(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger))
+    assert ledger.retract(seen.id, "wrong").status == "retired"  # type: ignore[union-attr]
+    position = ledger.position
+    ledger.retract(seen.id, "wrong")
+    assert ledger.position == position
+    assert ledger.observations() == [] and ledger.observations(status="retired")[0].retired == "curated"
+    with pytest.raises(Rejected, match="it is retired, which allows"):
+        ledger.revise(seen.id, "Other words.")
+    assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
+    for verb in (ledger.invalidate, ledger.quarantine, ledger.promote):
+        with pytest.raises(NotFound):
+            verb(seen.id)
+
+
+def test_keys_answer_a_repeated_command_once(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second], key="k")
+    withdrawn = ledger.withdraw_source(first, "a joke", key="w")
+    position = ledger.position
+    again = ledger.observe(COFFEE, [first, second], key="k")
+    assert (again.id, again.replayed, again.absorbed) == (seen.id, True, False)
+    repeated = ledger.withdraw_source(first, "a joke", key="w")
+    assert repeated.replayed and repeated.stale == withdrawn.stale == (seen.id,)
+    assert ledger.position == position
+    with pytest.raises(Conflict, match="other arguments"):
+        ledger.observe(COFFEE, [first], key="k")
+
+
+def test_observing_works_in_a_batch(ledger: Ledger) -> None:
+    with ledger.batch():
+        first, second = two(ledger)
+        seen = ledger.observe(COFFEE, first)
+        assert ledger.observe(COFFEE, second).proof_count == 2
+        ledger.retract(first)
+        assert standing(ledger, seen.id) == ("active", 1, "stale")
+        assert ledger.withdraw_source(second).retired == (seen.id,)
+    assert standing(ledger, seen.id)[0] == "retired"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"status": "gone"},
+        {"trend": "up"},
+        {"freshness": "old"},
+        {"limit": "ten"},
+        {"as_of": "yesterday"},
+        {"before": 7},
+        {"before": "o_0000000000000000"},
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(ledger: Ledger, asked: Any) -> None:
+    with pytest.raises(LedgerError):
+        ledger.observations(**asked)
+
+
+def test_nothing_is_found_by_what_is_no_id(ledger: Ledger) -> None:
+    ledger.observe(COFFEE, two(ledger))
+    for given_ in ("", "o_", "%", "o_%", "m_1", "x", 7, None):
+        assert ledger.observation(given_) is None  # type: ignore[arg-type]
+    assert ledger.why("o_0000000000000000") is None and ledger.history("o_0000000000000000") is None
+    assert ledger.observations(limit=0) == []
+
+
+# --- withdrawing and putting back ------------------------------------------------------------------------------------
+
+
+def test_restoring_a_source_puts_back_what_its_withdrawal_took(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen, alone = ledger.observe(COFFEE, [first, second]), ledger.observe("The user is up early.", [first])
+    before = {id: read(ledger, id) for id in (seen.id, alone.id)}
+    ledger.withdraw_source(first, "a joke")
+    ledger.restore(first, "it was none")
+    for id, was in before.items():
+        now = read(ledger, id)
+        assert (now.status, now.proof_count, now.freshness, now.sources) == (
+            "active",
+            was.proof_count,
+            "fresh",
+            was.sources,
+        )
+    position = ledger.position
+    ledger.restore(first)
+    assert ledger.position == position
+
+
+def test_a_hidden_memory_and_its_evidence_come_back_in_one_append(ledger: Ledger) -> None:
+    first, _ = two(ledger)
+    alone = ledger.observe("The user is up early.", [first])
+    ledger.withdraw_source(first)
+    ledger.retract(first)
+    position = ledger.position
+    assert ledger.restore(first).status == "active"  # type: ignore[union-attr]
+    told = ledger.audit(limit=ledger.position - position)
+    assert {each.command for each in told} == {"restore"} and len({each.command_id for each in told}) == 1
+    assert [each.type for each in reversed(told)] == ["MemoryRestored", "EvidenceAdded", "ObservationRestored"]
+    assert standing(ledger, alone.id) == ("active", 1, "fresh")
+
+
+def test_an_interaction_and_a_chunk_are_withdrawn_and_restored_too(ledger: Ledger) -> None:
+    turn = ledger.capture("Which beans?", "French roast.")
+    paper = ledger.ingest("# Beans\n\nDark beans are roasted longest.\n")
+    seen = ledger.observe(COFFEE, [turn.id, paper.chunks[0].id])
+    assert set(ledger.withdraw_source([turn.id, paper.id]).sources) == {turn.id, paper.chunks[0].id}
+    assert standing(ledger, seen.id)[0] == "retired"
+    assert ledger.restore(turn.id) == ledger.interaction(turn.id)
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+    assert ledger.restore(paper.chunks[0].id) == ledger.chunk(paper.chunks[0].id)
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    ledger.observe(COFFEE, [first, second])
+    ledger.withdraw_source(first)
+    position = ledger.position
+    again = ledger.withdraw_source([first])
+    assert (again.absorbed, again.observations, again.command_id) == (True, (), None)
+    assert ledger.withdraw_source(second[:14]).sources == (second,)
+    assert ledger.position > position
+    theirs = ledger.remember("Theirs.", user="ben").id
+    for unknown in ("m_0000000000000000", theirs, "c_0000000000000000"):
+        with pytest.raises(NotFound):
+            ledger.withdraw_source(unknown)
+    for wrong in ([], ["what?"], 7):
+        with pytest.raises(Rejected):
+            ledger.withdraw_source(wrong)  # type: ignore[arg-type]
+
+
+def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
+    first, second = ledger.remember("The user drinks coffee."), ledger.remember("The user bought a grinder.")
+    seen = ledger.observe(COFFEE, [first.id, second.id])
+    undone = ledger.undo(first.position)
+    assert ledger.withdraw_source(first.id).stale == (seen.id,)
+    assert undone.command_id is not None
+    ledger.redo(undone.command_id)
+    assert standing(ledger, seen.id) == ("active", 1, "stale"), "it is live again, and withdrawn all the same"
+
+
+def test_an_observation_that_nothing_can_be_decided_about_is_told_and_not_passed_over(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two(ledger)
+    seen, other = ledger.observe(COFFEE, [first, second]), ledger.observe("The user is up early.", [first])
+    beyond = evidence.Work.beyond
+    monkeypatch.setattr(evidence.Work, "beyond", lambda work, state: state.id == seen.id or beyond(work, state))
+    report = ledger.withdraw_source(first)
+    assert (report.ok, report.retired, [id for id, _ in report.failed]) == (False, (other.id,), [seen.id])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acts on more than three observations take several appends."""
+    monkeypatch.setattr(evidence, "PART", 3)
+
+
+def many(ledger: Ledger, shared: str, count: int = 10) -> list[str]:
+    own = ledger.remember("The user bought a grinder.").id
+    return [ledger.observe(f"Finding {each}.", [shared, own] if each % 2 else [shared]).id for each in range(count)]
+
+
+def test_a_large_withdrawal_takes_several_appends_and_is_one_act(ledger: Ledger, small: None) -> None:
+    shared = ledger.remember("The user drinks coffee.").id
+    found = many(ledger, shared)
+    before = [msgspec.structs.replace(read(ledger, id), position=0) for id in found]
+    report = ledger.withdraw_source(shared, "a joke", key="k")
+    assert (set(report.observations), len(report.retired), len(report.stale)) == (set(found), 5, 5)
+    types = [each.type for each in ledger.audit(limit=100) if each.type.startswith("Bulk")]
+    assert sorted(types) == ["BulkFinished", "BulkStarted"]
+    assert ledger.observations(freshness="fresh") == []
+    assert ledger.withdraw_source(shared, "a joke", key="k") == msgspec.structs.replace(report, replayed=True)
+    assert report.command_id is not None
+    undone = ledger.undo(report.command_id)
+    assert len(undone.subjects) == 10
+    assert [msgspec.structs.replace(read(ledger, id), position=0) for id in found] == before
+    assert undone.command_id is not None
+    ledger.redo(undone.command_id)
+    assert ledger.observations(freshness="fresh") == []
+    ledger.restore(shared)
+    assert [msgspec.structs.replace(read(ledger, id), position=0) for id in found] == before
+
+
+def test_a_part_of_a_large_withdrawal_is_undone_only_with_the_whole(ledger: Ledger, small: None) -> None:
+    shared = ledger.remember("The user drinks coffee.").id
+    found = many(ledger, shared)
+    report = ledger.withdraw_source(shared)
+    ledger.undo(report.position - 1)
+    assert all(standing(ledger, id)[2] == "fresh" for id in found)
+
+
+def test_a_batch_refuses_what_takes_several_appends(ledger: Ledger, small: None) -> None:
+    shared = ledger.remember("The user drinks coffee.").id
+    found = many(ledger, shared)
+    with ledger.batch(), pytest.raises(Rejected, match="leave the batch first"):
+        ledger.withdraw_source(shared)
+    assert all(standing(ledger, id)[2] == "fresh" for id in found)
+
+
+class _Cut(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("act", ["withdraw_source", "restore"])
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_every_open_finishes_one_that_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None, act: str, parts: int
+) -> None:
+    path, made = tmp_path / "cut.db", [0]
+    with Ledger.open(path) as ledger:
+        shared = ledger.remember("The user drinks coffee.").id
+        found = many(ledger, shared)
+        if act == "restore":
+            ledger.withdraw_source(shared)
+            ledger.retract(shared)
+        whole = evidence.part
+
+        def cut(*told: Any) -> bool:
+            if made[0] == parts:
+                raise _Cut
+            made[0] += 1
+            return whole(*told)
+
+        monkeypatch.setattr(evidence, "part", cut)
+        with pytest.raises(_Cut):
+            getattr(ledger, act)(shared)
+        monkeypatch.setattr(evidence, "part", whole)
+    with Ledger.open(path) as ledger:
+        stand = {standing(ledger, id) for id in found}
+        wanted = {("retired", 0, "stale"), ("active", 1, "stale")}
+        assert stand == (wanted if act == "withdraw_source" else {("active", 1, "fresh"), ("active", 2, "fresh")})
+        assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_whoever_writes_next_finishes_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None) -> None:
+    path = tmp_path / "cut.db"
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        shared = ledger.remember("The user drinks coffee.").id
+        found = many(ledger, shared)
+        monkeypatch.setattr(ledger, "_finish_evidence", lambda: None)
+        ledger.withdraw_source(shared)
+        other.remember("Something else.")
+        assert other.observations(freshness="fresh") == []
+        assert {standing(other, id)[2] for id in found} == {"stale"}
+
+
+# --- why, audit, the past, other doors -------------------------------------------------------------------------------
+
+
+def test_why_shows_the_evidence_dated_with_its_words_and_whether_it_is_live(ledger: Ledger) -> None:
+    first = ledger.remember("The user drinks coffee.", valid_from="2025-03-01").id
+    turn = ledger.capture("Which beans?", "French roast.", occurred_at="2025-04-01T08:00:00Z").id
+    chunk = (
+        ledger.ingest("# Beans\n\nDark beans are roasted longest.\n", occurred_at="2025-05-01T08:00:00Z").chunks[0].id
+    )
+    seen = ledger.observe(COFFEE, [first, turn, chunk])
+    ledger.retract(first)
+    ledger.withdraw_source(turn)
+    why = ledger.why(seen.id)
+    assert why is not None and why.memory is None and why.observation == read(ledger, seen.id)
+    told = [(each.id, each.at[:10], each.live, each.withdrawn, each.status) for each in why.evidence]
+    assert told == [
+        (first, "2025-03-01", False, "", "retracted"),
+        (turn, "2025-04-01", False, "asked", "there"),
+        (chunk, "2025-05-01", True, "", "there"),
+    ]
+    words = [each.words for each in why.evidence]
+    assert words[:2] == ["The user drinks coffee.", "Which beans?\nFrench roast."] and "roasted longest" in (
+        words[2] or ""
+    )
+    assert {each.type for each in ledger.audit(subject=seen.id)} == {
+        "ObservationFormed",
+        "EvidenceWithdrawn",
+        "ObservationMarkedStale",
+    }
+
+
+def test_an_observation_that_was_undone_can_still_be_explained(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger))
+    ledger.undo(seen.position)
+    why = ledger.why(seen.id)
+    assert ledger.observation(seen.id) is None and ledger.observations(status="all") == []
+    assert why is not None and why.observation is None and [each.in_force for each in why.wordings] == [False]
+
+
+def test_under_at_the_present_of_a_trend_is_the_time_of_the_moment(ledger: Ledger, clock: Clock) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second])
+    clock.advance(days=45)
+    ledger.remember("Something else.")
+    assert read(ledger, seen.id).trending == "stale"
+    then = ledger.at(seen.position)
+    past = then.observation(seen.id)
+    assert past is not None and (past.trending, past.as_of) == ("new", then.as_of)
+    assert [each.id for each in then.observations(trend="new")] == [seen.id]
+    assert then.observations(trend="new", as_of=clock()) == []
+    assert ledger.at(seen.position - 1).observations(status="all") == []
+    assert [each.status for each in then.why(seen.id).evidence] == ["active", "active"]
+
+
+def test_a_memory_may_come_from_an_observation(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger))
+    made = ledger.remember("The user should get a better grinder.", source=seen.id)
+    assert made.sources == (seen.id,)
+    listed = ledger.erase(seen.id, dry_run=True)
+    assert [each.subject for each in listed.derived] == [made.id]
+    with pytest.raises(Rejected, match="another user"):
+        ledger.remember("Mine.", source=seen.id, user="ben")
+
+
+def test_stats_count_observations(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    ledger.observe(COFFEE, first)
+    ledger.retract(ledger.observe("Another.", second).id)
+    assert ledger.stats().observations == {"active": 1, "retired": 1}
+
+
+def test_observations_are_read_where_nothing_can_be_written(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger))
+    with Ledger.open(ledger.path, readonly=True) as reader:
+        assert [each.id for each in reader.observations()] == [seen.id]
+        assert reader.at(seen.position).observation(seen.id) is not None
+
+
+def test_doctor_and_verify_know_the_tables(ledger: Ledger) -> None:
+    seen = ledger.observe(COFFEE, two(ledger))
+    ledger.revise(seen.id, "The user takes coffee seriously.")
+    assert ledger.verify().ok and ledger.doctor().ok
+    assert "observations" in ledger.verify().projections
+    with ledger._store.transact() as transaction:
+        transaction.connection.execute("UPDATE evidence SET withdrawn = 'asked'")
+    assert not ledger.verify().ok
+    ledger.rebuild()
+    assert ledger.verify().ok
+
+
+# --- trust and erasure -----------------------------------------------------------------------------------------------
+
+
+def test_distrusting_one_of_several_sources_leaves_the_observation_and_takes_its_wording(ledger: Ledger) -> None:
+    mine = ledger.remember("The user bought a grinder.").id
+    theirs = ledger.remember("The user drinks coffee.", actor="crawler")
+    seen = ledger.observe(COFFEE, [mine, theirs.id], actor="ann", causation_id=ledger.audit()[0].event_id)
+    would = ledger.what_if(without={"actor": "crawler"})
+    assert [each.id for each in would.lost] == [theirs.id]
+    assert seen.id not in ledger.distrust("crawler", kind="actor").gone
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+    ledger.trust("crawler", kind="actor")
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_what_a_distrusted_actor_wrote_goes_and_the_wording_before_it_comes_back(ledger: Ledger) -> None:
+    sources = two(ledger)
+    seen = ledger.observe(COFFEE, sources, actor="ann")
+    ledger.revise(seen.id, "The user hates coffee.", actor="crawler")
+    made = ledger.observe("The user should buy decaf.", sources, actor="crawler")
+    gone = ledger.retract(ledger.observe("The user likes tea.", sources, actor="ann").id, actor="crawler")
+    report = ledger.distrust("crawler", kind="actor")
+    assert report.gone == (made.id,)
+    assert {each.text for each in ledger.observations()} == {COFFEE, "The user likes tea."}
+    assert read(ledger, gone.id).status == "active"
+    with pytest.raises(Rejected, match="is distrusted"):
+        ledger.observe("Again.", sources, actor="crawler")
+    ledger.trust("crawler", kind="actor")
+    assert {each.text for each in ledger.observations()} == {"The user hates coffee.", "The user should buy decaf."}
+
+
+def test_what_a_tainted_source_made_a_policy_do_to_an_observation_is_taken_back(ledger: Ledger) -> None:
+    mine = ledger.remember("The user loves coffee.").id
+    seen = ledger.observe(COFFEE, mine)
+    theirs = ledger.remember("The user hates coffee.", actor="crawler")
+    cause = ledger.audit(subject=theirs.id)[0].event_id
+    ledger.retract(seen.id, "contradicted", actor="policy:consolidation", causation_id=cause)
+    ledger.distrust("crawler", kind="actor")
+    assert standing(ledger, seen.id) == ("active", 1, "fresh")
+
+
+def test_undo_of_a_source_that_an_observation_rests_on_needs_no_cascade(ledger: Ledger) -> None:
+    first, second = ledger.remember("The user drinks coffee."), ledger.remember("The user bought a grinder.")
+    seen = ledger.observe(COFFEE, [first.id, second.id])
+    undone = ledger.undo(first.position)
+    assert undone.subjects == (first.id,) and standing(ledger, seen.id) == ("active", 1, "stale")
+    assert undone.command_id is not None
+    ledger.redo(undone.command_id)
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_undoing_what_formed_it_takes_what_was_built_on_it(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, first)
+    ledger.observe(COFFEE, second)
+    ledger.revise(seen.id, "The user takes coffee seriously.")
+    with pytest.raises(Conflict, match="2 later commands built on this one"):
+        ledger.undo(seen.position)
+    ledger.undo(ledger.position)
+    assert read(ledger, seen.id).text == COFFEE
+    ledger.undo(seen.position, cascade=True)
+    assert ledger.observation(seen.id) is None
+
+
+SECRET = "The user's safe opens with quokkasong seven."
+
+
+def test_erasing_a_source_lists_the_observations_that_rest_on_it(ledger: Ledger) -> None:
+    source = ledger.remember(SECRET).id
+    other = ledger.remember("The user has a safe.").id
+    seen = ledger.observe(SECRET, [source, other], why=SECRET)
+    quoting = ledger.observe(f"Somebody said: {SECRET}", other)
+    dry = ledger.erase(source, dry_run=True)
+    assert [each.subject for each in dry.derived] == [seen.id]
+    assert [each.subject for each in dry.quotes] == [quoting.id]
+    with pytest.raises(Rejected, match=r"derived \(1 event\), quotes \(1 event\)"):
+        ledger.erase(source)
+    report = ledger.erase(source, derived="erase", quotes="cut")
+    assert report.state == "completed" and report.hits == 0
+    assert (read(ledger, seen.id).text, read(ledger, seen.id).status) == (None, "erased")
+    assert "quokkasong" not in (read(ledger, quoting.id).text or "")
+    assert [each.id for each in ledger.observations(status="erased")] == [seen.id]
+    data = b"".join(path.read_bytes() for path in Path(ledger.path).parent.iterdir() if path.is_file())
+    assert b"quokkasong" not in data
+    assert ledger.verify().ok
+
+
+def test_what_was_kept_of_an_observation_is_stale_and_its_own_erasure_takes_every_wording(ledger: Ledger) -> None:
+    source, other = ledger.remember("The user has a safe."), ledger.remember("The user has a dog.")
+    seen = ledger.observe(SECRET, [source.id, other.id])
+    ledger.revise(seen.id, "The user has a safe and a dog.")
+    ledger.erase(source.id, derived="keep", quotes="keep")
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+    report = ledger.erase(seen.id, sources="keep", quotes="keep")
+    assert report.state == "completed" and {each.type for each in report.erased} == {
+        "ObservationFormed",
+        "ObservationRevised",
+    }
+    with pytest.raises(Rejected):
+        ledger.revise(seen.id, "Again.")
+    assert b"quokkasong" not in Path(ledger.path).read_bytes()
+
+
+@pytest.mark.parametrize("fields", [["data.response"], ["data.prompt"]])
+def test_an_interaction_of_which_a_text_was_erased_bears_nothing_out(ledger: Ledger, fields: list[str]) -> None:
+    turn = ledger.capture("Which beans does the user like?", "The user likes French roast.", reinforce=False)
+    other = ledger.remember("The user bought a grinder.").id
+    seen = ledger.observe(COFFEE, [turn.id, other])
+    ledger.erase(turn.position, fields=fields, derived="keep", quotes="keep", sources="keep")
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+
+
+def test_a_response_that_came_later_and_was_erased_bears_nothing_out(ledger: Ledger) -> None:
+    turn = ledger.capture("Which beans does the user like?", reinforce=False)
+    seen = ledger.observe(COFFEE, turn.id)
+    answer = ledger.attach_response(turn.id, "The user likes French roast.")
+    assert standing(ledger, seen.id) == ("active", 1, "fresh")
+    ledger.erase(answer.position, fields=["data.response"], derived="keep", quotes="keep", sources="keep")
+    assert standing(ledger, seen.id) == ("unsupported", 0, "stale")
+
+
+def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
+    source = ledger.remember("The user has a safe.").id
+    seen = ledger.observe(SECRET, source)
+    hold = ledger.hold(seen.id, "in court")
+    with pytest.raises(Rejected, match="on hold"):
+        ledger.erase(seen.id, sources="keep", quotes="keep")
+    with pytest.raises(Rejected, match="on hold"):
+        ledger.erase(source, derived="erase", quotes="keep")
+    ledger.lift_hold(hold.id)
+    assert ledger.erase(source, derived="erase", quotes="keep").state == "completed"
+
+
+def test_erasing_a_user_takes_the_observations_too(ledger: Ledger) -> None:
+    for user in ("ann", "ben"):
+        ledger.observe(f"{SECRET} Of {user}.", [ledger.remember(f"{user} has a safe.", user=user).id], user=user)
+    assert ledger.erase(user="ann").state == "completed"
+    assert ledger.observations(user="ann", status="all") == []
+    assert len(ledger.observations(user="ben")) == 1
+    assert ledger.verify().ok
+
+
+# --- any history -----------------------------------------------------------------------------------------------------
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MOVES = (
+    *("remember", "capture", "observe", "observe", "observe", "revise", "withdraw", "retract", "restore", "quarantine"),
+    *("undo", "redo", "distrust", "trust", "erase", "keep", "cut"),
+)
+WORDS = ("alder", "birch", "cedar")
+moves = st.tuples(
+    st.sampled_from(MOVES),
+    st.integers(0, 1_000),
+    st.integers(0, 1_000),
+)
+
+
+def pick(found: list[Any], number: int) -> Any:
+    if not found:
+        raise NotFound("there is nothing to choose from")
+    return found[number % len(found)]
+
+
+class Played:
+    """A ledger in a file of its own, on which moves are made by number; a move that is refused is none."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        self.time = START
+        self.ledger = Ledger.open(self.folder / "memory.db", clock=lambda: self.time)
+
+    def close(self) -> None:
+        self.ledger.close()
+        shutil.rmtree(self.folder)
+
+    def move(self, what: str, one: int, other: int) -> None:
+        self.time += timedelta(days=one % 40)
+        with suppress(LedgerError):
+            getattr(self, "_" + what, self._change)(what, one, other)
+
+    def sources(self) -> list[str]:
+        audit = self.ledger.audit(limit=500)
+        return sorted({each.subject for each in audit if each.type in ("MemoryCaptured", "InteractionCaptured")})
+
+    def seen(self) -> list[str]:
+        return sorted({each.subject for each in self.ledger.audit(type="ObservationFormed", limit=500)})
+
+    def _remember(self, _: str, one: int, other: int) -> None:
+        actor = ("ann", "crawler")[other % 2]
+        self.ledger.remember(f"Fact {one % 7} of {WORDS[other % 3]}.", actor=actor)
+
+    def _capture(self, _: str, one: int, other: int) -> None:
+        self.ledger.capture(f"Question {one % 5}?", f"Answer {other % 5}.", reinforce=False)
+
+    def _observe(self, _: str, one: int, other: int) -> None:
+        found = self.sources()
+        picked = [pick(found, one), pick(found, other)]
+        actor = ("ann", "crawler")[one % 2]
+        self.ledger.observe(f"Finding about {WORDS[other % 3]}.", picked, tags=["t"] if one % 3 else [], actor=actor)
+
+    def _revise(self, _: str, one: int, other: int) -> None:
+        found = self.seen()
+        self.ledger.revise(pick(found, one), f"Wording {other % 4}.", actor=("ann", "crawler")[other % 2])
+
+    def _withdraw(self, _: str, one: int, other: int) -> None:
+        found = self.sources()
+        self.ledger.withdraw_source(pick(found, one))
+
+    def _change(self, what: str, one: int, other: int) -> None:
+        found = self.sources() + self.seen()
+        getattr(self.ledger, what)(pick(found, one))
+
+    def _undo(self, _: str, one: int, other: int) -> None:
+        self.ledger.undo(2 + one % self.ledger.position, cascade=bool(other % 2))
+
+    def _redo(self, _: str, one: int, other: int) -> None:
+        acts = [each.command_id for each in self.ledger.audit(type="CommandUndone", limit=500)]
+        self.ledger.redo(pick(acts, one))
+
+    def _distrust(self, _: str, one: int, other: int) -> None:
+        found = self.sources()
+        turns = [each for each in found if each[0] == "i"]
+        if other % 2 and turns:
+            self.ledger.distrust(pick(turns, one))
+        else:
+            self.ledger.distrust("crawler", kind="actor")
+
+    def _trust(self, _: str, one: int, other: int) -> None:
+        standing = self.ledger.distrusted()
+        each = pick(standing, one)
+        self.ledger.trust(each.source or "", kind=each.kind)
+
+    def _erase(self, what: str, one: int, other: int) -> None:
+        found = self.sources() + self.seen()
+        choice = {"erase": "erase", "keep": "keep", "cut": "cut"}[what]
+        told = {"derived": choice, "quotes": "cut" if other % 2 else "keep", "sources": "keep"}
+        self.ledger.erase(pick(found, one), **told)  # type: ignore[arg-type]
+
+    _keep = _cut = _erase
+
+
+def plain(found: list[Observation]) -> list[bytes]:
+    return [msgspec.json.encode(msgspec.structs.replace(each, as_of="")) for each in found]
+
+
+def is_live(ledger: Ledger, source: str) -> bool:
+    """Asked of the door, one by one, and not of the tables."""
+    if source[0] == "m":
+        memory = ledger.memory(source)
+        return memory is not None and memory.status == "active" and not memory.quarantined
+    turn = ledger.interaction(source)
+    return turn is not None and turn.prompt is not None and turn.response is not None
+
+
+@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
+@given(st.lists(moves, min_size=5, max_size=25))
+def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlives_its_sources(
+    history: list[tuple[str, int, int]],
+) -> None:
+    played = Played()
+    try:
+        for each in [("remember", 0, 0), ("capture", 1, 1), ("observe", 0, 1), *history]:
+            played.move(*each)
+        ledger = played.ledger
+        assert ledger.digest() == folded_from_zero(ledger)
+        for found in ledger.observations(status="all", limit=1_000):
+            alive = {each.id for each in found.sources if each.live}
+            assert alive == {each.id for each in found.sources if not each.withdrawn and is_live(ledger, each.id)}
+            assert found.proof_count == len(alive) == len({each.id for each in found.sources if each.live})
+            assert 0 <= found.confidence <= 1 and (found.status == "active") <= (found.proof_count > 0)
+            if (found.status, found.freshness) == ("active", "fresh"):
+                assert set(found.written_from) <= alive, "its wording derives from what is no longer live"
+        now = ledger._writer.now()
+        for position in {1 + move[1] % ledger.position for move in history}:
+            then = ledger.at(position)
+            with folded(ledger, position) as prefix:
+                states = rows.listing(prefix, user="", statuses=(), limit=1_000)
+                wanted = observation_answers(prefix, states, now)
+            assert plain(then.observations(status="all", limit=1_000, as_of=now)) == plain(wanted)
+            for found in wanted:
+                assert plain([then.observation(found.id, as_of=now) or found]) == plain([found])
+        assert ledger.rebuild().digest == folded_from_zero(ledger)
+    finally:
+        played.close()
+
+
+# --- several at once -------------------------------------------------------------------------------------------------
+
+_OBSERVES = """
+import sys
+from ledger import Ledger
+with Ledger.open(sys.argv[1]) as ledger:
+    for number in range(20):
+        ledger.observe(f"Finding {number}.", [sys.argv[2]])
+"""
+
+
+def test_two_processes_that_see_the_same_make_one_observation_of_it(ledger: Ledger) -> None:
+    sources = two(ledger)
+    running = [subprocess.Popen([sys.executable, "-c", _OBSERVES, ledger.path, each]) for each in sources]
+    assert [each.wait(timeout=120) for each in running] == [0, 0]
+    found = ledger.observations(status="all", limit=1_000)
+    assert sorted(each.text or "" for each in found) == sorted(f"Finding {number}." for number in range(20))
+    assert {each.proof_count for each in found} == {2}

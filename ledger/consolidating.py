@@ -57,6 +57,8 @@ class Run(Struct):
     left: int = 0
     calls: int = 0
     again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
+    worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
+    only: frozenset[int] | None = None  # nothing but these observations is to be worded anew
     position: int = 0
 
     @property
@@ -230,7 +232,7 @@ class Consolidating(Reads):
 
     def _overtaken(self, work: Work, run: Run, after: int) -> bool:
         """Whether somebody else has looked at the same sources meanwhile."""
-        return run.over != ASKED and _cursor(work.connection(), run) != after
+        return run.over != ASKED and cursor(work.connection(), run) != after
 
     def _settle_groups(self, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
         """What was formed is there to be borne out by the next page; what could not be done is tried again."""
@@ -248,7 +250,10 @@ class Consolidating(Reads):
     # --- what is new -------------------------------------------------------------------------------------------------
 
     def _news(self, connection: Any, run: Run, again: set[str]) -> News:
-        head, after = read_tip(connection.cursor())[0], _cursor(connection, run)
+        head, after = read_tip(connection.cursor())[0], cursor(connection, run)
+        if run.only is not None:
+            standing = consolidations.standing(connection, run.scope, sorted(run.only))
+            return News(after, after, [], [each for each in standing if each.stale and each.live])
         if run.over == INTERACTIONS:
             new = self._pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
         elif run.over == ASKED:
@@ -307,6 +312,8 @@ class Consolidating(Reads):
     def _material(self, connection: Any, run: Run, news: News) -> Material:
         """What the new sources are compared with: all of a small scope, of a large one what has their words."""
         scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
+        if run.only is not None:
+            return self._of_standing(connection, run, news, aside)
         if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
             before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
             known = self._pieces_of_turns(connection, before)
@@ -315,6 +322,15 @@ class Consolidating(Reads):
         else:
             return self._found_by_words(connection, run, news, aside)
         return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
+
+    def _of_standing(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+        """Nothing but observations to be looked at again, with what they rest on."""
+        sources = sorted({proof.source for each in news.standing for proof in each.live})
+        rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
+        known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
+        turns = [self._load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
+        known += self._pieces_of_turns(connection, [each for each in turns if each is not None])
+        return Material(news.standing, _by_source(known, []), aside)
 
     def _found_by_words(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
         scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
@@ -415,7 +431,7 @@ def _text(step: Step) -> str:
     return next((each.text for each in step.commands if hasattr(each, "text")), "")
 
 
-def _cursor(connection: Any, run: Run) -> int:
+def cursor(connection: Any, run: Run) -> int:
     if run.over == ASKED:
         return 0
     scope = run.scope

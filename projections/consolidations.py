@@ -192,6 +192,13 @@ def gone(connection: sqlite3.Connection, scope: Scope, after: int) -> list[str]:
     return [id for (id,) in connection.execute(sql, (scope.user, scope.project, after))]
 
 
+def positions(connection: sqlite3.Connection, streams: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the events of subjects lie."""
+    marks = ", ".join("?" * len(streams))
+    sql = f"SELECT position, position FROM events WHERE stream IN ({marks}) ORDER BY position"
+    return connection.execute(sql, list(streams)).fetchall()
+
+
 def size(connection: sqlite3.Connection, scope: Scope) -> int:
     """How many live memories there are, whatever their tags."""
     sql = "SELECT count(*) FROM memories WHERE user = ? AND project IS ? AND status = 'active' AND quarantined = 0"

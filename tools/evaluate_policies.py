@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,7 @@ def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         path = Path(home) / "transcript.json"
         path.write_text(json.dumps([conversation]), encoding="utf-8")
-        report = ledger.import_file(path)
-        assert not report.failures if hasattr(report, "failures") else True
+        ledger.import_file(path)
         ledger.adopt_policy(consolidate=False)
         started = time.process_time()
         ledger.run_policies()
@@ -61,9 +60,9 @@ def _extracted(ledger: Ledger) -> dict[str, Any]:
     """Candidates by rule, and what was dropped by its reason; "duplicate", "known" and "repeated" say the same twice."""
     candidates: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    for memory in ledger.memories(status="candidate"):
-        candidates[memory.origin.rule if memory.origin is not None else ""] += 1
     with ledger._store.snapshot() as connection:
+        sql = "SELECT json_extract(state, '$.data.origin.rule') FROM events WHERE type = 'MemoryCaptured'"
+        candidates.update(rule for (rule,) in connection.execute(sql) if rule is not None)
         for (state,) in connection.execute("SELECT state FROM events WHERE type = ?", (CandidatesExtracted.__name__,)):
             dropped.update(each["reason"] for each in json.loads(state)["data"].get("dropped", ()))
     return {"candidates": dict(candidates), "dropped": dict(dropped)}
@@ -125,7 +124,7 @@ def ratios(told: Sequence[dict[str, float]]) -> list[float]:
     """How many times as long ten times the memories took."""
     return [
         (later["seconds"] / former["seconds"]) ** (1 / _tens(later["memories"] / former["memories"]))
-        for former, later in zip(told, told[1:], strict=False)
+        for former, later in pairwise(told)
     ]
 
 
@@ -163,7 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(told: dict[str, Any]) -> None:
-    for name in [each for each in ("ordinary", "alike") if each in told]:
+    names: list[str] = [each for each in ("ordinary", "alike") if each in told]
+    for name in names:
         print(f"{name} memories")
         times = ["", *(f"{ratio:.1f} x" for ratio in ratios(told[name]))]
         for row, ratio in zip(told.pop(name), times, strict=True):

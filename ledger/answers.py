@@ -356,6 +356,10 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     candidates: int = 0
     expired: int = 0
     failures: int = 0
+    consolidated: int = 0
+    observations_formed: int = 0
+    observations_updated: int = 0
+    observations_retired: int = 0
 
 
 class UndoReport(Struct, frozen=True, kw_only=True):

@@ -62,6 +62,7 @@ class NewerFormat(Conflict):
 @mends
 class Ledger(
     ObservationWrites,
+    ModelConsolidating,
     InteractionWrites,
     ProjectWrites,
     DocumentWrites,
@@ -76,7 +77,6 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
-    ModelConsolidating,
     Language,
     Trail,
 ):

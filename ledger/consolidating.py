@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Unpack
 
+import msgspec
 from msgspec import Struct, field
 
+from ledger import answers
 from ledger.domain import ids, question
-from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted
+from ledger.domain.errors import LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import find_row
 from ledger.memory_writes import By, source_list, tag_list, who
 from ledger.observation_answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import consolidations, observations, search
+from projections import consolidations, control, observations, search
 from projections.consolidations import Scope, Standing
 from projections.text_hits import Rarity, hits, of_rows, waiting
 
@@ -33,6 +37,8 @@ PAGE = 200  # new sources that one append is about
 ROUNDS = 8  # so often it begins again, because somebody else did the same meanwhile, or what it found had changed
 WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more than so many times the new sources
 NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
+ATTEMPTS = 3  # so often a run fails by itself before it waits for new sources, or for somebody to ask
+AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of one scope that run_policies() looks at, by rules and by a model
 TURNS = 2_000  # turns before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
 NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "projects", "search")
@@ -99,7 +105,7 @@ class News(Struct):
     standing: list[Standing]  # observations that have to be looked at again
 
 
-class Consolidating(Reads):
+class Consolidating(InteractionWrites):
     """Consolidation, as a part of the library door."""
 
     _rarity: Rarity
@@ -134,6 +140,77 @@ class Consolidating(Reads):
         else:
             self._by_model(run)
         return run.report()
+
+    def run_policies(self, *, as_of: Any = None, progress: Progress | None = None) -> answers.PolicyReport:
+        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, and consolidation.
+
+        What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
+        which fading is judged (now); ``progress`` is called with (done, found so far). Of memories that are new, those of each
+        user and project are consolidated, as far as their policy says; of tags nobody but a caller knows.
+        """
+        report = super().run_policies(as_of=as_of, progress=progress)
+        came: Counter[str] = Counter()
+        pending = self._pending_scopes()
+        for number, scope in enumerate(pending, 1):
+            came.update(self._consolidate_by_policy(scope))
+            if progress is not None:
+                progress(number, len(pending))
+        return msgspec.structs.replace(
+            report,
+            consolidated=came["sources"],
+            observations_formed=came["formed"],
+            observations_updated=came["updated"] + came["refreshed"],
+            observations_retired=came["retired"],
+            failures=report.failures + came["failures"],
+        )
+
+    def _pending_scopes(self) -> list[Scope]:
+        """Every user's projects in which a memory has changed since the last look, or an observation was marked stale."""
+        consolidator, found = self._consolidator(None), list[Scope]()
+        with self._read(*NEEDED) as connection:
+            marked = {(user, project) for user, project, _ in consolidations.marked(connection)}
+            wanted: dict[str, bool] = {}
+            for user, project, newest in consolidations.scopes(connection):
+                scope = Scope(user, project)
+                if user not in wanted:
+                    wanted[user] = control.policy(connection, user).consolidate
+                if not wanted[user] or not self._worth_trying(connection, scope, consolidator, newest):
+                    continue
+                after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
+                if newest > after or (user, project) in marked:
+                    found.append(scope)
+        return found
+
+    @staticmethod
+    def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
+        """After three failures it waits for new sources, or for somebody to ask."""
+        failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
+        return len(failed) < ATTEMPTS or newest > failed[-1][1]
+
+    def _consolidate_by_policy(self, scope: Scope) -> dict[str, int]:
+        told = Who(user=scope.user, actor=consolidation.ACTOR)
+        using = self._consolidator(None)
+        run = Run(MEMORIES, scope, told, consolidator=using, limit=AT_ONCE if using == GROUPING else BY_A_MODEL)
+        try:
+            (self._by_rules if using == GROUPING else self._by_model)(run)
+        except Exception as error:
+            if not isinstance(error, ModelFailed):  # which is recorded where it failed
+                self._record_failed_run(run, type(error).__name__)
+            return {**run.counts, "sources": run.sources, "failures": 1}
+        return {**run.counts, "sources": run.sources}
+
+    def _record_failed_run(self, run: Run, error: str) -> None:
+        def body(work: Work) -> str:
+            work.project = run.scope.project
+            failed = consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)
+            upto, attempt = max(run.position, 1), len(failed) + 1
+            work.emit(
+                LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, attempt, run.scope.tags)
+            )
+            return LEDGER_STREAM
+
+        with suppress(LedgerError):  # what is distrusted or parked leaves nothing
+            self._writer.run("consolidate", run.told, body)
 
     def _by_model(self, run: Run) -> None:
         raise Rejected("consolidating with a model needs one", rule="model")
@@ -264,7 +341,7 @@ class Consolidating(Reads):
         if again:
             new = self._with_those_again(connection, run, new, again)
         rows = {row for _, _, row in consolidations.marked(connection, run.scope)}
-        rows |= consolidations.citing(connection, consolidations.gone(connection, run.scope, after))
+        rows |= consolidations.worded_of_the_dead(connection, run.scope)
         standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
         return News(head, after, new, [each for each in standing if each.stale and each.live])
 

@@ -16,12 +16,14 @@ from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, Consolid
 from ledger.domain.grouping import GROUPING
 from ledger.language import consolidator
 from ledger.language.asking import Asked
-from ledger.language.calls import Taken, dropped, emit_call, joined
-from ledger.language.consolidator import CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
+from ledger.language.calls import KEPT, Taken, dropped, emit_call, joined
+from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.door import Language
 from ledger.language.port import Request
 from ledger.language.reading import Parsed, answered
+from ledger.log_reading import find_row
 from ledger.policies.consolidation import COUNTED, USER, Piece
+from ledger.policies.evidence import BY_HAND
 from ledger.recorders import read_tip
 from ledger.work import Work
 from projections import consolidations, vectors
@@ -29,11 +31,12 @@ from projections.consolidations import Standing
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
 NEAREST = 15  # observations that are looked for (astrocyte)
-ATTEMPTS = 3  # so often a call fails before it waits for new sources, or for somebody to ask
 
 
 class ModelConsolidating(Consolidating, Language):
     """What consolidation is with a model."""
+
+    _vectors: Any
 
     def _consolidator(self, using: str | None) -> str:
         if using == "model" and self._model is None:
@@ -63,6 +66,7 @@ class ModelConsolidating(Consolidating, Language):
             done = run.again  # of sources that were asked for: those that were in a call
             pieces = [each for each in pieces if each.id not in aside and each.id not in done]
             stale = [each for each in news.standing if each.state.id not in run.worded]
+            stale = [each for each in stale if each.state.consolidator != BY_HAND]
         return News(head, after, pieces, stale) if pieces or stale else None
 
     def _whole_turns(self, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
@@ -99,9 +103,7 @@ class ModelConsolidating(Consolidating, Language):
             return run.skipped["interrupted"] < 3
         for what, id, text, sources in told.told:
             run.came(what, id, text, sources)
-        run.skipped.update(
-            each.outcome for each in told.taken if each.outcome not in (consolidator.KEPT, consolidator.CLAMPED)
-        )
+        run.skipped.update(_skipped(told, parsed.left_over))
         run.sources += batch.new
         run.again.update(each.id for each in batch.sources[: batch.new])
         run.worded.update(each.state.id for each in batch.standing[: batch.stale])
@@ -159,14 +161,14 @@ class ModelConsolidating(Consolidating, Language):
             sought = question.read(each.text)
             if sought.concepts:
                 found = self._observations_with_words(connection, sought, run.scope, NEAREST)
-                scores.update({row: 1_000 // (60 + rank) for rank, row in enumerate(found, 1)})
+                scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
         for each in asked:
             hits = self._vectors.hits(connection, each, run.scope.user, ("o",), NEAREST)
-            scores.update({row: 1_000 // (60 + rank) for rank, (_, row, _) in enumerate(hits.hits, 1)})
+            scores.update({row: 1_000_000 // (60 + rank) for rank, (_, row, _) in enumerate(hits.hits, 1)})
         rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
         place = {row: number for number, row in enumerate(rows)}
-        found = consolidations.standing(connection, run.scope, rows)
-        return sorted(found, key=lambda each: place[each.state.row])[:NEAREST]
+        standing = consolidations.standing(connection, run.scope, rows)
+        return sorted(standing, key=lambda each: place[each.state.row])[:NEAREST]
 
     # --- recording -----------------------------------------------------------------------------------------------
 
@@ -181,7 +183,6 @@ class ModelConsolidating(Consolidating, Language):
             work.need(*NEEDED)
             work.project = run.scope.project
             shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
-            told = {"ranges": ranges, "shown": shown, "left_over": parsed.left_over}
             if self._overtaken(work, run, after):
                 taken = [Taken(each.what, "overtaken") for each in parsed.actions]
             elif consolidator.erased_meanwhile(work, batch):
@@ -192,7 +193,8 @@ class ModelConsolidating(Consolidating, Language):
                 done.append(answer)
                 work.emit(LEDGER_STREAM, _completed(run, upto, batch.new, answer, parsed.left_over))
                 taken = answer.taken
-            emit_call(work, asked, request, actions=taken, **told)
+            left = parsed.left_over
+            emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
             return LEDGER_STREAM
 
         outcome = self._writer.run("consolidate", run.told, body)
@@ -233,7 +235,9 @@ class ModelConsolidating(Consolidating, Language):
     def _reword_by_rules(self, run: Run) -> None:
         """What the model was asked to word anew and did not, says what one of its live sources says."""
         with self._read(*NEEDED) as connection:
-            left = [each for each in self._news(connection, run, set()).standing if each.state.id in run.worded]
+            rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
+            standing = consolidations.standing(connection, run.scope, rows) if rows else []
+            left = [each for each in standing if each.stale and each.live]
         if not left:
             return
         resolving = replace(
@@ -257,16 +261,20 @@ def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
 
 def _completed(run: Run, upto: int, sources: int, answer: Answered, left_over: int) -> ConsolidationCompleted:
     counts = Counter(answer.counts)
-    kept = (consolidator.KEPT, consolidator.CLAMPED)
-    skipped = Counter(each.outcome for each in answer.taken if each.outcome not in kept)
-    if left_over:
-        skipped["too_many"] += left_over
     return ConsolidationCompleted(
         consolidator=run.consolidator,
         over=run.over,
         upto=upto,
         sources=sources,
         **{what: counts[what] for what in COUNTED},
-        skipped=dict(sorted(skipped.items())),
+        skipped=_skipped(answer, left_over),
         tags=run.scope.tags,
     )
+
+
+def _skipped(answer: Answered, left_over: int) -> dict[str, int]:
+    """What was not taken, by its reason; "clamped" are confidences of actions that were."""
+    skipped = Counter(each.outcome for each in answer.taken if each.outcome != KEPT)
+    skipped["too_many"] += left_over
+    skipped[CLAMPED] += answer.clamped
+    return {why: count for why, count in sorted(skipped.items()) if count}

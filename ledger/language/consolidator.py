@@ -40,7 +40,7 @@ SHOWN, STALE_SHOWN, OF_EACH = (
     4,
 )  # observations (astrocyte), of them stale ones, and sources shown of each of these
 SOURCE_CHARS = 1_000  # of one source in a prompt
-CLAMPED = "clamped"  # kept, its confidence brought into bounds
+CLAMPED = "clamped"  # of an action that was taken: its confidence was brought into bounds
 ERASED = "source_erased"
 CHANGES = ("redundant", "state_change", "resolve")
 _MARKERS = re.compile(r"<(/?)(observations|notes)", re.IGNORECASE)
@@ -65,6 +65,7 @@ class Answered(Struct):
     counts: list[str] = field(default_factory=list)
     told: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # what, id, text, sources
     said: set[str] = field(default_factory=set)  # the wordings of this answer
+    clamped: int = 0
 
 
 # --- the question ----------------------------------------------------------------------------------------------------
@@ -247,9 +248,9 @@ class _Taking:
         target = shown[number - 1].state.id if number is not None and 1 <= number <= len(shown) else None
         self._answered.taken.append(Taken(what, why, target=target, text=text))
 
-    def _keep(self, what: str, counts: str, id: str, text: str, named: Sequence[Piece], outcome: str) -> None:
+    def _keep(self, what: str, counts: str, id: str, text: str, named: Sequence[Piece]) -> None:
         target = id if what != "create" else None
-        self._answered.taken.append(Taken(what, outcome, subject=id, target=target))
+        self._answered.taken.append(Taken(what, KEPT, subject=id, target=target))
         self._answered.counts.append(counts)
         self._answered.said.add(normalise(text))
         self._answered.told.append((counts, id, text, tuple(each.id for each in named)))
@@ -268,7 +269,7 @@ class _Taking:
         if known is not None:
             self._say_again(known, text, alive)
             return
-        believed, outcome = _believed(value.confidence, rules.OBSERVATION_CONFIDENCE)
+        believed = self._believed(value.confidence, rules.OBSERVATION_CONFIDENCE)
         id = self._work.new_id("o")
         self._work.emit(
             id,
@@ -283,12 +284,12 @@ class _Taking:
                 why=_reason(value),
             ),
         )
-        self._keep("create", "formed", id, text, alive, outcome)
+        self._keep("create", "formed", id, text, alive)
 
     def _say_again(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
         """What was to be created is there in these very words: its sources bear that one out."""
         if self._change(known, [domain.Add(_evidence(alive), CONSOLIDATOR)]):
-            self._keep("create", "updated", known.id, "", alive, KEPT)
+            self._keep("create", "updated", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
 
@@ -308,12 +309,12 @@ class _Taking:
         if known is not None or normalise(text) in self._answered.said:
             self._drop("update", "duplicate", text, value.observation)
             return
-        believed, outcome = _believed(value.confidence, rules.within_bounds(current.confidence))
+        believed = self._believed(value.confidence, rules.within_bounds(current.confidence))
         change = "resolve" if stale else value.change if value.change in CHANGES else "redundant"
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
         revise = domain.Revise(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
         if self._change(current, [domain.Add(_evidence(alive), CONSOLIDATOR), revise]):
-            self._keep("update", "updated", current.id, text, alive, outcome)
+            self._keep("update", "updated", current.id, text, alive)
         else:
             self._drop("update", "no_change", text, value.observation)
 
@@ -325,8 +326,16 @@ class _Taking:
         if current is None or not self._change(current, [domain.Retire("contradiction", reason=_reason(value))]):
             self._drop("delete", CHANGED, "", value.observation)
             return
-        self._keep("delete", "retired", current.id, "", named, KEPT)
+        self._keep("delete", "retired", current.id, "", named)
         return
+
+    def _believed(self, given: float | None, otherwise: int) -> int:
+        """A confidence as millionths within [0.5, 1]; that it had to be brought there is counted."""
+        if given is None or given != given:
+            return otherwise
+        within = min(max(given, rules.shown(rules.LEAST_OBSERVATION)), 1.0)
+        self._answered.clamped += within != given
+        return rules.millionths("confidence", within)
 
     def _as_seen(self, each: Standing) -> Observation | None:
         """The observation, if nothing has happened to it since the model was asked."""
@@ -341,15 +350,6 @@ class _Taking:
         for event in events:
             self._work.emit(current.id, event, first=current.row)
         return bool(events)
-
-
-def _believed(given: float | None, otherwise: int) -> tuple[int, str]:
-    """A confidence as millionths within [0.5, 1], and whether it had to be brought there."""
-    if given is None or given != given:
-        return otherwise, KEPT
-    low, high = rules.shown(rules.LEAST_OBSERVATION), 1.0
-    within = min(max(given, low), high)
-    return rules.millionths("confidence", within), KEPT if within == given else CLAMPED
 
 
 def _reason(value: Any) -> str:

@@ -303,7 +303,7 @@ class Consolidating(InteractionWrites):
         if not completed:
             return False
         news.after = upto
-        run.position = max(run.position, outcome.position + len(outcome.events))
+        run.position = max(run.position, outcome.position)
         self._settle_groups(run, steps, came)
         return True
 

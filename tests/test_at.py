@@ -308,7 +308,7 @@ NOT_OF_THE_PAST = {
     "reopen",  # of a receipt, which says itself of which moment it is
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
     *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
-    *("relate", "unrelate", "observe", "withdraw_source"),
+    *("relate", "unrelate", "observe", "withdraw_source", "consolidate"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies"),
     *(
         "ingest",

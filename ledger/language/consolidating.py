@@ -198,7 +198,7 @@ class ModelConsolidating(Consolidating, Language):
             return LEDGER_STREAM
 
         outcome = self._writer.run("consolidate", run.told, body)
-        run.position = max(run.position, outcome.position + len(outcome.events))
+        run.position = max(run.position, outcome.position)
         return done[0] if done else None
 
     def _record_model_failure(

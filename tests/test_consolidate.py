@@ -357,17 +357,20 @@ def test_a_revised_source_bears_out_only_what_it_says_now(ledger: Ledger) -> Non
 
 
 def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> None:
-    ledger.remember(ROME[0])
-    ledger.remember("Ann lives in Rome, near the river.")
+    uji = ledger.remember("The user prefers dark roast coffee from Uji.")
+    plain = ledger.remember("The user prefers dark roast coffee.")
+    for end in ".!":
+        ledger.remember(f"The user prefers dark roast coffee from Brazil and Peru{end}")
     ledger.consolidate()
-    first = ledger.observations()[0].id
-    odd = ledger.remember("Ann has a flat close to the Colosseum in Rome.")
-    other = ledger.observe("Ann's flat is in Rome.", [odd.id])
-    ledger.revise(odd.id, ROME[1])
-    with ledger._read() as connection:
-        assert ledger._load(connection, other.id, "o", "").consolidator == "by_hand"
-    ledger.consolidate()  # what a person worded is left alone
-    assert {each.id for each in ledger.observations()} == {first, other.id}
+    first, second = reversed(ledger.observations())
+    assert (first.proof_count, second.proof_count) == (2, 2)
+    ledger.retract(uji.id)  # what is left of the first says no other value than the second
+    report = ledger.consolidate()
+    assert (report.updated, report.retired) == (1, 1)
+    (left,) = ledger.observations()
+    assert left.id == second.id and left.proof_count == 3 and plain.id in {each.id for each in left.sources}
+    (merged,) = ledger.observations(status="retired")
+    assert (merged.id, merged.retired, merged.merged_into) == (first.id, "merged", second.id)
 
 
 def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger) -> None:

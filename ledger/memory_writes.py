@@ -336,8 +336,8 @@ class MemoryWrites:
                     budgets.check(work, memory.kind, memory.content)
             _emit(work, memory, domain.Restore(reason))
             status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
-            alive = status == "active" and not memory.quarantined
-            evidence.put_back(work, memory.id, alive=alive, reason=reason)
+            alive = [memory.id] if status == "active" and not memory.quarantined else []
+            evidence.put_back(work, [memory.id], alive, reason)
 
         return self._change("restore", id, body, by, (id, reason))
 

@@ -75,7 +75,7 @@ def observation(
 ) -> Observation:
     """``alive`` are the live ones of what it was written from."""
     live = [each for each in sources if each.live]
-    fresh = not state.stale and bool(live) and all(each in alive for each in state.written_from)
+    fresh = not state.stale and bool(live) and state.text is not None and alive.issuperset(state.written_from)
     return Observation(
         id=state.id,
         text=state.text,
@@ -115,8 +115,8 @@ class Witness(Struct, frozen=True, kw_only=True):
 
 
 class Wording(Struct, frozen=True, kw_only=True):
-    """What an observation said from a position on: by whom, after which rule, and why. ``reason`` is "formed", or that of
-    the revision."""
+    """What an observation said from a position on: by whom, after which rule, and why. ``reason`` is "formed", that of a
+    revision, or "again", where somebody said the same and it was more evidence."""
 
     position: int
     recorded_at: str
@@ -132,8 +132,8 @@ class Wording(Struct, frozen=True, kw_only=True):
 
 
 class WithdrawalReport(Struct, frozen=True, kw_only=True):
-    """What withdrawing sources did: the observations that lost one, those ``retired`` for want of any other, and those
-    ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
+    """What withdrawing sources did: the observations that lost one, those of them ``retired`` for want of any other, and those
+    that are ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
 
     sources: tuple[str, ...]
     observations: tuple[str, ...]

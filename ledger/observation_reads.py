@@ -144,7 +144,7 @@ class ObservationReads(Reads):
                 position=event.position,
                 recorded_at=event.envelope.recorded_at,
                 text=event.data.text,
-                reason=getattr(event.data, "reason", "formed"),
+                reason=getattr(event.data, "reason", "again" if event.version > 1 else "formed"),
                 why=event.data.why,
                 actor=event.envelope.actor,
                 consolidator=event.data.consolidator,

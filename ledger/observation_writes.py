@@ -17,13 +17,12 @@ from ledger.domain.events import (
     BulkStarted,
     EvidenceWithdrawn,
     ObservationFormed,
-    ObservationMarkedStale,
     ObservationRetired,
 )
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_text
 from ledger.interaction_writes import InteractionWrites
-from ledger.log_reading import read_event
+from ledger.log_reading import read_event, read_stream
 from ledger.memory_writes import By, check_reason, own, source_list, tag_list, who
 from ledger.observation_reads import ObservationReads
 from ledger.policies import evidence as rules_of_evidence
@@ -31,10 +30,10 @@ from ledger.policies.evidence import BY_HAND
 from ledger.way_back import bulk
 from ledger.way_back.plans import act_named
 from ledger.work import Outcome, Work
-from projections import audit, observations
+from projections import audit, control, observations
 
 GIVEN = "given/1"  # the confidence is as somebody gave it
-Evident = answers.Memory | answers.Interaction | document_answers.Chunk | None
+Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
 class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
@@ -67,12 +66,12 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             work.project = project_of = work.project_named(project)
             sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
             evidence = rules_of_evidence.dated(work, sources)
+            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
             known = rules_of_evidence.twin(work, project_of, labels, text)
             if known is not None:
-                _absorb(work, known, evidence)
+                _absorb(work, known, formed)
                 return known.id
             stream = work.new_id("o")
-            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
             work.emit(stream, formed)
             return stream
 
@@ -127,12 +126,12 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
     ) -> Evident | observation_answers.Observation:
         """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
-        A memory, and an interaction or a chunk as well, is a source again wherever it was withdrawn: the observations count it,
-        and those that were retired for want of evidence are active again. All of it is one append.
+        A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
+        count it, and those that were retired for want of evidence are active again. All of it is one append.
         """
         if _is_observation(id):
             return self._restore_observation(id, reason, by)
-        if isinstance(id, str) and id[:2] in ("i_", "c_"):
+        if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
             return self._restore_source(id, reason, by)
         answer = super().restore(id, reason, **by)
         self._finish_evidence()
@@ -150,21 +149,21 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
     def _restore_source(self, id: str, reason: str, by: By) -> Evident:
         told, reason = who(self._default, by), check_reason("reason", reason)
-        found: list[str] = []
 
         def body(work: Work) -> str:
             source = own(work, source_list(id)[0])
-            found.append(source)
-            alive = bool(rules_of_evidence.live(work, [source]))
-            rules_of_evidence.put_back(work, source, alive=alive, reason=reason)
+            sources = rules_of_evidence.to_withdraw(work, source)
+            rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
             return source
 
         outcome = self._writer.run("restore", told, body, (id, reason))
         self._finish_evidence()
-        source = found[-1] if found else outcome.subject
-        return self.chunk(source, user=told.user) if source[0] == "c" else self._interaction(
-            source, told.user, replayed=outcome.replayed
-        )  # fmt: skip
+        source = outcome.subject
+        if source[0] == "c":
+            return self.chunk(source, user=told.user)
+        if source[0] == "d":
+            return self.document(source, user=told.user)
+        return self._interaction(source, told.user, replayed=outcome.replayed)
 
     # --- withdrawing sources -------------------------------------------------------------------------------------
 
@@ -189,7 +188,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         outcome = self._writer.run(rules_of_evidence.WITHDRAW, told, body, (given, reason))
         self._finish_evidence()
-        return self._withdrawal(outcome, tuple(named))
+        return self._withdrawal(outcome, tuple(named), given, told.user)
 
     def _finish_evidence(self) -> None:
         """Goes on with an act of several appends, if the last command only announced one."""
@@ -202,28 +201,29 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         if under_way:
             self._writer.forget_names()
 
-    def _withdrawal(self, outcome: Outcome, named: tuple[str, ...]) -> observation_answers.WithdrawalReport:
+    def _withdrawal(
+        self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
+    ) -> observation_answers.WithdrawalReport:
         """What the log says of it: the same for whoever asks again with the key, or finished it."""
         with self._read("observations", "audit") as connection:
             events = _events_of(connection, outcome)
-            told: dict[type, dict[str, None]] = {}
-            for event in events:
-                told.setdefault(type(event.data), {})[event.stream] = None
-            withdrawn = {
-                each for event in events if isinstance(event.data, EvidenceWithdrawn) for each in event.data.sources
-            }
+            touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
+            retired = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetired)}
+            others = [observations.get(connection, row) for row in touched if row not in retired]
             left = observations.borne_out_by(connection, named)
+            if outcome.replayed:
+                named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
             failed = [observations.get(connection, row) for row in left]
         return observation_answers.WithdrawalReport(
-            sources=named or tuple(sorted(withdrawn)),
-            observations=tuple(told.get(EvidenceWithdrawn, ())),
-            retired=tuple(told.get(ObservationRetired, ())),
-            stale=tuple(told.get(ObservationMarkedStale, ())),
+            sources=tuple(dict.fromkeys(named)),
+            observations=tuple(touched.values()),
+            retired=tuple(retired.values()),
+            stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
             failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
             position=max((event.position for event in events), default=outcome.position),
             command_id=events[0].envelope.command_id if events else None,
             replayed=outcome.replayed,
-            absorbed=not outcome.replayed and not told.get(EvidenceWithdrawn),
+            absorbed=not outcome.replayed and not touched,
         )
 
     # --- the common road -----------------------------------------------------------------------------------------
@@ -271,18 +271,39 @@ def _evident(work: Work, given: str, project: str | None) -> str:
     return source
 
 
-def _absorb(work: Work, known: Observation, evidence: tuple[Any, ...]) -> None:
-    """The sources bear out what is there already; if that was stale, it is worded from them now."""
+def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
+    """The sources bear out what is there already; if that was stale, it is worded from them now.
+
+    The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
+    """
     work.absorbed = True
-    borne = observations.borne(work.rows, known.row)
-    rules_of_evidence.emit(work, known, domain.Add(evidence, BY_HAND, restores=True), borne)
-    sources = {each.source for each in borne if not each.withdrawn} | {each.source for each in evidence}
-    alive = rules_of_evidence.live(work, {*sources, *known.written_from})
-    if known.stale or not alive.issuperset(known.written_from) or not sources.issuperset(known.written_from):
-        written = tuple(each.source for each in evidence)
-        said = known.text or ""
+    borne = {each.source: each for each in observations.borne(work.rows, known.row)}
+    added = [each.source for each in formed.evidence if each.source not in borne or borne[each.source].withdrawn]
+    if (count := len(borne.keys() | set(added))) > domain.EVIDENCE:
+        raise Rejected(
+            f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
+            rule="size",
+            subject=known.id,
+            limit=domain.EVIDENCE,
+            requested=count,
+        )
+    if added or work.who.actor not in _formed_by(work, known):
+        work.emit(known.id, formed, first=known.row)
+    sources = {each.source for each in borne.values() if not each.withdrawn} | {*added}
+    alive = sources & rules_of_evidence.live(work, known.written_from)
+    if known.stale or not alive.issuperset(known.written_from):
+        said, written = known.text or "", formed.written_from
         command = domain.Revise(said, "curated", known.confidence, known.rule, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
+
+
+def _formed_by(work: Work, known: Observation) -> set[str | None]:
+    """Whose forming of it is in force."""
+    connection = work.connection()
+    events = read_stream(connection, known.id, 2**62)
+    out = control.out_of_force(connection, events[0].position, events[-1].position)
+    formed = (event for event in events if isinstance(event.data, ObservationFormed) and event.position not in out)
+    return {event.envelope.actor for event in formed}
 
 
 def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:

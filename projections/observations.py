@@ -148,6 +148,8 @@ class Observations:
 
     @staticmethod
     def _evidence(change: Change, rows: Rows) -> None:
+        if not isinstance(change.event.data, observation.BEARING):
+            return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         borne = {source: _borne(row) for source, row in known.items()}
         for each in observation.changed_evidence(change.event.data, borne):
@@ -337,15 +339,17 @@ def borne_out_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list
     return sorted(found)
 
 
-def waiting_for(connection: sqlite3.Connection, source: str, *, alive: bool) -> list[int]:
-    """The rows of the observations that a source was withdrawn from because somebody asked, and, if it is ``alive``, of those
-    that were retired for want of evidence although they cite it."""
-    sql = (
-        "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
-        " WHERE e.source = ? AND o.status != 'erased' AND (e.withdrawn = 'asked' OR (e.withdrawn = '' AND"
-        " o.status = 'retired' AND o.retired = 'no_evidence' AND ?)) ORDER BY e.observation"
-    )
-    return [row for (row,) in connection.execute(sql, (source, alive))]
+def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: Iterable[str]) -> list[int]:
+    """The rows of the observations that these sources were withdrawn from because somebody asked, and of those that were
+    retired for want of evidence although they cite one of the ``alive``."""
+    found: set[int] = set()
+    of = "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN"
+    asked = "o.status != 'erased' AND e.withdrawn = 'asked'"
+    wanting = "o.status = 'retired' AND o.retired = 'no_evidence' AND e.withdrawn = ''"
+    for given, which in ((sources, asked), (alive, wanting)):
+        for some in _hundreds(sorted(given)):
+            found.update(row for (row,) in connection.execute(f"{of} ({_marks(some)}) AND {which}", some))
+    return sorted(found)
 
 
 def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list[str]:

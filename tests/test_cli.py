@@ -140,6 +140,38 @@ def test_a_life_of_a_memory_in_json(db: str) -> None:
     assert {entry["actor"] for entry in answer("audit", "--actor", "ann", db=db)} == {"ann"}
 
 
+def test_a_life_of_an_observation_in_json(db: str) -> None:
+    cup, mill = (answer("remember", text, db=db)["id"] for text in ("The user drinks coffee.", "The user owns a mill."))
+    told = ("--source", cup, "--source", mill, "--tag", "drinks", "-c", "0.8", "--why", "two facts")
+    seen = answer("observe", "The user likes coffee.", *told, db=db)
+    assert (seen["proof_count"], seen["confidence"], seen["freshness"], seen["trending"]) == (2, 0.8, "fresh", "new")
+    assert [each["id"] for each in answer("observations", "--trend", "new", "--tag", "drinks", db=db)] == [seen["id"]]
+    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trending"] == "stale"
+    assert (
+        answer("revise", seen["id"], "The user loves coffee.", "-r", "better", db=db)["text"]
+        == "The user loves coffee."
+    )
+    assert [each["reason"] for each in answer("why", seen["id"], db=db)["wordings"]] == ["formed", "curated"]
+    report = answer("withdraw-source", cup, "--reason", "a joke", db=db)
+    assert (report["stale"], report["failed"]) == ([seen["id"]], [])
+    assert run("observations", "--freshness", "stale", "--quiet", db=db).stdout == seen["id"] + "\n"
+    assert run("withdraw-source", mill, "--quiet", db=db).stdout == seen["id"] + "\n"
+    assert [each["retired"] for each in answer("observations", "--status", "retired", db=db)] == ["no_evidence"]
+    assert answer("restore", mill, db=db)["id"] == mill
+    assert answer("retract", seen["id"], db=db)["status"] == "retired"
+    assert answer("restore", seen["id"], db=db)["proof_count"] == 1
+    assert run("observations", "--as-of", "3", db=db).stderr == "memory-ledger: nothing found\n"
+    for arguments, code in (
+        (["observation", "o_0000"], 3),
+        (["observe", "Text."], 4),
+        (["observe", "Text.", "--source", cup, "-c", "0.1"], 4),
+        (["withdraw-source", "m_0000"], 3),
+        (["observations", "--trend", "up"], 4),
+        (["withdraw-source"], 2),
+    ):
+        assert run(*arguments, db=db).exit_code == code, arguments
+
+
 def test_hiding_and_bringing_back(db: str) -> None:
     id = answer("remember", "The shop opens at seven.", db=db)["id"]
     for verb, status in (

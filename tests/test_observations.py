@@ -18,6 +18,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger.domain import observation as domain
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
 from ledger.policies import evidence
@@ -392,6 +393,21 @@ def test_an_interaction_and_a_chunk_are_withdrawn_and_restored_too(ledger: Ledge
     assert standing(ledger, seen.id) == ("active", 1, "stale")
     assert ledger.restore(paper.chunks[0].id) == ledger.chunk(paper.chunks[0].id)
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
+    ledger.withdraw_source(paper.id)
+    assert ledger.restore(paper.id) == ledger.document(paper.id)
+    assert standing(ledger, seen.id) == ("active", 2, "fresh")
+
+
+def test_a_document_comes_back_with_all_its_chunks_at_once(ledger: Ledger) -> None:
+    paper = ledger.ingest("# Beans\n\nDark beans are roasted longest.\n\n# Mills\n\nA mill has burrs.\n")
+    chunks = [each.id for each in paper.chunks]
+    assert len(chunks) > 1
+    seen = ledger.observe(COFFEE, chunks)
+    ledger.withdraw_source(paper.id)
+    ledger.restore(paper.id)
+    assert standing(ledger, seen.id) == ("active", len(chunks), "fresh")
+    types = [each.type for each in ledger.history(seen.id) or []]
+    assert types[-2:] == ["EvidenceAdded", "ObservationRestored"] and types.count("ObservationRestored") == 1
 
 
 def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(ledger: Ledger) -> None:
@@ -410,6 +426,16 @@ def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(le
     for wrong in ([], ["what?"], 7):
         with pytest.raises(Rejected):
             ledger.withdraw_source(wrong)  # type: ignore[arg-type]
+
+
+def test_a_report_names_what_is_stale_also_where_it_was_before(ledger: Ledger) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second, ledger.remember("The user owns three cups.").id])
+    gone = ledger.observe("The user is up early.", [first, second])
+    ledger.retract(gone.id)
+    assert ledger.withdraw_source(first).stale == (seen.id,)
+    report = ledger.withdraw_source(second)
+    assert (report.stale, report.retired, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
 
 
 def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
@@ -669,17 +695,50 @@ def test_undo_of_a_source_that_an_observation_rests_on_needs_no_cascade(ledger: 
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
 
 
+def test_undoing_what_made_a_policy_look_leaves_what_it_saw(ledger: Ledger) -> None:
+    mine = ledger.remember("The user bought a grinder.").id
+    cause = ledger.remember("The user drinks coffee.")
+    event = ledger.audit(subject=cause.id)[0].event_id
+    seen = ledger.observe(COFFEE, [mine, cause.id], actor="policy:consolidation", causation_id=event)
+    assert ledger.undo(cause.position).subjects == (cause.id,)
+    assert standing(ledger, seen.id) == ("active", 1, "stale")
+
+
 def test_undoing_what_formed_it_takes_what_was_built_on_it(ledger: Ledger) -> None:
-    first, second = two(ledger)
-    seen = ledger.observe(COFFEE, first)
-    ledger.observe(COFFEE, second)
+    seen = ledger.observe(COFFEE, two(ledger))
     ledger.revise(seen.id, "The user takes coffee seriously.")
+    ledger.retract(seen.id)
     with pytest.raises(Conflict, match="2 later commands built on this one"):
         ledger.undo(seen.position)
     ledger.undo(ledger.position)
+    ledger.undo(ledger.position - 2)
     assert read(ledger, seen.id).text == COFFEE
     ledger.undo(seen.position, cascade=True)
     assert ledger.observation(seen.id) is None
+
+
+@pytest.mark.parametrize("how", ["undo", "distrust"])
+def test_an_equal_attempt_stands_in_for_the_first_should_that_fall(ledger: Ledger, how: str) -> None:
+    first, second = two(ledger)
+    seen = ledger.observe(COFFEE, [first, second], actor="crawler", confidence=0.7)
+    position = ledger.position
+    again = ledger.observe(COFFEE.upper(), [first], actor="ann", confidence=0.8)
+    assert (again.id, again.absorbed, again.text, again.confidence, again.proof_count) == (
+        seen.id,
+        True,
+        COFFEE,
+        0.7,
+        2,
+    )
+    assert ledger.observe(COFFEE, [first], actor="ann").absorbed and ledger.position == position + 1, "once an actor"
+    _ = ledger.undo(seen.position) if how == "undo" else ledger.distrust("crawler", kind="actor")
+    left = read(ledger, seen.id)
+    assert (left.text, left.confidence, left.proof_count, left.freshness) == (COFFEE.upper(), 0.8, 1, "fresh")
+    why = ledger.why(seen.id)
+    assert why is not None and [(each.reason, each.in_force) for each in why.wordings] == [
+        ("formed", False),
+        ("again", True),
+    ]
 
 
 SECRET = "The user's safe opens with quokkasong seven."
@@ -749,6 +808,15 @@ def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
         ledger.erase(source, derived="erase", quotes="keep")
     ledger.lift_hold(hold.id)
     assert ledger.erase(source, derived="erase", quotes="keep").state == "completed"
+
+
+def test_an_observation_has_at_most_two_thousand_sources(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two(ledger)
+    ledger.observe(COFFEE, first)
+    monkeypatch.setattr(domain, "EVIDENCE", 1)
+    with pytest.raises(Rejected, match="at most 1 are allowed"):
+        ledger.observe(COFFEE, second)
+    assert ledger.observe(COFFEE, first).absorbed
 
 
 def test_erasing_a_user_takes_the_observations_too(ledger: Ledger) -> None:

@@ -33,6 +33,11 @@ SAID = (
         "True 1\n",
     ),
     ("The ships bring tea (asked for at most ", "prompt leaf/1).\n", "small leaf/1 True 1 1 0\n"),
+    (
+        "2 0.9 fresh strengthening stale\n1 stale\nfresh\nTrue []\n",
+        "2026-01-10 True The user drinks coffee each morning.\n2026-02-20 False The user bought a coffee grinder.\n",
+    ),
+    ("grouping/1 3 1 The user prefers dark roast coffee.\nTrue\n",),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 
@@ -69,6 +74,8 @@ def test_every_public_verb_of_the_library_is_documented() -> None:
         "vectors",
         "messages",
         "summaries",
+        "observations",
+        "evidence",
     ],
 )
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:

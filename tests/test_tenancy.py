@@ -33,7 +33,9 @@ def shared(ledger: Ledger) -> Iterator[Ledger]:
             correlation_id="run",
             **me,
         )
-        ledger.remember(f"The user owns a {word}.", source=turn.id, session_id="monday", **me)
+        owned = ledger.remember(f"The user owns a {word}.", source=turn.id, session_id="monday", **me)
+        ledger.observe("The user is fond of coffee.", [mine.id, turn.id], **me)
+        ledger.observe(f"The user is fond of {word}.", [owned.id, turn.id], tags=[word], why=f"of {word}", **me)
         ledger.add_alias("assistant", f"{word}-alias", **me)
         ledger.register_project(f"{word}-project", f"about {word}", **me)
         ledger.set_state("assistant", "status", word, word, source=word, **me)
@@ -61,11 +63,14 @@ def everything_told(ledger: Ledger, user: str) -> dict[str, Any]:
         "state": ledger.state("assistant", user=user, history=True),
         "policy": ledger.policy(user=user),
         "stats": ledger.stats(user=user),
+        "observations": ledger.observations(user=user, status="all"),
     }
     words = " ".join(("user coffee dark roast owns dreams prefers", *USERS.values()))
     mine["recall"] = ledger.recall(words, user=user)
     mine["recall in project"] = ledger.recall(words, user=user, project="assistant")
     mine["why"] = [ledger.why(each.id, user=user) for each in mine["memories"]]
+    mine["why observed"] = [ledger.why(each.id, user=user) for each in mine["observations"]]
+    mine["history of what was observed"] = [ledger.history(each.id, user=user) for each in mine["observations"]]
     mine["history"] = [ledger.history(each.id, user=user) for each in (*mine["memories"], *mine["interactions"])]
     return mine
 
@@ -112,7 +117,15 @@ def ids_of(ledger: Ledger, user: str) -> dict[str, str]:
     project = ledger.project("assistant", user=user)
     session = ledger.audit(user=user, type="SessionOpened")[0].subject
     assert project is not None
-    return {"turn": turn.id, "fact": fact.id, "idea": idea.id, "project": project.id, "session": session}
+    seen = ledger.observations(user=user)[0]
+    return {
+        "turn": turn.id,
+        "fact": fact.id,
+        "idea": idea.id,
+        "project": project.id,
+        "session": session,
+        "seen": seen.id,
+    }
 
 
 def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
@@ -121,6 +134,8 @@ def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
         for name in (id, id[:10]):
             assert shared.interaction(name, user="ada") is None
             assert shared.memory(name, user="ada") is None
+            assert shared.observation(name, user="ada") is None
+            assert shared.observations(project=name, user="ada") == []
             assert shared.why(name, user="ada") is None
             assert shared.history(name, user="ada") is None
             assert shared.confidence(name, user="ada") == []
@@ -144,6 +159,12 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.supersede(theirs["fact"], "Mine now.", **me),
         lambda: shared.retract(theirs["fact"], **me),
         lambda: shared.restore(theirs["fact"], **me),
+        lambda: shared.revise(theirs["seen"], "Mine now.", **me),
+        lambda: shared.retract(theirs["seen"], **me),
+        lambda: shared.restore(theirs["seen"], **me),
+        lambda: shared.withdraw_source(theirs["fact"], **me),
+        lambda: shared.withdraw_source([mine["fact"], theirs["turn"]], **me),
+        lambda: shared.observations(before=theirs["seen"], **me),
         lambda: shared.adjust(theirs["fact"], 0.1, **me),
         lambda: shared.retag(theirs["fact"], ["mine"], **me),
         lambda: shared.attach_response(theirs["turn"], "Mine now.", **me),
@@ -155,6 +176,11 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.remember("Mine.", source=theirs["turn"], **me),
         lambda: shared.remember("Mine.", source=[mine["turn"], theirs["fact"]], **me),
         lambda: shared.propose("Mine.", source=theirs["session"], **me),
+        lambda: shared.remember("Mine.", source=theirs["seen"], **me),
+        lambda: shared.observe("Mine.", theirs["fact"], **me),
+        lambda: shared.observe("Mine.", [mine["fact"], theirs["turn"]], **me),
+        lambda: shared.observe("Mine.", mine["fact"], project=theirs["project"], **me),
+        lambda: shared.restore(theirs["turn"], **me),
         lambda: shared.supersede(mine["fact"], "Mine.", source=theirs["turn"], **me),
         lambda: shared.reinforce(mine["fact"], source=theirs["turn"], **me),
         lambda: shared.capture("Mine?", memories_used=[theirs["fact"]], **me),
@@ -165,6 +191,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
     ]
     before = [len(shared.memories(user=user, status="all")) for user in USERS]
     digest = [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))]
+    seen = [shared.observations(user=user, as_of="2026-01-01") for user in USERS]
     for wanted, commands in ((NotFound, missing), (Rejected, two_users)):
         for command in commands:
             with pytest.raises(LedgerError) as refusal:
@@ -173,6 +200,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
             assert not any(word in str(refusal.value) for word in (*USERS.values(), "bob"))
     assert [len(shared.memories(user=user, status="all")) for user in USERS] == before
     assert [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))] == digest
+    assert [shared.observations(user=user, as_of="2026-01-01") for user in USERS] == seen
 
 
 def test_an_alias_that_another_user_has_is_free(shared: Ledger) -> None:
@@ -190,3 +218,13 @@ def test_a_policy_is_one_users(shared: Ledger) -> None:
 def test_what_the_ledger_does_for_itself_everybody_may_know(ledger: Ledger) -> None:
     assert [each.type for each in ledger.audit(user="")] == ["LedgerCreated"]
     assert ledger.audit(user="ada") == []
+
+
+def test_the_same_words_of_two_users_are_two_observations(shared: Ledger) -> None:
+    found = [shared.observations(user=user) for user in USERS]
+    assert [len(each) for each in found] == [2, 2, 2] and len({each.id for one in found for each in one}) == 6
+    assert {each.text for one in found for each in one if not each.tags} == {"The user is fond of coffee."}
+    assert shared.stats(user="ada").observations == {"active": 2}
+    turn = ids_of(shared, "bob")["turn"]
+    assert len(shared.withdraw_source(turn, user="bob").stale) == 2
+    assert all(each.freshness == "fresh" for each in shared.observations(user="ada"))

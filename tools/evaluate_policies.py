@@ -5,7 +5,8 @@
 
 DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own; extraction runs over every turn, its
 candidates are promoted, and the memories are consolidated; then, apart from that, the turns themselves, and in another ledger
-every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again memories that share nearly all of their words, where no filter helps.
+every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again
+memories that share nearly all of their words, where no filter helps.
 """
 
 from __future__ import annotations

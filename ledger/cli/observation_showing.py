@@ -56,6 +56,8 @@ def changed(found: Any) -> RenderableType:
         return showing.interaction(found)
     if isinstance(found, document_answers.Chunk):
         return showing.chunk(found)
+    if isinstance(found, document_answers.Document):
+        return showing.changed_document(found)
     return observations([found])
 
 

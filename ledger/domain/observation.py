@@ -208,6 +208,7 @@ def evolve(observation: Observation | None, event: AnyEvent) -> Observation | No
     data: ObservationEvent = event.data
     if observation is None:
         return _gone(_formed(event, data)) if isinstance(data, ObservationFormed) else None
+    # Another ObservationFormed is an equal attempt, which adds its evidence, and stands in for the first should that fall.
     if observation.status == ERASED:  # folds on beneath, for a later wording may not have been erased
         observation = replace(observation, status=observation.beneath or "active", beneath=None)
     return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
@@ -266,6 +267,9 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
 def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
     told = {name: getattr(data, name) for name in ("text", "confidence", "rule", "consolidator", "written_from")}
     return told | {"stale": "", "revised_at": event.envelope.recorded_at}
+
+
+BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes the evidence
 
 
 def borne_out(events: Sequence[AnyEvent]) -> dict[str, tuple[Borne, int]]:

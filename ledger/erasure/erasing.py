@@ -90,18 +90,18 @@ class Erasing(Distrusting, Holding):
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.ErasureReport:
-        """Removes texts for good: of a memory, an interaction, a document, a session or a project by its id (the last
-        three by path or name too).
+        """Removes texts for good: of a memory, an observation, an interaction, a document, a session or a project by its id
+        (the last three by path or name too).
 
         A message goes by its position, with what was added to it and, of a captured turn, its text in the interaction; a
         summary by its id. ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name.
         A position erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start,
         end).
 
-        A dry run lists what was ``derived`` from it (summaries of messages too), its ``sources``, and the ``quotes``: other
-        events of this user that say the same. Of each list that is not empty you say what happens: "erase", "cut" (only what
-        repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said. Nothing is written
-        where a choice is missing.
+        A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
+        ``quotes``: other events of this user that say the same. Of each list that is not empty you say what happens: "erase",
+        "cut" (only what repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said.
+        Nothing is written where a choice is missing.
 
         ``Rejected`` for what is on hold, or was erased already; ``NotFound`` for what is none of this user's. The report is
         "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.

@@ -87,14 +87,13 @@ def withdraw(work: Work, sources: Collection[str], reason: str) -> None:
         _withdraw(work, rows, sources, reason)
 
 
-def put_back(work: Work, source: str, *, alive: bool, reason: str = "") -> None:
-    """What was withdrawn of a source counts again, and what was retired for want of evidence is restored if it is ``alive``."""
-    work.need("observations")
-    rows = observations.waiting_for(_committed(work), source, alive=alive)
+def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
+    """What was withdrawn of these sources counts again, and what was retired for want of the ``alive`` ones is restored."""
+    rows = observations.waiting_for(_committed(work), sources, alive)
     if len(rows) > PART:
-        _announce(work, rows, act=PUT_BACK, target=source, reason=reason)
+        _announce(work, rows, act=PUT_BACK, target=" ".join(sources), reason=reason)
     else:
-        _put_back(work, rows, source, alive=alive, reason=reason)
+        _put_back(work, rows, sources, alive, reason)
 
 
 def part(work: Work, told: Sequence[BulkStarted]) -> bool:
@@ -102,17 +101,16 @@ def part(work: Work, told: Sequence[BulkStarted]) -> bool:
     act, reason, named = told[0].act, told[0].reason or "", (told[0].target or "").split()
     announced = {row for each in told for row in control.positions(each.ranges)}
     connection = _committed(work)
-    alive = bool(live(work, named)) if act == PUT_BACK else True
-    left = (
-        observations.borne_out_by(connection, named)
-        if act == WITHDRAW
-        else observations.waiting_for(connection, named[0], alive=alive)
-    )
+    if act == WITHDRAW:
+        left = observations.borne_out_by(connection, named)
+    else:
+        alive = live(work, named)
+        left = observations.waiting_for(connection, named, alive)
     rows = [row for row in left if row in announced and _changeable(work, row) is not None][:PART]
     if act == WITHDRAW:
         _withdraw(work, rows, named, reason)
     else:
-        _put_back(work, rows, named[0], alive=alive, reason=reason)
+        _put_back(work, rows, named, alive, reason)
     return bool(rows)
 
 
@@ -152,17 +150,19 @@ def _withdraw(work: Work, rows: Iterable[int], sources: Collection[str], reason:
             emit(work, state, domain.MarkStale("withdrawn"))
 
 
-def _put_back(work: Work, rows: Iterable[int], source: str, *, alive: bool, reason: str) -> None:
+def _put_back(work: Work, rows: Iterable[int], sources: Collection[str], alive: Collection[str], reason: str) -> None:
     for row in rows:
         if (state := _changeable(work, row)) is None:
             continue
         borne = observations.borne(work.rows, row)
-        mine = next(each for each in borne if each.source == source)
-        emit(work, state, domain.Add((Evidence(source, mine.at),), BY_HAND, restores=True), borne)
-        if alive and (state.status, state.retired) == ("retired", "no_evidence"):
+        mine = [each for each in borne if each.source in sources and each.withdrawn in ("", "asked")]
+        evidence = tuple(Evidence(each.source, each.at) for each in mine if each.withdrawn)
+        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), borne)
+        lives = any(each.source in alive for each in mine)
+        if lives and (state.status, state.retired) == ("retired", "no_evidence"):
             emit(work, state, domain.Restore(reason))
             state = replace(state, status="active")
-        others = any(each.withdrawn == "asked" for each in borne if each.source != source)
+        others = any(each.withdrawn == "asked" for each in borne if each.source not in sources)
         if (state.status, state.stale, others) == ("active", "withdrawn", False):
             emit(work, state, domain.Refresh("restored", BY_HAND))
 

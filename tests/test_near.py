@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -24,20 +25,24 @@ def brute(sets: list[frozenset[str]], threshold: int) -> set[tuple[int, int, int
     }
 
 
-@given(SETS, THRESHOLDS)
-def test_the_pairs_found_are_those_that_comparing_all_finds(sets: list[frozenset[str]], threshold: int) -> None:
-    found = [tuple(each) for each in near.pairs(enumerate(sets), threshold)]
+@given(SETS, THRESHOLDS, st.sampled_from([0, 2, near.FEW]))
+def test_the_pairs_found_are_those_that_comparing_all_finds(
+    sets: list[frozenset[str]], threshold: int, few: int
+) -> None:
+    with mock.patch.object(near, "FEW", few):
+        found = [tuple(each) for each in near.pairs(enumerate(sets), threshold)]
     assert set(found) == brute(sets, threshold)
     assert len(found) == len(set(found))
 
 
-@given(SETS, SETS, THRESHOLDS)
+@given(SETS, SETS, THRESHOLDS, st.sampled_from([0, 2, near.FEW]))
 def test_new_texts_are_looked_up_among_many_whatever_words_they_have(
-    known: list[frozenset[str]], new: list[frozenset[str]], threshold: int
+    known: list[frozenset[str]], new: list[frozenset[str]], threshold: int, few: int
 ) -> None:
     index = near.Index(threshold, near.rarest_first(known[::2]))
-    for each in known:
-        index.add(each)
+    with mock.patch.object(near, "FEW", few):
+        for each in known:
+            index.add(each)
     for own in new:
         expected = {
             (number, near.similarity(own, each))

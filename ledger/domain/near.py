@@ -35,6 +35,8 @@ nearly all of their words no filter helps, and without this the time would grow 
 NEIGHBOURS = 32
 """``clusters`` looks for no more neighbours of a text than this (ours): a cluster is found by each of its members."""
 
+FEW = 16  # sets with a word that are looked at by their sizes alone
+
 _NEGATIONS = """
     no not never none nobody nothing nor neither without cannot cant dont doesnt didnt wont wouldnt shouldnt isnt arent
     wasnt werent hasnt havent hadnt couldnt mustnt
@@ -87,7 +89,8 @@ class Index:
         self._places = {word: place for place, word in enumerate(order)}
         self._last: tuple[WordSet | None, list[int]] = (None, [])
         self._next = -1  # the place of the next word that is not in the order
-        self._found: dict[int, dict[tuple[int, int], list[int]]] = {}  # word -> (size of the set, place in it) -> sets
+        self._few: dict[int, list[int]] = {}  # word -> sets, while there are few
+        self._many: dict[int, dict[tuple[int, int], list[int]]] = {}  # word -> (size of the set, place in it) -> sets
 
     def add(self, own: WordSet) -> int:
         """Takes a set in; its number."""
@@ -95,8 +98,18 @@ class Index:
         self.sets.append(own)
         least = self._common(size, size) if self.growing else self._least(size)
         for place, word in enumerate(self._sorted(own)[: size - least + 1]):
-            if word not in self._alone:
-                self._found.setdefault(word, {}).setdefault((size, place), []).append(number)
+            if word in self._alone:
+                continue
+            if word in self._many:
+                self._many[word].setdefault((size, place), []).append(number)
+            elif len(known := self._few.setdefault(word, [])) < FEW:
+                known.append(number)
+            else:
+                self._many[word] = {}
+                for each in (*self._few.pop(word), number):
+                    own = self.sets[each]
+                    key = (len(own), sorted(self._places[other] for other in own).index(word))
+                    self._many[word].setdefault(key, []).append(each)
         return number
 
     def near(self, own: WordSet, *, most: int | None = None, patience: int | None = None) -> list[tuple[int, int]]:
@@ -130,7 +143,10 @@ class Index:
         size = len(own)
         least, greatest = self._least(size), size * ONE // self.threshold
         for place, word in enumerate(self._sorted(own)[: size - least + 1]):
-            for (other, at), numbers in self._found.get(word, {}).items():
+            if (few := self._few.get(word)) is not None:
+                yield from (number for number in reversed(few) if least <= len(self.sets[number]) <= greatest)
+                continue
+            for (other, at), numbers in self._many[word].items() if word in self._many else ():
                 # if this is the first word in common, no more than those from here on can be
                 if least <= other <= greatest and min(size - place, other - at) >= self._common(size, other):
                     yield from reversed(numbers)

@@ -391,6 +391,10 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     conflicts: int = 0
     merges: int = 0
     failures: int = 0
+    consolidated: int = 0
+    observations_formed: int = 0
+    observations_updated: int = 0
+    observations_retired: int = 0
 
 
 class UndoReport(Struct, frozen=True, kw_only=True):

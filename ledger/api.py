@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ledger.consolidating import Consolidating
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
@@ -22,6 +21,7 @@ from ledger.erasure.erasing import Erasing
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.guarding import Guard, Scanner, as_scanners
+from ledger.language.consolidating import ModelConsolidating
 from ledger.language.door import Language, chosen
 from ledger.log_reading import read_event
 from ledger.memory_writes import CHANNELS
@@ -64,6 +64,7 @@ class NewerFormat(Conflict):
 @mends
 class Ledger(
     ObservationWrites,
+    ModelConsolidating,
     Running,
     Quarantining,
     ProjectWrites,
@@ -79,7 +80,6 @@ class Ledger(
     Moments,
     Sessions,
     GraphReads,
-    Consolidating,
     Language,
     Trail,
 ):

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Unpack
 
 from msgspec import Struct, field
 
 from ledger.domain import ids, question
-from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted
+from ledger.domain.errors import LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import find_row
 from ledger.memory_writes import By, source_list, tag_list, who
 from ledger.observation_answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import consolidations, observations, search
+from projections import consolidations, control, observations, search
 from projections.consolidations import Scope, Standing
 from projections.text_hits import Rarity, hits, of_rows, waiting
 
@@ -33,6 +35,8 @@ PAGE = 200  # new sources that one append is about
 ROUNDS = 8  # so often it begins again, because somebody else did the same meanwhile, or what it found had changed
 WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more than so many times the new sources
 NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
+ATTEMPTS = 3  # so often a run fails by itself before it waits for new sources, or for somebody to ask
+AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of one scope that run_policies() looks at, by rules and by a model
 TURNS = 2_000  # turns before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
 NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "projects", "search")
@@ -57,6 +61,8 @@ class Run(Struct):
     left: int = 0
     calls: int = 0
     again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
+    worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
+    only: frozenset[int] | None = None  # nothing but these observations is to be worded anew
     position: int = 0
 
     @property
@@ -97,7 +103,7 @@ class News(Struct):
     standing: list[Standing]  # observations that have to be looked at again
 
 
-class Consolidating(Reads):
+class Consolidating(InteractionWrites):
     """Consolidation, as a part of the library door."""
 
     _rarity: Rarity
@@ -132,6 +138,54 @@ class Consolidating(Reads):
         else:
             self._by_model(run)
         return run.report()
+
+    def _pending_scopes(self) -> list[Scope]:
+        """Every user's projects in which a memory has changed since the last look, or an observation was marked stale."""
+        consolidator, found = self._consolidator(None), list[Scope]()
+        with self._read(*NEEDED) as connection:
+            marked = {(user, project) for user, project, _ in consolidations.marked(connection)}
+            wanted: dict[str, bool] = {}
+            for user, project, newest in consolidations.scopes(connection):
+                scope = Scope(user, project)
+                if user not in wanted:
+                    wanted[user] = control.policy(connection, user).consolidate
+                if not wanted[user] or not self._worth_trying(connection, scope, consolidator, newest):
+                    continue
+                after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
+                if newest > after or (user, project) in marked:
+                    found.append(scope)
+        return found
+
+    @staticmethod
+    def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
+        """After three failures it waits for new sources, or for somebody to ask."""
+        failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
+        return len(failed) < ATTEMPTS or newest > failed[-1][1]
+
+    def _consolidate_by_policy(self, scope: Scope) -> dict[str, int]:
+        told = Who(user=scope.user, actor=consolidation.ACTOR)
+        using = self._consolidator(None)
+        run = Run(MEMORIES, scope, told, consolidator=using, limit=AT_ONCE if using == GROUPING else BY_A_MODEL)
+        try:
+            (self._by_rules if using == GROUPING else self._by_model)(run)
+        except Exception as error:
+            if not isinstance(error, ModelFailed):  # which is recorded where it failed
+                self._record_failed_run(run, type(error).__name__)
+            return {**run.counts, "sources": run.sources, "failures": 1}
+        return {**run.counts, "sources": run.sources}
+
+    def _record_failed_run(self, run: Run, error: str) -> None:
+        def body(work: Work) -> str:
+            work.project = run.scope.project
+            failed = consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)
+            upto, attempt = max(run.position, 1), len(failed) + 1
+            work.emit(
+                LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, attempt, run.scope.tags)
+            )
+            return LEDGER_STREAM
+
+        with suppress(LedgerError):  # what is distrusted or parked leaves nothing
+            self._writer.run("consolidate", run.told, body)
 
     def _by_model(self, run: Run) -> None:
         raise Rejected("consolidating with a model needs one", rule="model")
@@ -224,13 +278,13 @@ class Consolidating(Reads):
         if not completed:
             return False
         news.after = upto
-        run.position = max(run.position, outcome.position + len(outcome.events))
+        run.position = max(run.position, outcome.position)
         self._settle_groups(run, steps, came)
         return True
 
     def _overtaken(self, work: Work, run: Run, after: int) -> bool:
         """Whether somebody else has looked at the same sources meanwhile."""
-        return run.over != ASKED and _cursor(work.connection(), run) != after
+        return run.over != ASKED and cursor(work.connection(), run) != after
 
     def _settle_groups(self, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
         """What was formed is there to be borne out by the next page; what could not be done is tried again."""
@@ -248,7 +302,10 @@ class Consolidating(Reads):
     # --- what is new -------------------------------------------------------------------------------------------------
 
     def _news(self, connection: Any, run: Run, again: set[str]) -> News:
-        head, after = read_tip(connection.cursor())[0], _cursor(connection, run)
+        head, after = read_tip(connection.cursor())[0], cursor(connection, run)
+        if run.only is not None:
+            standing = consolidations.standing(connection, run.scope, sorted(run.only))
+            return News(after, after, [], [each for each in standing if each.stale and each.live])
         if run.over == INTERACTIONS:
             new = self._pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
         elif run.over == ASKED:
@@ -259,7 +316,7 @@ class Consolidating(Reads):
         if again:
             new = self._with_those_again(connection, run, new, again)
         rows = {row for _, _, row in consolidations.marked(connection, run.scope)}
-        rows |= consolidations.citing(connection, consolidations.gone(connection, run.scope, after))
+        rows |= consolidations.worded_of_the_dead(connection, run.scope)
         standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
         return News(head, after, new, [each for each in standing if each.stale and each.live])
 
@@ -307,6 +364,8 @@ class Consolidating(Reads):
     def _material(self, connection: Any, run: Run, news: News) -> Material:
         """What the new sources are compared with: all of a small scope, of a large one what has their words."""
         scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
+        if run.only is not None:
+            return self._of_standing(connection, run, news, aside)
         if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
             before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
             known = self._pieces_of_turns(connection, before)
@@ -315,6 +374,15 @@ class Consolidating(Reads):
         else:
             return self._found_by_words(connection, run, news, aside)
         return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
+
+    def _of_standing(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+        """Nothing but observations to be looked at again, with what they rest on."""
+        sources = sorted({proof.source for each in news.standing for proof in each.live})
+        rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
+        known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
+        turns = [self._load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
+        known += self._pieces_of_turns(connection, [each for each in turns if each is not None])
+        return Material(news.standing, _by_source(known, []), aside)
 
     def _found_by_words(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
         scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
@@ -415,7 +483,7 @@ def _text(step: Step) -> str:
     return next((each.text for each in step.commands if hasattr(each, "text")), "")
 
 
-def _cursor(connection: Any, run: Run) -> int:
+def cursor(connection: Any, run: Run) -> int:
     if run.over == ASKED:
         return 0
     scope = run.scope

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import answers
+from ledger.consolidating import Consolidating
 from ledger.domain import interaction as domain
 from ledger.domain.errors import LedgerError, ModelFailed, Rejected
 from ledger.domain.events import MemoryCaptured
@@ -23,13 +25,14 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.session import Session
 from ledger.domain.times import moment
-from ledger.interaction_writes import InteractionWrites, is_distrusted, policy_who
+from ledger.interaction_writes import is_distrusted, policy_who
 from ledger.lease import leased
 from ledger.log_reading import first_position
 from ledger.policies import expiry, extraction
 from ledger.sessions.mining import FAILURES, PIECES, Mined, is_left_to_session, meant_model, mine_turn
 from ledger.work import Who
 from projections import control, interactions, sessions
+from projections.consolidations import Scope
 
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
@@ -70,6 +73,7 @@ class Job(Struct, frozen=True):
     name: str
     pieces: Callable[[Run], Iterator[Any]]
     do: Callable[[Any, Run], None]
+    key: Callable[[Any], str] = str  # of a piece, for its lease
 
 
 def _whole(run: Run) -> Iterator[str]:
@@ -77,10 +81,10 @@ def _whole(run: Run) -> Iterator[str]:
     return iter(("all",))
 
 
-JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges")
+JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
 
 
-class Running(InteractionWrites):
+class Running(Consolidating):
     """The policies at work, as a part of the library door."""
 
     def _jobs(self) -> tuple[Job, ...]:
@@ -91,6 +95,7 @@ class Running(InteractionWrites):
             Job("expiry", _whole, lambda piece, run: self._expire(run)),
             Job("conflicts", _whole, lambda piece, run: run.add(conflicts=self._look_for_conflicts())),
             Job("merges", _whole, lambda piece, run: run.add(merges=self._look_for_merges())),
+            Job("consolidation", lambda run: self._to_consolidate(run), self._consolidate_piece, self._scope_key),
         )
 
     # --- interactions --------------------------------------------------------------------------------------------
@@ -213,13 +218,31 @@ class Running(InteractionWrites):
             raise
         return bool(done.events)
 
+    # --- consolidation -------------------------------------------------------------------------------------------
+
+    def _to_consolidate(self, run: Run) -> Iterator[Scope]:
+        """The projects of users in which something is new; of tags nobody but a caller knows."""
+        found = self._pending_scopes()
+        run.tell(0, len(found))
+        yield from found
+
+    def _consolidate_piece(self, scope: Scope, run: Run) -> None:
+        came = Counter(self._consolidate_by_policy(scope))
+        run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
+        run.add(observations_updated=came["updated"] + came["refreshed"], observations_retired=came["retired"])
+        run.tell(1, 0)
+
+    def _scope_key(self, scope: Scope) -> str:
+        """Names nobody: a lease is no event, and no erasure looks for it."""
+        return self._writer.mac("lease", scope.user, scope.project or "").hex()
+
     # --- running them --------------------------------------------------------------------------------------------
 
     def run_policies(
         self, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
     ) -> answers.PolicyReport:
-        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, and a look for conflicts
-        and near duplicates, of which it records and proposes those that are new.
+        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
+        near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
 
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
@@ -282,7 +305,7 @@ class Running(InteractionWrites):
             for piece in job.pieces(run):
                 if run.stop():
                     return run.report()
-                with leased(self._store, f"{job.name}:{piece}", LEASE_SECONDS) as lease:
+                with leased(self._store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
                     if lease is not None:
                         job.do(piece, run)
         return run.report()

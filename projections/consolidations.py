@@ -183,13 +183,29 @@ def marked(connection: sqlite3.Connection, scope: Scope | None = None) -> list[t
     return connection.execute(sql, values).fetchall()
 
 
-def gone(connection: sqlite3.Connection, scope: Scope, after: int) -> list[str]:
-    """The memories of a scope that changed after a position and are not live."""
-    sql = (
-        "SELECT id FROM memories WHERE user = ? AND project IS ? AND from_position > ?"
-        " AND NOT (status = 'active' AND quarantined = 0)"
-    )
-    return [id for (id,) in connection.execute(sql, (scope.user, scope.project, after))]
+def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]:
+    """The rows of the active observations of a scope that were written from a memory that is not live, or from an interaction
+    that is not there."""
+    there = {
+        "m": "memories t ON t.row = e.position WHERE e.stream = w.value AND t.status = 'active' AND t.quarantined = 0",
+        "i": "interactions t ON t.row = e.position WHERE e.stream = w.value AND t.user IS NOT NULL",
+    }
+    found: set[int] = set()
+    for kind, sql in there.items():
+        sql = (
+            "SELECT DISTINCT o.row FROM observations o CROSS JOIN json_each(coalesce(o.written_from, '[]')) w"
+            f" WHERE o.user = ? AND o.project IS ? AND o.status = 'active' AND substr(w.value, 1, 2) = '{kind}_'"
+            f" AND NOT EXISTS (SELECT 1 FROM events e CROSS JOIN {sql} AND e.version = 1)"
+        )
+        found.update(row for (row,) in connection.execute(sql, (scope.user, scope.project)))
+    return found
+
+
+def positions(connection: sqlite3.Connection, streams: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the events of subjects lie."""
+    marks = ", ".join("?" * len(streams))
+    sql = f"SELECT position, position FROM events WHERE stream IN ({marks}) ORDER BY position"
+    return connection.execute(sql, list(streams)).fetchall()
 
 
 def size(connection: sqlite3.Connection, scope: Scope) -> int:

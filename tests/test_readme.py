@@ -40,6 +40,7 @@ SAID = (
         "2 0.9 fresh strengthening stale\n1 stale\nfresh\nTrue []\n",
         "2026-01-10 True The user drinks coffee each morning.\n2026-02-20 False The user bought a coffee grinder.\n",
     ),
+    ("grouping/1 3 1 The user prefers dark roast coffee.\nTrue\n",),
     ("The vault is in Geneva.\n[True]\nTrue\ncompleted True\n",),
 )
 

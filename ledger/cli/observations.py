@@ -11,6 +11,7 @@ from ledger.cli.frame import PAST, WRITES, command
 if TYPE_CHECKING:
     from ledger.api import Ledger
     from ledger.memory_writes import By
+    from ledger.transfer import Progress
 
 OBSERVATIONS = "Observations"
 
@@ -27,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         command(app, OBSERVATIONS, view=f"observation_showing.{look.__name__}", past=PAST)(look)
     command(app, OBSERVATIONS, view="observation_showing.changed", options=WRITES)(observe)
     command(app, OBSERVATIONS, view="observation_showing.withdrawn", options=WRITES)(withdraw_source)
+    command(app, OBSERVATIONS, view="report", options=tuple(each for each in WRITES if each != "key"))(consolidate)
 
 
 def observations(
@@ -78,3 +80,24 @@ def withdraw_source(
 ) -> Any:
     """Let these bear out no observation any more; restore ID puts one back."""
     return ledger.withdraw_source(ids, reason, **by)
+
+
+def consolidate(
+    ledger: Ledger,
+    by: By,
+    progress: Progress | None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Only these memories and interactions, by their ids.")
+    ] = None,
+    over: Annotated[str, typer.Option("--over", help="memories, or interactions.")] = "memories",
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help="A name or alias; without it those of none.")
+    ] = None,
+    tag: Annotated[list[str], typer.Option("--tag", help="Of memories with this tag; may be given again.")] = [],  # noqa: B006
+    using: Annotated[str | None, typer.Option("--using", help="grouping (by rules), or model.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many new sources.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+) -> Any:
+    """Make observations of what new sources have in common, and word anew what went stale."""
+    told = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run, "progress": progress}
+    return ledger.consolidate(ids or over, **told, **by)

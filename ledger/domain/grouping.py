@@ -32,7 +32,7 @@ NEAR = 600_000
 CLOSE, SHARED_NAMES = 400_000, 2
 """... or from this one, where they share two names (ours)."""
 
-NEIGHBOURS, PATIENCE = 32, 128
+NEIGHBOURS, PATIENCE = 32, 12
 """So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours). Among notes
 that share nearly all of their words nothing narrows the search, and without this it would take the square of their number."""
 
@@ -74,6 +74,7 @@ _INTENDED = """
     nearly soon dream dreams dreaming
 """
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
+_CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
 
@@ -118,13 +119,16 @@ for _pair in re.split(r"[|\n]", _OPPOSITES):
 
 
 class Said(Struct, frozen=True):
-    """A text as it is compared: its telling words in ``order`` and as a set, what it names, its ``figures`` and times, its
+    """A text as it is compared: its telling words in ``order`` and as a set, what it names, with the words of names and others
+    with a capital in order (``named``), its ``figures`` and times, those of digits in order (``numbers``), its
     ``directions`` (before, after), whether it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
 
     words: frozenset[str]
     order: tuple[str, ...]
     names: frozenset[Name]
+    named: tuple[str, ...]
     figures: frozenset[str]
+    numbers: tuple[str, ...]
     directions: frozenset[str]
     denies: bool
     past: bool
@@ -138,11 +142,15 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
     all_words = words(text)
     order = tuple(each for each in map(_telling, all_words) if each)
     named = {tuple(filter(None, map(_telling, words(name)))) for name in (*given, *entities.found(text))}
+    of_names = {word for name in named for word in name}
+    of_names.update(_telling(each) for each in words(" ".join(_CAPITAL.findall(text))))
     own = frozenset(order)
     return Said(
         words=own,
         order=order,
         names=frozenset(name for name in named if name),
+        named=tuple(dict.fromkeys(each for each in order if each in of_names)),
+        numbers=tuple(each for each in order if any(map(str.isdigit, each))),
         figures=frozenset(each for each in own if each in _MOMENTS or any(map(str.isdigit, each))),
         directions=_DIRECTING.intersection(all_words),
         denies=not near.NEGATIONS.isdisjoint(all_words),
@@ -167,6 +175,10 @@ def opposed(one: Said, other: Said) -> bool:
         return True
     if one.directions != other.directions and _turned(one.directions, other.directions):
         return True
+    if not _follows(one.numbers, other.numbers) and not _follows(other.numbers, one.numbers):
+        return True
+    if _common(one.named, other.named) != _common(other.named, one.named):
+        return True  # who did it to whom
     mine, theirs = one.words - other.words, other.words - one.words
     if not mine or not theirs:
         return False  # the one says all that the other says
@@ -182,6 +194,16 @@ def opposed(one: Said, other: Said) -> bool:
 
 
 _NOTHING: set[str] = set()
+
+
+def _follows(few: Sequence[str], many: Sequence[str]) -> bool:
+    """Whether these are among those, in the same order."""
+    left = iter(many)
+    return all(each in left for each in few)
+
+
+def _common(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    return [each for each in mine if each in theirs]
 
 
 def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:

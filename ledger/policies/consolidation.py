@@ -191,26 +191,33 @@ class Planner:
             self._add_observation(state, self._words_of(standing), standing)
             return [Step("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(standing)
-        if not pieces:
-            return []  # unsupported: it comes back with its sources
-        chosen = pieces[central([self._read(each) for each in pieces])]
+        old = read(state.text or "")
+        gone = [each for each in pieces if id(each) in self._fresh and not likeness(self._read(each), old)]
+        for piece in gone:  # it was revised, and says something else now
+            self._forget(piece, standing)
+        kept = [each for each in pieces if each not in gone]
+        if not kept:
+            return self._without(standing, gone)
+        chosen = kept[central([self._read(each) for each in kept])]
         other = self._groups.nearest(self._read(chosen))
         if other is not None and other.seen is not None:
-            return self._merged(standing, other, other.seen)
-        gone = [piece for piece in pieces if self._was_revised(piece, chosen)]
-        for piece in gone:
-            self._forget(piece, standing)
+            return self._merged(standing, gone, other, other.seen)
         self._add_observation(state, self._read(chosen), standing)
         return [Step("updated", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
 
-    def _was_revised(self, piece: Piece, chosen: Piece) -> bool:
-        """Whether a source is new as it stands, and bears the wording out no longer."""
-        alike = piece is chosen or likeness(self._read(piece), self._read(chosen))
-        return id(piece) in self._fresh and not alike
+    @staticmethod
+    def _without(standing: Standing, gone: Sequence[Piece]) -> list[Step]:
+        """None of its sources has words for it any more."""
+        if not gone:
+            return []  # unsupported: it comes back with its sources
+        left = {each.source for each in standing.live} - {each.id for each in gone}
+        retire = () if left else (domain.Retire("no_evidence"),)
+        return [Step("updated" if left else "retired", standing.state, commands=(*_withdrawn(gone), *retire))]
 
-    def _merged(self, standing: Standing, other: Group, into: Observation) -> list[Step]:
+    def _merged(self, standing: Standing, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
         """Two observations that came to say the same are one: the sources go to the other, and this one points to it."""
-        told = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in other.known)
+        known = other.known | {each.id for each in gone}
+        told = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in known)
         other.known.update(each.source for each in told)
         moved = Step("updated", into, commands=(domain.Add(told, GROUPING),)) if told else None
         retired = Step("retired", standing.state, commands=(domain.Retire("merged", by=into.id),), after=moved)

@@ -1,0 +1,280 @@
+"""Consolidation by a language model, as a part of the library door: a call for a few new sources at a time, each one append."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run
+from ledger.consolidating import cursor as cursor_of
+from ledger.domain import question
+from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed, ModelCallFailed
+from ledger.domain.grouping import GROUPING
+from ledger.language import consolidator
+from ledger.language.asking import Asked
+from ledger.language.calls import KEPT, Taken, dropped, emit_call, joined
+from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
+from ledger.language.door import Language
+from ledger.language.port import Request
+from ledger.language.reading import Parsed, answered
+from ledger.log_reading import find_row
+from ledger.policies.consolidation import COUNTED, USER, Piece
+from ledger.policies.evidence import BY_HAND
+from ledger.recorders import read_tip
+from ledger.work import Work
+from projections import consolidations, vectors
+from projections.consolidations import Standing
+
+NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
+NEAREST = 15  # observations that are looked for (astrocyte)
+
+
+class ModelConsolidating(Consolidating, Language):
+    """What consolidation is with a model."""
+
+    _vectors: Any
+
+    def _consolidator(self, using: str | None) -> str:
+        if using == "model" and self._model is None:
+            raise Rejected("consolidating with a model needs one: open the ledger with model=…", rule="model")
+        return CONSOLIDATOR if using != "grouping" and self._model is not None else GROUPING
+
+    def _by_model(self, run: Run) -> None:
+        if run.dry_run:
+            raise Rejected(
+                "a call of a model is always recorded, so there is no dry run with one: using='grouping' has one"
+            )
+        while (news := self._for_model(run)) is not None:
+            if not self._one_call(run, news) or run.full:
+                break
+        self._reword_by_rules(run)
+
+    def _for_model(self, run: Run) -> News | None:
+        """What is still new; None when nothing is."""
+        with self._read(*NEEDED) as connection:
+            head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
+            run.position = max(run.position, head)
+            news = self._news(connection, run, set())
+            pieces = (
+                self._whole_turns(connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
+            )
+            aside = consolidations.put_aside(connection, run.scope)
+            done = run.again  # of sources that were asked for: those that were in a call
+            pieces = [each for each in pieces if each.id not in aside and each.id not in done]
+            stale = [each for each in news.standing if each.state.id not in run.worded]
+            stale = [each for each in stale if each.state.consolidator != BY_HAND]
+        return News(head, after, pieces, stale) if pieces or stale else None
+
+    def _whole_turns(self, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
+        """A turn as it was, instead of its sentences."""
+        found: dict[str, Piece] = {}
+        for each in pieces:
+            if each.id not in found:
+                state = self._load(connection, each.id, "i", user)
+                said = self._said_in(connection, state) if state is not None else ""
+                found[each.id] = replace(each, text=said, speaker=USER, part=0)
+        return [each for each in found.values() if each.text]
+
+    def _said_in(self, connection: Any, state: Any) -> str:
+        prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
+        answer = self._answer_texts(connection, state)["response"]
+        return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
+
+    # --- one call ------------------------------------------------------------------------------------------------
+
+    def _one_call(self, run: Run, news: News) -> bool:
+        """Asks about the next few sources; whether to go on."""
+        batch, upto, ranges = self._batch(run, news)
+        request = self._as_set(consolidator.request(batch))
+        try:
+            asked = self._ask_model(request)
+            parsed = answered(asked, consolidator.kinds())
+        except ModelFailed as error:
+            self._record_model_failure(run, request, error, ranges, news.head)
+            raise
+        run.calls += 1
+        told = self._record_answer(run, news.after, batch, (request, asked, parsed, ranges), upto)
+        if told is None:  # somebody else was faster, or a source was erased meanwhile
+            run.skipped["interrupted"] += 1
+            return run.skipped["interrupted"] < 3
+        for what, id, text, sources in told.told:
+            run.came(what, id, text, sources)
+        run.skipped.update(_skipped(told, parsed.left_over))
+        run.sources += batch.new
+        run.again.update(each.id for each in batch.sources[: batch.new])
+        run.worded.update(each.state.id for each in batch.standing[: batch.stale])
+        run.left = len(news.pieces) - batch.new
+        if run.progress is not None:
+            run.progress(run.sources, run.sources + run.left)
+        return True
+
+    def _batch(self, run: Run, news: News) -> tuple[Batch, int, list[tuple[int, int]]]:
+        """The next sources with the observations that are near them, up to which position that goes, and what is read."""
+        new = _first(news.pieces, run)
+        end = len(new) == len(news.pieces)
+        upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
+        stale = news.standing[:STALE_SHOWN]
+        asked = [self._vectors.ask(each.text, run.scope.user, ("o",)) for each in new] if self._has_vectors() else []
+        with self._read(*NEEDED) as connection:
+            near = self._nearest(connection, run, new, asked)
+            fresh = [each for each in near if not each.stale and each.live][: SHOWN - len(stale)]
+            batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
+            for number, each in enumerate(stale, 1):
+                batch.of_stale[number] = self._with_sources_of(connection, run, batch, each)
+            streams = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+            ranges = joined(consolidations.positions(connection, streams))
+        return batch, upto, list(ranges)
+
+    def _with_sources_of(self, connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
+        """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
+        known = {each.id: number for number, each in enumerate(batch.sources, 1)}
+        numbers: list[int] = []
+        for proof in reversed(stale.live):
+            if proof.source not in known and (piece := self._piece_of(connection, run, proof.source)) is not None:
+                batch.sources.append(piece)
+                known[proof.source] = len(batch.sources)
+            if proof.source in known:
+                numbers.append(known[proof.source])
+            if len(numbers) == OF_EACH:
+                break
+        return numbers
+
+    def _piece_of(self, connection: Any, run: Run, id: str) -> Piece | None:
+        state = self._load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
+        if state is None:
+            return None
+        if id[0] == "m":
+            return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
+        return Piece(id, state.row, state.position, state.time, self._said_in(connection, state), (), USER)
+
+    def _has_vectors(self) -> bool:
+        return getattr(self, "_vectors", None) is not None and "o" in vectors.CORPORA
+
+    def _nearest(self, connection: Any, run: Run, new: Sequence[Piece], asked: Sequence[Any]) -> list[Standing]:
+        """The observations of the scope that are nearest to any of these sources, by words and by vectors, best first."""
+        scores: Counter[int] = Counter()
+        for each in new:
+            sought = question.read(each.text)
+            if sought.concepts:
+                found = self._observations_with_words(connection, sought, run.scope, NEAREST)
+                scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
+        for each in asked:
+            hits = self._vectors.hits(connection, each, run.scope.user, ("o",), NEAREST)
+            scores.update({row: 1_000_000 // (60 + rank) for rank, (_, row, _) in enumerate(hits.hits, 1)})
+        rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
+        place = {row: number for number, row in enumerate(rows)}
+        standing = consolidations.standing(connection, run.scope, rows)
+        return sorted(standing, key=lambda each: place[each.state.row])[:NEAREST]
+
+    # --- recording -----------------------------------------------------------------------------------------------
+
+    def _record_answer(
+        self, run: Run, after: int, batch: Batch, call: tuple[Request, Asked, Parsed, list[tuple[int, int]]], upto: int
+    ) -> Answered | None:
+        """One append: what the actions came to, how far it went, and the call. None where the sources are still to be done."""
+        request, asked, parsed, ranges = call
+        done: list[Answered] = []
+
+        def body(work: Work) -> str:
+            work.need(*NEEDED)
+            work.project = run.scope.project
+            shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+            if self._overtaken(work, run, after):
+                taken = [Taken(each.what, "overtaken") for each in parsed.actions]
+            elif consolidator.erased_meanwhile(work, batch):
+                taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
+            else:
+                answer = consolidator.take(work, run.scope, batch, parsed)
+                answer.taken += dropped(parsed)
+                done.append(answer)
+                work.emit(LEDGER_STREAM, _completed(run, upto, batch.new, answer, parsed.left_over))
+                taken = answer.taken
+            left = parsed.left_over
+            emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
+            return LEDGER_STREAM
+
+        outcome = self._writer.run("consolidate", run.told, body)
+        run.position = max(run.position, outcome.position)
+        return done[0] if done else None
+
+    def _record_model_failure(
+        self, run: Run, request: Request, error: ModelFailed, ranges: Sequence[tuple[int, int]], head: int
+    ) -> None:
+        """A failed call and what it was for; the sources are new as before."""
+
+        def body(work: Work) -> str:
+            work.project = run.scope.project
+            failed = consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)
+            work.emit(
+                LEDGER_STREAM,
+                ConsolidationFailed(run.consolidator, run.over, head, error.kind, len(failed) + 1, run.scope.tags),
+            )
+            work.emit(
+                LEDGER_STREAM,
+                ModelCallFailed(
+                    purpose=request.purpose,
+                    model=self._model.name if self._model is not None else "",
+                    prompt=request.prompt,
+                    error=error.kind,
+                    ranges=joined(ranges),
+                    attempts=error.attempts,
+                    milliseconds=error.milliseconds,
+                    status=error.status,
+                ),
+            )
+            return LEDGER_STREAM
+
+        self._writer.run("consolidate", run.told, body)
+
+    # --- what the model left -------------------------------------------------------------------------------------
+
+    def _reword_by_rules(self, run: Run) -> None:
+        """What the model was asked to word anew and did not, says what one of its live sources says."""
+        with self._read(*NEEDED) as connection:
+            rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
+            standing = consolidations.standing(connection, run.scope, rows) if rows else []
+            left = [each for each in standing if each.stale and each.live]
+        if not left:
+            return
+        resolving = replace(
+            run, consolidator=GROUPING, limit=None, again=set(), only=frozenset(each.state.row for each in left)
+        )
+        self._by_rules(resolving)
+        run.position = max(run.position, resolving.position)
+
+
+def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
+    """As many of the new sources as go into one call."""
+    count, chars = 0, 0
+    most = NEW if run.limit is None else max(1, min(NEW, run.limit - run.sources))
+    for piece in pieces[:most]:
+        chars += min(len(piece.text), consolidator.SOURCE_CHARS)
+        if count and chars > CHARS:
+            break
+        count += 1
+    return pieces[:count]
+
+
+def _completed(run: Run, upto: int, sources: int, answer: Answered, left_over: int) -> ConsolidationCompleted:
+    counts = Counter(answer.counts)
+    return ConsolidationCompleted(
+        consolidator=run.consolidator,
+        over=run.over,
+        upto=upto,
+        sources=sources,
+        **{what: counts[what] for what in COUNTED},
+        skipped=_skipped(answer, left_over),
+        tags=run.scope.tags,
+    )
+
+
+def _skipped(answer: Answered, left_over: int) -> dict[str, int]:
+    """What was not taken, by its reason; "clamped" are confidences of actions that were."""
+    skipped = Counter(each.outcome for each in answer.taken if each.outcome != KEPT)
+    skipped["too_many"] += left_over
+    skipped[CLAMPED] += answer.clamped
+    return {why: count for why, count in sorted(skipped.items()) if count}

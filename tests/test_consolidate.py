@@ -1,0 +1,615 @@
+"""Consolidating by rules: what says nearly the same is one observation, as far as it is new; nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock, folded_from_zero
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
+
+COFFEE = (
+    "The user prefers dark roast coffee.",
+    "User likes dark roast coffee",
+    "The user really enjoys dark roast coffee.",
+)
+ROME = ("Ann lives in Rome.", "Ann lives in Rome with two cats.")
+
+
+def told(ledger: Ledger, **by: Any) -> list[tuple[str | None, int]]:
+    return [(each.text, each.proof_count) for each in reversed(ledger.observations(**by))]
+
+
+def groups(ledger: Ledger) -> set[frozenset[str]]:
+    """The texts that bear each observation out."""
+    said = {each.id: each.content for each in ledger.memories(status="all")}
+    return {frozenset(str(said[source.id]) for source in each.sources) for each in ledger.observations(limit=1_000)}
+
+
+def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
+    with ledger._read() as connection:
+        positions = [each.position for each in reversed(ledger.audit(type="ConsolidationCompleted", limit=500))]
+        return [ledger._data(connection, each) for each in positions]
+
+
+# --- what is formed --------------------------------------------------------------------------------------------------
+
+
+def test_what_says_nearly_the_same_becomes_one_observation(ledger: Ledger) -> None:
+    made = [ledger.remember(text, valid_from=f"2025-0{number}-01") for number, text in enumerate(COFFEE, 1)]
+    ledger.remember("The harbour opens at dawn.")
+    report = ledger.consolidate()
+    assert (report.sources, report.formed, report.updated, report.retired, report.skipped) == (4, 1, 0, 0, {})
+    (found,) = ledger.observations()
+    assert (found.text, found.proof_count, found.confidence) == (COFFEE[0], 3, 0.8)
+    assert [each.id for each in found.sources] == [each.id for each in made]
+    assert (found.rule, found.consolidator, found.written_from) == ("proof/1", "grouping/1", (made[0].id,))
+
+
+def test_the_time_of_evidence_is_when_it_was_so_and_not_when_it_came_in(ledger: Ledger) -> None:
+    """Re-imported old data does not look new (defect 15)."""
+    for text in COFFEE[:2]:
+        ledger.remember(text, valid_from="2024-03-01")
+    ledger.consolidate()
+    (found,) = ledger.observations()
+    assert {each.at[:10] for each in found.sources} == {"2024-03-01"}
+    assert found.trend() == "stale" and found.trend("2024-03-15") == "new"
+    ledger.capture("I love hiking in the green mountains.", "Nice.", occurred_at="2024-05-01T10:00:00Z")
+    ledger.capture("I really love hiking in the green mountains!", "Nice.", occurred_at="2024-05-02T10:00:00Z")
+    ledger.consolidate("interactions")
+    assert sorted(each.at[:10] for each in ledger.observations()[0].sources) == ["2024-05-01", "2024-05-02"]
+
+
+@pytest.mark.parametrize("other", ["Ann lives in Oslo.", "Ann does not live in Rome.", "Ann used to live in Rome."])
+def test_another_value_is_a_change_and_no_support(ledger: Ledger, other: str) -> None:
+    ledger.remember(ROME[0])
+    ledger.remember(other)
+    assert ledger.consolidate().formed == 0
+
+
+def test_new_sources_bear_out_what_is_there_and_the_id_stays(ledger: Ledger) -> None:
+    for text in COFFEE[:2]:
+        ledger.remember(text)
+    ledger.consolidate()
+    (before,) = ledger.observations()
+    ledger.remember(COFFEE[2])
+    report = ledger.consolidate()
+    assert (report.formed, report.updated) == (0, 1)
+    (after,) = ledger.observations()
+    assert (after.id, after.text, after.proof_count) == (before.id, before.text, 3)
+
+
+def test_the_same_source_counts_once_however_often_it_is_looked_at(ledger: Ledger) -> None:
+    """A retry does not inflate proof (defect 4)."""
+    made = [ledger.remember(text) for text in COFFEE]
+    ledger.consolidate()
+    position = ledger.position
+    for _ in range(2):
+        ledger.consolidate([each.id for each in made])
+        ledger.consolidate()
+    assert ledger.position == position
+    assert told(ledger) == [(COFFEE[0], 3)]
+
+
+def test_nothing_is_appended_where_nothing_is_new(ledger: Ledger) -> None:
+    ledger.consolidate()
+    ledger.consolidate("interactions")
+    assert ledger.position == 1
+    memory = ledger.remember(ROME[0])
+    assert ledger.consolidate().sources == 1
+    position = ledger.position
+    report = ledger.consolidate()
+    assert (report.sources, report.formed, report.position) == (0, 0, position)
+    ledger.reinforce(memory.id)  # says nothing new
+    after = ledger.position
+    assert ledger.consolidate().sources == 0 and ledger.position == after
+
+
+def test_long_texts_are_worded_in_thirty_of_their_own_words(ledger: Ledger) -> None:
+    """Thirty words are enforced (defect 8)."""
+    long = "The user keeps a diary about " + " ".join(f"bird{number}" for number in range(60))
+    ledger.remember(long)
+    ledger.remember(long + " birdsong")
+    ledger.consolidate()
+    (found,) = ledger.observations()
+    assert found.text == " ".join(long.split()[:30]) + "…" and found.freshness == "fresh"
+    ledger.remember(long + " birdwatching")
+    assert ledger.consolidate().updated == 1
+
+
+# --- scopes ----------------------------------------------------------------------------------------------------------
+
+
+def test_scopes_are_never_mixed(ledger: Ledger) -> None:
+    """The scope bounds the search: user, project and tags (defect 11)."""
+    ledger.remember(COFFEE[0], project="a", tags=["x"])
+    ledger.remember(COFFEE[1], project="a", tags=["y"])
+    ledger.remember(COFFEE[1], project="b", tags=["x"])
+    ledger.remember(COFFEE[1])
+    ledger.remember(COFFEE[1], user="bob", tags=["x"])
+    for scope in (
+        {"project": "a", "tags": ["x"]},
+        {"project": "a", "tags": ["y"]},
+        {"project": "b"},
+        {},
+        {"tags": ["x"]},
+    ):
+        assert ledger.consolidate(**scope).formed == 0  # type: ignore[arg-type]
+    assert ledger.consolidate(user="bob").formed == 0
+    assert ledger.consolidate(project="a").formed == 1  # of all tags
+    ledger.remember(COFFEE[2], project="a", tags=["x", "z"])
+    ledger.consolidate(project="a", tags=["x"])
+    scopes = {each.scope: each.proof_count for each in ledger.observations(project="a")}
+    assert scopes == {"": 2, "x": 2}
+
+
+def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
+    ids = [ledger.remember(COFFEE[0], project="a").id, ledger.remember(COFFEE[1], project="b").id]
+    with pytest.raises(Rejected, match="one project"):
+        ledger.consolidate(ids)
+    with pytest.raises(Rejected, match="one project"):
+        ledger.consolidate(ids[:1], project="b")
+    bob = ledger.remember(COFFEE[0], user="bob").id
+    with pytest.raises(NotFound):
+        ledger.consolidate([bob])
+
+
+@pytest.mark.parametrize(
+    ("over", "more"),
+    [
+        ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"using": "magic"}),
+        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"key": "k"}), ("memories", {"using": "model"}),
+        ("interactions", {"tags": ["x"]}), ("memories", {"tags": [5]}), ("memories", {"project": "nowhere"}), (["m_zzz"], {}),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(ledger: Ledger, over: Any, more: dict[str, Any]) -> None:
+    with pytest.raises(LedgerError):
+        ledger.consolidate(over, **more)
+    assert ledger.position == 1
+
+
+# --- how far ---------------------------------------------------------------------------------------------------------
+
+
+SAYINGS = (
+    *COFFEE, *ROME, "Ann lives in Oslo.", "The port of staging is 5432.", "The port of staging is 5433.",
+    "Ann lives in Rome now.",
+    "The user prefers light roast coffee.",
+    "The port of staging is 5432, says Bob.", "Ann does not live in Rome.",
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from(SAYINGS), st.booleans()), max_size=14), st.booleans())
+def test_all_at_once_and_in_steps_form_the_same(
+    tmp_path_factory: Any, given: Sequence[tuple[str, bool]], limited: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("steps")
+    texts = list(dict.fromkeys(text for text, _ in given))
+    pauses = {text for text, pause in given if pause}
+    with Ledger.open(folder / "once.db") as once, Ledger.open(folder / "steps.db") as steps:
+        for text in texts:
+            once.remember(text)
+            steps.remember(text)
+            if text in pauses:
+                steps.consolidate(limit=1 if limited else None)
+        once.consolidate()
+        while steps.consolidate(limit=1 if limited else None).left:
+            pass
+        assert groups(once) == groups(steps)
+        assert {each.text for each in once.observations()} == {each.text for each in steps.observations()}
+        position = once.position
+        once.consolidate()
+        assert once.position == position
+        assert once.digest() == folded_from_zero(once)
+
+
+def test_a_limit_leaves_the_rest_for_the_next_time(ledger: Ledger) -> None:
+    for number in range(5):
+        ledger.remember(f"Note {number}: {COFFEE[0]}")
+    first = ledger.consolidate(limit=2)
+    assert (first.sources, first.left) == (2, 3)
+    second = ledger.consolidate()
+    assert (second.sources, second.left) == (3, 0)
+    assert [each.sources for each in completed(ledger)] == [2, 3]
+
+
+def test_one_append_is_about_two_hundred_sources(ledger: Ledger) -> None:
+    with ledger.batch():
+        for number in range(450):
+            ledger.remember(f"The part number {number} is kept in hall {number % 7}.")
+    seen: list[tuple[int, int]] = []
+    ledger.consolidate(progress=lambda done, total: seen.append((done, total)))
+    assert [each.sources for each in completed(ledger)] == [200, 200, 50]
+    assert seen == [(200, 450), (400, 450), (450, 450)]
+
+
+def test_what_was_promoted_revised_or_came_back_is_new(ledger: Ledger) -> None:
+    ledger.remember(COFFEE[0])
+    idea = ledger.propose(COFFEE[1])
+    assert ledger.consolidate().formed == 0
+    ledger.promote(idea.id)
+    assert ledger.consolidate().formed == 1
+    other = ledger.remember("The user drinks nothing at all.")
+    ledger.consolidate()
+    ledger.revise(other.id, COFFEE[2])
+    assert ledger.consolidate().updated == 1
+    assert told(ledger) == [(COFFEE[0], 3)]
+
+
+def test_an_undone_consolidation_is_done_again(ledger: Ledger) -> None:
+    for text in COFFEE:
+        ledger.remember(text)
+    report = ledger.consolidate()
+    ledger.undo(report.position)
+    assert told(ledger) == []
+    assert ledger.consolidate().formed == 1
+
+
+def test_a_dry_run_tells_and_appends_nothing(ledger: Ledger) -> None:
+    ids = tuple(ledger.remember(text).id for text in COFFEE)
+    position = ledger.position
+    report = ledger.consolidate(dry_run=True)
+    assert (report.formed, report.dry_run, ledger.position) == (1, True, position)
+    assert [(each.what, each.id, each.text, each.sources) for each in report.actions] == [
+        ("formed", None, COFFEE[0], ids)
+    ]
+    assert ledger.consolidate().formed == 1
+
+
+def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ledger import consolidating
+
+    monkeypatch.setattr(consolidating, "WHOLE", 0)
+    monkeypatch.setattr(consolidating, "TIMES", 0)
+    for number in range(30):
+        ledger.remember(f"The part number {number} is kept in hall {number % 7}.")
+    for text in (COFFEE[0], ROME[0]):
+        ledger.remember(text)
+    assert ledger.consolidate().formed == 0
+    ledger.remember(COFFEE[1])  # near what stands alone
+    assert ledger.consolidate().formed == 1
+    ledger.remember(COFFEE[2])  # near an observation
+    ledger.remember(ROME[1])
+    report = ledger.consolidate()
+    assert (report.formed, report.updated) == (1, 1)
+    assert told(ledger) == [(COFFEE[0], 3), (ROME[0], 2)]
+
+
+# --- what goes stale -------------------------------------------------------------------------------------------------
+
+
+def test_a_wording_whose_source_is_gone_is_made_anew_of_another(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE]
+    ledger.consolidate()
+    (before,) = ledger.observations()
+    ledger.retract(made[0].id)
+    assert ledger.observations()[0].freshness == "stale"
+    report = ledger.consolidate()
+    assert (report.sources, report.updated) == (0, 1)
+    (after,) = ledger.observations()
+    assert after.id == before.id and after.text in COFFEE[1:] and after.freshness == "fresh" and after.proof_count == 2
+    assert set(after.written_from) <= {made[1].id, made[2].id}
+    position = ledger.position
+    ledger.consolidate()
+    assert ledger.position == position
+
+
+def test_what_has_no_source_left_for_now_waits_for_it(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE[:2]]
+    ledger.consolidate()
+    for each in made:
+        ledger.retract(each.id)
+    ledger.consolidate()
+    assert ledger.observations() == [] and len(ledger.observations(status="unsupported")) == 1
+    for each in made:
+        ledger.restore(each.id)
+    ledger.consolidate()
+    assert told(ledger) == [(COFFEE[0], 2)] and ledger.observations()[0].freshness == "fresh"
+
+
+def test_what_was_withdrawn_does_not_come_back_by_itself(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE]
+    ledger.consolidate()
+    ledger.withdraw_source([made[0].id])
+    ledger.consolidate()
+    (found,) = ledger.observations()
+    assert found.freshness == "fresh" and found.proof_count == 2 and made[0].id not in found.written_from
+    ledger.consolidate([made[0].id])
+    assert ledger.observations()[0].proof_count == 2
+    ledger.withdraw_source([made[1].id, made[2].id])
+    assert ledger.observations() == []
+    ledger.consolidate([each.id for each in made])
+    assert ledger.observations() == []
+
+
+def test_an_observation_found_wrong_is_not_formed_again_of_the_same(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE[:2]]
+    ledger.consolidate()
+    ledger.retract(ledger.observations()[0].id, "not so")
+    ledger.consolidate([each.id for each in made])
+    ledger.remember(COFFEE[2])
+    ledger.consolidate()
+    assert ledger.observations() == []
+
+
+def test_a_revised_source_bears_out_only_what_it_says_now(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE]
+    ledger.consolidate()
+    ledger.revise(made[2].id, "The harbour opens at dawn.")
+    ledger.consolidate()
+    assert told(ledger) == [(COFFEE[0], 2)]
+    ledger.revise(made[0].id, "The harbour opens at dawn, every day.")
+    ledger.consolidate()
+    assert groups(ledger) >= {frozenset({"The harbour opens at dawn.", "The harbour opens at dawn, every day."})}
+    (coffee,) = [each for each in ledger.observations() if "coffee" in (each.text or "")]
+    assert coffee.text == COFFEE[1] and coffee.proof_count == 1
+    ledger.revise(made[2].id, COFFEE[2])
+    ledger.consolidate()
+    assert any(each.text == COFFEE[1] and each.proof_count == 2 for each in ledger.observations())
+
+
+def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> None:
+    uji = ledger.remember("The user prefers dark roast coffee from Uji.")
+    plain = ledger.remember("The user prefers dark roast coffee.")
+    for end in ".!":
+        ledger.remember(f"The user prefers dark roast coffee from Brazil and Peru{end}")
+    ledger.consolidate()
+    first, second = reversed(ledger.observations())
+    assert (first.proof_count, second.proof_count) == (2, 2)
+    ledger.retract(uji.id)  # what is left of the first says no other value than the second
+    report = ledger.consolidate()
+    assert (report.updated, report.retired) == (1, 1)
+    (left,) = ledger.observations()
+    assert left.id == second.id and left.proof_count == 3 and plain.id in {each.id for each in left.sources}
+    (merged,) = ledger.observations(status="retired")
+    assert (merged.id, merged.retired, merged.merged_into) == (first.id, "merged", second.id)
+
+
+def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE[:2]]
+    mine = ledger.observe("The user likes coffee of a dark roast.", [made[0].id, made[1].id])
+    ledger.remember(COFFEE[2])
+    ledger.consolidate()
+    (found,) = ledger.observations()
+    assert (found.id, found.text, found.proof_count, found.confidence) == (mine.id, mine.text, 3, 0.9)
+    ledger.retract(made[0].id)
+    ledger.consolidate()
+    assert ledger.observations()[0].text == mine.text and ledger.observations()[0].freshness == "stale"
+
+
+# --- turns -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_people_say_again_in_turns_is_an_observation_and_what_an_assistant_says_is_not(ledger: Ledger) -> None:
+    for _ in range(2):
+        ledger.capture(
+            "I love hiking in the green mountains. Do you like hiking in green mountains?", "You love the sea at dawn."
+        )
+    ledger.capture("Ann: My cats sleep on the old sofa all day.", "Bob: My cats sleep on the old sofa all day.")
+    ledger.capture(
+        "Ann: My two cats sleep on the old sofa all day.", "assistant: My cats sleep on the old sofa all day."
+    )
+    ledger.consolidate("interactions")
+    assert told(ledger) == [
+        ("I love hiking in the green mountains.", 2),
+        ("Ann: My cats sleep on the old sofa all day.", 2),
+    ]
+    position = ledger.position
+    ledger.consolidate("interactions")
+    assert ledger.position == position
+
+
+def test_a_turn_may_bear_out_several_observations(ledger: Ledger) -> None:
+    both = "I love hiking in the green mountains. My cats sleep on the old sofa."
+    ledger.capture(both)
+    assert ledger.consolidate("interactions").formed == 0
+    ledger.capture("My cats sleep on the old sofa.")
+    assert ledger.consolidate("interactions").formed == 1
+    ledger.capture("I really love hiking in the green mountains.")
+    assert ledger.consolidate("interactions").formed == 1
+    assert [proof for _, proof in told(ledger)] == [2, 2]
+
+
+def test_a_response_that_comes_later_is_new(ledger: Ledger) -> None:
+    turns = [ledger.capture("Ann: Hello.") for _ in range(2)]
+    ledger.consolidate("interactions")
+    for each in turns:
+        ledger.attach_response(each.id, "Bob: I keep bees behind the old mill.")
+    assert ledger.consolidate("interactions").formed == 1
+
+
+# --- side by side ----------------------------------------------------------------------------------------------------
+
+
+def test_two_at_once_form_everything_once(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        with ledger.batch():
+            for number in range(600):
+                ledger.remember(f"Tenant number {number} pays rent for flat {number}.")
+                ledger.remember(f"The tenant number {number} pays rent for flat {number}!")
+        expected = 600
+        others = [ledger, ledger, Ledger.open(path)]
+        failed: list[BaseException] = []
+
+        def work(door: Ledger) -> None:
+            try:
+                door.consolidate()
+                door.consolidate([each.id for each in door.memories(limit=40)])
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(door,)) for door in others]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        found = ledger.observations(limit=1_000)
+        assert len(found) == expected and {each.proof_count for each in found} == {2}
+        told = completed(ledger)
+        assert sum(each.sources for each in told if each.over == "memories") == 1_200
+        assert ledger.digest() == folded_from_zero(ledger)
+        others[2].close()
+
+
+def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looked at again under the lock: a source that is gone, an observation that was worded anew."""
+    from ledger.consolidating import Planner
+
+    gone = ledger.remember(COFFEE[0])
+    ledger.remember(COFFEE[1])
+    for text in ROME:
+        ledger.remember(text)
+    honest, done = Planner.page, []
+
+    def page(planner: Planner, new: Any) -> Any:
+        steps = honest(planner, new)
+        if not done:
+            done.append(ledger.retract(gone.id))
+        return steps
+
+    monkeypatch.setattr(Planner, "page", page)
+    report = ledger.consolidate()
+    assert (report.formed, report.skipped) == (1, {"changed": 1})
+    assert told(ledger) == [(ROME[0], 2)]
+    ledger.remember(COFFEE[2])
+    assert ledger.consolidate().formed == 1  # the one that was left stands alone until now
+
+
+def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ledger.consolidating import Planner
+
+    for text in COFFEE[:2]:
+        ledger.remember(text)
+    ledger.consolidate()
+    (found,) = ledger.observations()
+    ledger.remember(COFFEE[2])
+    honest, done = Planner.page, []
+
+    def page(planner: Planner, new: Any) -> Any:
+        steps = honest(planner, new)
+        if not done:
+            done.append(ledger.revise(found.id, "The user likes dark roast coffee."))
+        return steps
+
+    monkeypatch.setattr(Planner, "page", page)
+    report = ledger.consolidate()
+    assert report.skipped == {"changed": 1} and report.updated == 1
+    assert told(ledger) == [("The user likes dark roast coffee.", 3)]
+
+
+def test_replaying_decides_nothing(tmp_path: Path, clock: Clock) -> None:
+    with Ledger.open(tmp_path / "memory.db", clock=clock) as ledger:
+        for text in (*COFFEE, *ROME):
+            ledger.remember(text)
+        ledger.consolidate()
+        ledger.retract(ledger.memories()[0].id)
+        ledger.consolidate()
+        digest = ledger.digest()
+
+    def never(*_: object) -> Any:
+        raise AssertionError("replay asked for an id, a time or a model")
+
+    with Ledger.open(tmp_path / "memory.db", clock=never, random=never, model=never) as ledger:
+        assert ledger.digest() == digest == folded_from_zero(ledger)
+    with Ledger.open(tmp_path / "memory.db", random=never, model=never) as ledger:
+        assert ledger.rebuild().digest == digest
+
+
+# --- by itself -------------------------------------------------------------------------------------------------------
+
+
+def test_run_policies_consolidates_every_user_and_project(ledger: Ledger) -> None:
+    for user in ("", "bob"):
+        for project in (None, "a"):
+            for text in COFFEE:
+                ledger.remember(text, user=user, project=project)
+    ledger.remember(ROME[0], user="eve")
+    ledger.adopt_policy(by={"user": "bob"}, consolidate=False)
+    seen: list[tuple[int, int]] = []
+    report = ledger.run_policies(progress=lambda done, total: seen.append((done, total)))
+    assert (report.consolidated, report.observations_formed, report.failures) == (7, 2, 0)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert ledger.observations(user="bob") == []
+    actors = {each.actor for each in ledger.audit(type="ConsolidationCompleted")}
+    assert actors == {"policy:consolidation"}
+    position = ledger.position
+    assert ledger.run_policies().consolidated == 0 and ledger.position == position
+
+
+def test_run_policies_takes_what_was_withdrawn_up_again(ledger: Ledger) -> None:
+    made = [ledger.remember(text) for text in COFFEE]
+    ledger.run_policies()
+    ledger.withdraw_source([made[0].id])
+    assert ledger.run_policies().observations_updated == 1
+    assert ledger.observations()[0].freshness == "fresh"
+
+
+def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> None:
+    from projections import consolidations
+
+    for number in range(50):
+        ledger.remember(f"Note {number}.", project=f"p{number % 5}", user=f"u{number % 2}")
+    ledger.remember("Mine.", user="u1")
+    with ledger._read() as connection:
+        found = list(consolidations.scopes(connection))
+        assert len(found) == 11 and len({each[:2] for each in found}) == 11
+        plan = "EXPLAIN QUERY PLAN SELECT max(from_position) FROM memories WHERE user = ? AND project IS ?"
+        used = " ".join(str(row) for row in connection.execute(plan, ("u1", None)))
+        assert "SEARCH" in used and "COVERING INDEX" in used
+
+
+def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ledger import consolidating
+
+    def broken(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    for text in COFFEE[:2]:
+        ledger.remember(text)
+    with monkeypatch.context() as patch:
+        patch.setattr(consolidating, "Planner", broken)
+        assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
+        ledger.remember(ROME[0])
+        assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
+    with ledger._read() as connection:
+        failed = [ledger._data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
+    assert [(each.error, each.attempt) for each in reversed(failed)] == [("ZeroDivisionError", n) for n in (1, 2, 3, 4)]
+    assert all(isinstance(each, ConsolidationFailed) for each in failed)
+    assert ledger.consolidate().formed == 1
+
+
+def test_what_a_distrusted_policy_would_write_is_not_written(ledger: Ledger) -> None:
+    for text in COFFEE[:2]:
+        ledger.remember(text)
+    ledger.distrust("policy:consolidation", kind="actor")
+    assert ledger.run_policies().failures == 1
+    assert ledger.observations() == []
+    ledger.trust("policy:consolidation", kind="actor")
+    assert ledger.run_policies().observations_formed == 1
+
+
+def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
+    def both() -> None:
+        with ledger.batch():
+            for text in COFFEE[:2]:
+                ledger.remember(text)
+            assert ledger.consolidate().formed == 1
+            raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        both()
+    assert ledger.position == 1 and ledger.observations() == []

@@ -371,12 +371,6 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
     return sorted(documents.chunk_ids(connection, found[0])) if given[0] == "d" else found
 
 
-def of_source(connection: sqlite3.Connection, source: str) -> list[int]:
-    """The rows of the observations that a source bears out, or bore out before it was withdrawn."""
-    sql = "SELECT observation FROM evidence WHERE source = ? ORDER BY observation"
-    return [row for (row,) in connection.execute(sql, (source,))]
-
-
 def saying_so(rows: Rows, number: int) -> list[int]:
     """The rows of the active observations with this fingerprint, oldest first, under the writer's lock."""
     return [row[1] for row in rows.find(SAYINGS, ("fingerprint",), (number,))]

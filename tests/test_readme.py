@@ -24,6 +24,7 @@ SAID = (
         "superseded by m_",
         "',)\n",
     ),
+    ("1 0.95 Dark roast is", "'proof': 0.05} 3 new\n", "(3 sources, new)\n```\n() ('m_", ": stale, sources 3 → 2')\n"),
     ("True 1 1 True\n('Coffee', 'Water')\ngone True\n",),
     ("letters 1 26\n1 {'letters': 1}\n",),
     ("works_at out Acme 1\n", "co_occurs both New York 1\n", "['left', 'co_occurs'", "\nAna de Souza\n"),

@@ -47,7 +47,13 @@ def observations(
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
 ) -> Any:
     """What several sources have in common, newest first: trend, proof, freshness and confidence."""
-    told = {"project": project, "trend": trend, "freshness": freshness, "before": before, "as_of": trend_at}
+    told: dict[str, Any] = {
+        "project": project,
+        "trend": trend,
+        "freshness": freshness,
+        "before": before,
+        "as_of": trend_at,
+    }
     return ledger.observations(tags=tag, status=status, limit=limit, **told)
 
 
@@ -99,5 +105,12 @@ def consolidate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
 ) -> Any:
     """Make observations of what new sources have in common, and word anew what went stale."""
-    told = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run, "progress": progress}
+    told: dict[str, Any] = {
+        "project": project,
+        "tags": tag,
+        "using": using,
+        "limit": limit,
+        "dry_run": dry_run,
+        "progress": progress,
+    }
     return ledger.consolidate(ids or over, **told, **by)

@@ -75,11 +75,11 @@ class ModelConsolidating(Consolidating, Language):
         for each in pieces:
             if each.id not in found:
                 state = self._load(connection, each.id, "i", user)
-                said = self._said_in(connection, state) if state is not None else ""
+                said = self._spoken_in(connection, state) if state is not None else ""
                 found[each.id] = replace(each, text=said, speaker=USER, part=0)
         return [each for each in found.values() if each.text]
 
-    def _said_in(self, connection: Any, state: Any) -> str:
+    def _spoken_in(self, connection: Any, state: Any) -> str:
         prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
         answer = self._answer_texts(connection, state)["response"]
         return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
@@ -149,7 +149,7 @@ class ModelConsolidating(Consolidating, Language):
             return None
         if id[0] == "m":
             return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
-        return Piece(id, state.row, state.position, state.time, self._said_in(connection, state), (), USER)
+        return Piece(id, state.row, state.position, state.time, self._spoken_in(connection, state), (), USER)
 
     def _has_vectors(self) -> bool:
         return getattr(self, "_vectors", None) is not None and "o" in vectors.CORPORA

@@ -33,7 +33,7 @@ CLOSE, SHARED_NAMES = 400_000, 2
 """... or from this one, where they share two names (ours)."""
 
 NEIGHBOURS, PATIENCE = 32, 12
-"""So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours, measured: README). Among notes
+"""So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours). Among notes
 that share nearly all of their words nothing narrows the search, and without this it would take the square of their number."""
 
 READ_CHARS = 10_000

@@ -115,6 +115,7 @@ def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
 def test_the_same_turn_never_counts_twice(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, "preference", confidence=0.5)
     turn = ledger.capture("What do I drink?", SAID)
+    ledger.adopt_policy(consolidate=False)
     position = ledger.position
     assert ledger.reinforce(turn.id).reinforced == ()  # type: ignore[union-attr]
     assert ledger.reinforce(fact.id, source=turn.id).reference_count == 1  # type: ignore[union-attr]
@@ -145,6 +146,7 @@ def test_a_memory_is_counted_once_even_when_response_and_summary_restate_it(ledg
 def test_nothing_said_reinforces_nothing(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, "preference")
     turn = ledger.capture(SAID)  # only the response counts, not the prompt
+    ledger.adopt_policy(consolidate=False)
     position = ledger.position
     assert ledger.reinforce(turn.id).reinforced == ()  # type: ignore[union-attr]
     assert ledger.run_policies().reinforced_interactions == 0

@@ -105,12 +105,6 @@ def consolidate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
 ) -> Any:
     """Make observations of what new sources have in common, and word anew what went stale."""
-    told: dict[str, Any] = {
-        "project": project,
-        "tags": tag,
-        "using": using,
-        "limit": limit,
-        "dry_run": dry_run,
-        "progress": progress,
-    }
+    told: dict[str, Any] = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run}
+    told["progress"] = progress
     return ledger.consolidate(ids or over, **told, **by)

@@ -34,9 +34,9 @@ from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
 from ledger.sessions.mining import (
-    TIMEOUT_SECONDS,
     Asker,
     Mined,
+    check_call,
     meant_model,
     mine_turn,
 )
@@ -287,7 +287,7 @@ class InteractionWrites(MergeWrites, Reads):
         using: str | None = None,
         model: Any = None,
         since: int | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
@@ -312,6 +312,7 @@ class InteractionWrites(MergeWrites, Reads):
         if since is not None:
             raise Rejected("since is a position in a session; an interaction is extracted as a whole")
         told, meant = who(self._default, by), meant_model(self, using, model)
+        check_call(timeout, cancelled)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
@@ -328,7 +329,7 @@ class InteractionWrites(MergeWrites, Reads):
         return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
 
     def _asker(
-        self, model: Any, subject: Interaction, timeout: float = TIMEOUT_SECONDS, cancelled: Cancelled | None = None
+        self, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancelled | None = None
     ) -> Asker:
         return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
 

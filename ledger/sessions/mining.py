@@ -7,6 +7,7 @@ call that found them, and the cursor.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
@@ -32,11 +33,11 @@ from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SEEDED, Line, Piece
 from ledger.language import calls
-from ledger.language.asking import Asked, Cancelled, ask, check_outside
+from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside
 from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
 from ledger.lease import Lease, leased
-from ledger.log_reading import read_messages, read_stream
+from ledger.log_reading import read_event, read_messages, read_stream
 from ledger.memory_writes import By
 from ledger.policies import turns as found_in
 from ledger.policies.turns import MODEL_EXTRACTOR, SHOWN, Batch, Relation, Result, Seen
@@ -45,9 +46,10 @@ from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
 from ledger.work import Who, Work
-from projections import erasures, memories, quarantine, sessions
+from projections import control, erasures, memories, quarantine, sessions
 
 TIMEOUT_SECONDS = 60.0
+LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
 PIECES = 10_000  # of one call that was asked for
 FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
 MOVED = 3  # times that a piece is begun again because something changed meanwhile
@@ -80,20 +82,23 @@ class Asker(Struct, frozen=True):
     model: LanguageModel
     user: str
     project: str | None
-    timeout: float = TIMEOUT_SECONDS
+    timeout: float | None = None  # None for what the settings say
     cancelled: Cancelled | None = None
 
     def ask(self, lines: Sequence[Line]) -> Answered:
-        """``ModelFailed`` where it does not answer, or not so that anything can be understood."""
+        """``ModelFailed`` where it does not answer, or not so that anything can be understood; ``Rejected`` under the lock."""
         from ledger.language import extracting
 
+        check_outside(self.ledger._writer)
         scope = [None] if self.project is None else [self.project, None]
         with self.ledger._read("memories") as connection:
             now = self.ledger._writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
             )
-        asked_for = extracting.request(lines, shown, self.timeout)
+        asked_for = self.ledger._as_set(extracting.request(lines, shown, TIMEOUT_SECONDS))
+        if self.timeout is not None:
+            asked_for = replace(asked_for, timeout=self.timeout)
         try:
             asked = ask(self.model, asked_for, cancelled=self.cancelled)
             parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
@@ -179,6 +184,25 @@ def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | N
     return found
 
 
+def check_call(timeout: object, cancelled: object) -> None:
+    """``Rejected`` for what is no time to wait for a model, and for what cannot call it off."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and (not number or not 0 < timeout <= 86_400):  # type: ignore[operator]
+        raise Rejected(f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not")
+    if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
+        raise Rejected(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
+
+
+def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
+    """``Rejected`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
+    with ledger._read("memories") as connection:
+        found = {(each.user, each.kind, each.source) for each in control.distrusted(connection)}
+    sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
+    for kind, source in sources.items():
+        if (told.user, kind, source) in found:
+            raise Rejected(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
+
+
 # --- a session -------------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +240,7 @@ class SessionMining(SessionWrites):
         using: str | None = None,
         model: Any = None,
         since: int | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
@@ -227,14 +251,15 @@ class SessionMining(SessionWrites):
         What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
         came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
         fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
-        behind it is looked at again. Hidden messages and those of tools are passed over.
+        behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
+        messages and those of tools are passed over.
 
         ``Rejected`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
         """
         told, meant = self._told(by), meant_model(self._ledger, using, model)
         if told.key is not None:
             raise Rejected("the extraction of a session takes no key: asked again it goes on from its cursor")
-        self._check_time(timeout)
+        check_call(timeout, cancelled)
         if meant is not None:
             check_outside(self._writer)
         if self._kept_out:
@@ -246,19 +271,11 @@ class SessionMining(SessionWrites):
                 return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
         return self._mined(self._mine(told, meant, timeout, cancelled), meant)
 
-    @staticmethod
-    def _check_time(timeout: object) -> None:
-        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
-            raise Rejected(
-                f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
-            )
-
     def _mine(
         self,
         told: Who,
         model: LanguageModel | None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         *,
         by_itself: bool = False,
@@ -268,7 +285,7 @@ class SessionMining(SessionWrites):
             return Miner(self, told, by_itself=by_itself).run(pieces)
         with self._reading() as (_, state):
             work = f"extract {self._needed(state).id}"
-        with leased(self._ledger._store, work, timeout + 30) as lease:
+        with leased(self._ledger._store, work, LEASE_SECONDS) as lease:
             if lease is None:
                 return Mined(stopped="under_way")
             return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
@@ -357,6 +374,8 @@ class SessionMining(SessionWrites):
         return row.row
 
     def _parent(self, connection: Any, given: str, own: State) -> State:
+        if not isinstance(given, str):
+            raise Rejected(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
         other = type(self)(self._ledger, given, self._who, None, self._counter)
         found = other._found(connection)
         if found is None:
@@ -483,7 +502,7 @@ class Miner:
         told: Who,
         model: LanguageModel | None = None,
         lease: Lease | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         *,
         by_itself: bool,
@@ -572,6 +591,7 @@ class Miner:
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
             return True
+        check_trusted(self.ledger, self.told, read.state.id)
         self.done.calls += 1
         asker = Asker(self.ledger, model, self.session.user, read.state.project, self.timeout, self.cancelled)
         try:
@@ -698,6 +718,7 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
     piece = turns.piece(lines, 0, whole=True, gate=True)
     found: Answered | None = None
     if piece.why == EXTRACTED:
+        check_trusted(ledger, told, subject.session)
         done.calls = 1
         try:
             found = asker.ask(lines)
@@ -709,16 +730,17 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
 
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
-        if current is None:
+        if current is None and found is None:
             raise NotFound(f"the interaction {subject.id} was undone")
         work.need(*NEEDS)
-        work.project, work.session = current.project, current.session
-        same = current.extraction != "done" and current.response_at == subject.response_at
+        work.project, work.session = subject.project, subject.session
+        same = current is not None and current.extraction != "done" and current.response_at == subject.response_at
+        same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
         if found is not None and (not same or erasures.last(work.connection()) != erased):
             record_unread(work, found, lines)
-        elif same:
+        elif current is not None and same:
             _close_turn(work, current, found, lines, done)
-        return current.id
+        return subject.id
 
     return done, ledger._writer.run("extract", told, body, subject.id)
 
@@ -728,7 +750,11 @@ def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Lin
     texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
     if texts["response"]:
         del texts["response_summary"]
-    found = turns.of_interaction(subject, texts)
+    found = [
+        replace(line, channel=event.envelope.channel)
+        for line in turns.of_interaction(subject, texts)
+        if (event := read_event(connection, line.text_at)) is not None
+    ]
     return [line for line in found if not is_quarantined(connection, (line.text_at,))]
 
 

@@ -302,7 +302,7 @@ class Running(Consolidating):
         failed = 0
         while not halt.is_set():
             seen = self.position
-            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, {}))
+            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, counts={}))
             yield report
             if not follow:
                 return

@@ -226,3 +226,13 @@ def test_a_parent_that_is_no_name_is_refused(ledger: Ledger) -> None:
     session = say(ledger, SAID)
     with pytest.raises(Rejected, match="parent"):
         session.seed_extraction(parent=5)  # type: ignore[arg-type]
+
+
+def test_a_session_and_a_turn_whose_extraction_fails_park_nothing(ledger: Ledger) -> None:
+    with_model(ledger, Scripted("no JSON"))
+    session, turn = say(ledger, SAID), ledger.capture(SAID, "Noted.")
+    assert ledger.run_policies(only="extraction").failures == 2
+    assert ledger.audit(type="ProjectionParked") == []
+    session.extract(model=Scripted(adds(TEA)))
+    found = ledger.interaction(turn.id)
+    assert found is not None and found.extraction == "pending" and session.info().cursor

@@ -33,13 +33,8 @@ from ledger.memory_writes import By, check_chunks, text_list, who
 from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
-from ledger.sessions.mining import (
-    Asker,
-    Mined,
-    check_call,
-    meant_model,
-    mine_turn,
-)
+from ledger.sessions.asker import Asker, Mined, check_call, meant_model
+from ledger.sessions.turn_mining import mine_turn
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
 from projections import audit, confidence, control, quarantine

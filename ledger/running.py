@@ -30,7 +30,9 @@ from ledger.language.asking import check_outside
 from ledger.lease import leased
 from ledger.log_reading import first_position
 from ledger.policies import expiry, extraction
-from ledger.sessions.mining import FAILURES, LEASE_SECONDS, PIECES, Mined, is_left_to_session, meant_model, mine_turn
+from ledger.sessions.asker import LEASE_SECONDS, Mined, meant_model
+from ledger.sessions.mining import FAILURES, PIECES, is_left_to_session
+from ledger.sessions.turn_mining import mine_turn
 from ledger.work import Who
 from projections import control, interactions, sessions
 from projections.consolidations import Scope

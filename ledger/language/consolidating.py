@@ -25,7 +25,7 @@ from ledger.log_reading import find_row
 from ledger.policies.consolidation import COUNTED, USER, Piece
 from ledger.policies.evidence import BY_HAND
 from ledger.recorders import read_tip
-from ledger.sessions.mining import check_trusted
+from ledger.sessions.asker import check_trusted
 from ledger.work import Work
 from projections import consolidations, vectors
 from projections.consolidations import Standing

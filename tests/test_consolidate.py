@@ -540,9 +540,11 @@ def test_run_policies_consolidates_every_user_and_project(ledger: Ledger) -> Non
     ledger.remember(ROME[0], user="eve")
     ledger.adopt_policy(by={"user": "bob"}, consolidate=False)
     seen: list[tuple[int, int]] = []
-    report = ledger.run_policies(progress=lambda done, total: seen.append((done, total)))
+    report = ledger.run_policies(
+        only="consolidation", progress=lambda done, total: seen.append((done, total))
+    )
     assert (report.consolidated, report.observations_formed, report.failures) == (7, 2, 0)
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert ledger.observations(user="bob") == []
     actors = {each.actor for each in ledger.audit(type="ConsolidationCompleted")}
     assert actors == {"policy:consolidation"}

@@ -559,6 +559,7 @@ HOSTILE = (
 
 @pytest.fixture
 def hostile(ledger: Ledger) -> answers.Graph:
+    ledger.adopt_policy(threats="off")
     for number, name in enumerate(HOSTILE):
         edges = [("Hub", f"is {name}", name)] if any(map(str.isalnum, name)) else []
         ledger.remember(f"{number}.", entities=["Hub", name], edges=edges)

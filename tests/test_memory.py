@@ -209,8 +209,8 @@ def test_release_ends_the_quarantine() -> None:
 def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_in(data: e.Event) -> None:
     assert evolve(None, recorded(data, position=9, version=1)) == memory(
         confidence=1_000_000,
-        reference_count=0,
-        last_referenced_at=None,
+        reference_count=4,
+        last_referenced_at=EARLIER,
         tags=("drinks",),
         edges=(),
         recorded_at=NOW,

@@ -487,7 +487,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def run_policies(self):
         if self.time < START + timedelta(days=29):  # before anything can fade
-            self.ledger.run_policies()
+            self.ledger.run_policies(only=("reinforcement", "extraction", "expiry"))
             self.take_policy_events()
 
     # --- what must hold ------------------------------------------------------------------------------------------

@@ -237,9 +237,11 @@ def test_what_the_ledger_does_for_itself_everybody_may_know(ledger: Ledger) -> N
 
 def test_the_same_words_of_two_users_are_two_observations(shared: Ledger) -> None:
     found = [shared.observations(user=user) for user in USERS]
-    assert [len(each) for each in found] == [2, 2, 2] and len({each.id for one in found for each in one}) == 6
-    assert {each.text for one in found for each in one if not each.tags} == {"The user is fond of coffee."}
-    assert shared.stats(user="ada").observations == {"active": 2}
+    assert [len(each) for each in found] == [3, 3, 3] and len({each.id for one in found for each in one}) == 9
+    assert {each.text for one in found for each in one if not each.tags and each.rule == "given/1"} == {
+        "The user is fond of coffee."
+    }
+    assert shared.stats(user="ada").observations == {"active": 3}
     turn = ids_of(shared, "bob")["turn"]
     assert len(shared.withdraw_source(turn, user="bob").stale) == 2
     assert all(each.freshness == "fresh" for each in shared.observations(user="ada"))

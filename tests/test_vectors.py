@@ -907,7 +907,7 @@ def test_the_command_line_says_what_is_wrong(path: Path, tmp_path: Path) -> None
     for given, code, text in (
         (("--model", "gpt"), 4, "wordllama, onnx:DIRECTORY"),
         (("--model", f"onnx:{tmp_path}"), 3, "no model.onnx"),
-        ((), 2, "--model"),
+        ((), 4, "--model"),
     ):
         told = run("embed", *given, db=str(path))
         assert told.exit_code == code

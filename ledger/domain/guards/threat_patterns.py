@@ -352,8 +352,9 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "confirm permission asking ask",
         (
             r"\b(?:never|not|don't|no longer|without|skip|stop)\b(?: ever| have to)? ?(?:ask|asking|asks|"
-            r"confirmation|confirm|confirming)\b.{0,40}(?:\b(?:confirmation|permission|again|before)\b|"
-            r"\bbefore (?:deleting|running|executing|transfer)\w*|$)"
+            r"confirmation|confirm|confirming)\b.{0,40}(?:\b(?:confirmation|permission)\b|"
+            r"\bbefore (?:delet|runn|execut|transfer|send|install|pay|overwrit)\w*)|"
+            r"\bwithout (?:ever )?(?:asking|confirm\w+)\W{0,3}$"
         ),
     ),
     (

@@ -375,8 +375,8 @@ class ExtractionReport(Struct, frozen=True, kw_only=True):
 
 class PolicyReport(Struct, frozen=True, kw_only=True):
     """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
-    these messages held nothing; ``waiting`` sessions were left for the next run. ``conflicts`` it recorded, ``merges`` it
-    proposed."""
+    these messages held nothing; ``waiting`` sessions and turns were left for the next run. ``conflicts`` it recorded,
+    ``merges`` it proposed."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0

@@ -33,13 +33,8 @@ from ledger.memory_writes import By, check_chunks, text_list, who
 from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.reads import Reads
-from ledger.sessions.mining import (
-    TIMEOUT_SECONDS,
-    Asker,
-    Mined,
-    meant_model,
-    mine_turn,
-)
+from ledger.sessions.asker import Asker, Mined, check_call, meant_model
+from ledger.sessions.turn_mining import mine_turn
 from ledger.sessions.tying import Turn, is_tied
 from ledger.work import Outcome, Who, Work
 from projections import audit, confidence, control, quarantine
@@ -287,7 +282,7 @@ class InteractionWrites(MergeWrites, Reads):
         using: str | None = None,
         model: Any = None,
         since: int | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
@@ -312,6 +307,7 @@ class InteractionWrites(MergeWrites, Reads):
         if since is not None:
             raise Rejected("since is a position in a session; an interaction is extracted as a whole")
         told, meant = who(self._default, by), meant_model(self, using, model)
+        check_call(timeout, cancelled)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
@@ -328,7 +324,7 @@ class InteractionWrites(MergeWrites, Reads):
         return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
 
     def _asker(
-        self, model: Any, subject: Interaction, timeout: float = TIMEOUT_SECONDS, cancelled: Cancelled | None = None
+        self, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancelled | None = None
     ) -> Asker:
         return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
 

@@ -26,10 +26,13 @@ from ledger.domain.memory import Memory
 from ledger.domain.session import Session
 from ledger.domain.times import moment
 from ledger.interaction_writes import is_distrusted, policy_who
+from ledger.language.asking import check_outside
 from ledger.lease import leased
 from ledger.log_reading import first_position
 from ledger.policies import expiry, extraction
-from ledger.sessions.mining import FAILURES, PIECES, Mined, is_left_to_session, meant_model, mine_turn
+from ledger.sessions.asker import LEASE_SECONDS, Mined, meant_model
+from ledger.sessions.mining import FAILURES, PIECES, is_left_to_session
+from ledger.sessions.turn_mining import mine_turn
 from ledger.work import Who
 from projections import control, interactions, sessions
 from projections.consolidations import Scope
@@ -37,7 +40,6 @@ from projections.consolidations import Scope
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
 CALLS_A_RUN = 200  # of a model in one run, for what was said in sessions and captured turns
-LEASE_SECONDS = 300.0  # longer than a model may take to answer, with every retry
 LOOK_SECONDS = 1.0  # how often a worker that follows looks for more
 EXPIRY_SECONDS = 3_600.0  # ... and how often it judges anew what has faded, where nothing else happens
 LONGEST_PAUSE = 60.0  # after failures
@@ -49,6 +51,7 @@ class Run(Struct):
     as_of: str
     progress: Progress | None = None
     stop: Callable[[], bool] = lambda: False
+    hold: Callable[[], bool] = lambda: True  # on to the lease of the piece under way
     counts: dict[str, int] = {}
     done: int = 0
     found: int = 0
@@ -81,6 +84,7 @@ def _whole(run: Run) -> Iterator[str]:
     return iter(("all",))
 
 
+ASKING = ("extraction", "consolidation")  # these ask the model, if there is one
 JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
 
 
@@ -116,6 +120,8 @@ class Running(Consolidating):
         while page := [each for each in self._pending(work, after) if each.row // SPAN == span]:
             run.tell(0, len(page))
             for subject in page:
+                if not run.hold():
+                    return  # it took so long that somebody else has gone on with it
                 if not run.stop() and subject.user is not None:  # erased: nobody's
                     yield subject
                 run.tell(1, 0)
@@ -158,17 +164,19 @@ class Running(Consolidating):
     def _run_extraction(self, subject: Interaction, run: Run) -> None:
         told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
         if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
+            run.add(waiting=1)
             return
         try:
             if model is not None:
-                done, outcome = mine_turn(self, subject, told, self._asker(model, subject))
+                done, outcome = mine_turn(self, subject, told, self._asker(model, subject, cancelled=run.stop))
                 run.add(calls=done.calls)
             else:
                 outcome = self._extract(subject, told)
             kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
             run.add(extracted_interactions=1, candidates=kept)
         except Exception as error:
-            run.add(failures=1)
+            called_off = isinstance(error, ModelFailed) and error.kind == "Cancelled"
+            run.add(failures=int(not called_off), calls=int(isinstance(error, ModelFailed)))
             if not is_distrusted(error) and not isinstance(error, ModelFailed):  # that is recorded
                 failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
                 self._record_failure(subject, told, failure)
@@ -243,12 +251,16 @@ class Running(Consolidating):
     ) -> answers.PolicyReport:
         """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
         near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
+        ``Rejected`` inside of ``batch`` where a model would be asked.
 
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
         """
         run = Run(self._writer.now() if as_of is None else moment("as_of", as_of), progress, counts={})
-        for job in self._chosen(only):
+        jobs = self._chosen(only)
+        if meant_model(self, None, None) is not None and any(job.name in ASKING for job in jobs):
+            check_outside(self._writer)
+        for job in jobs:
             for piece in job.pieces(run):
                 job.do(piece, run)
         return run.report()
@@ -271,6 +283,8 @@ class Running(Consolidating):
             raise Rejected(
                 "work shares what it does with other workers, and they cannot see into a batch; leave it first"
             )
+        if stop is not None and not isinstance(stop, threading.Event):
+            raise Rejected(f"stop is a threading.Event, and {stop!r:.40} is none")
         jobs, halt = self._chosen(only), stop or threading.Event()
         return self._passes(jobs, halt, progress, follow=follow)
 
@@ -290,13 +304,13 @@ class Running(Consolidating):
         failed = 0
         while not halt.is_set():
             seen = self.position
-            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, {}))
+            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, counts={}))
             yield report
             if not follow:
                 return
             failed = failed + 1 if report.failures else 0
             if failed:
-                halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2**failed))
+                halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
             elif self.position == seen:
                 self._wait(seen, halt)
 
@@ -307,6 +321,7 @@ class Running(Consolidating):
                     return run.report()
                 with leased(self._store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
                     if lease is not None:
+                        run.hold = lease.renew
                         job.do(piece, run)
         return run.report()
 
@@ -318,6 +333,8 @@ class Running(Consolidating):
 
     def _chosen(self, only: Sequence[str]) -> list[Job]:
         jobs = self._jobs()
+        if not isinstance(only, str | Sequence):
+            raise Rejected(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
         wanted = (only,) if isinstance(only, str) else tuple(only)
         if unknown := [each for each in wanted if each not in JOBS]:
             raise Rejected(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")

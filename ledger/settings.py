@@ -37,6 +37,10 @@ KEYS = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
 }  # where a provider's key is, unless told otherwise
+SERVERS = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+}  # ... and its server, as its own client looks it up
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -98,6 +102,10 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             if not value and os.environ.get(variable):
                 value, origin = True, variable
             value = "set" if value else "not set"
+        if name == "model_base_url" and not value:
+            variable = SERVERS.get((self.model or "").partition(":")[0], "")
+            if os.environ.get(variable):
+                value, origin = os.environ[variable], variable
         return Setting(name=name, value=value, origin=origin)
 
     def __repr__(self) -> str:

@@ -119,7 +119,7 @@ class Projector:
 
     def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
-        self._routes: dict[str, tuple[Projection, ...]] = {}
+        self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
         self.parked = set(parked)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
@@ -151,7 +151,7 @@ class Projector:
             self._poison_readers_of(event, error)
             self.states.pop(event.stream, None)
             changes = []
-        for projection in self._routes.get(event.type) or self._route(event):
+        for projection in self._routes.get((event.stream[:2], event.type)) or self._route(event):
             if projection.name not in self.parked:
                 try:  # as in _fold_into, without the call
                     projection.fold(event, changes, rows)
@@ -177,11 +177,11 @@ class Projector:
         self._poison(self._owners[table], self._unwritten, error)
 
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
-        """The projections that a type of event concerns: by what they say of themselves."""
+        """The projections that a type of event concerns on such a stream: by what they say of themselves."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
         concerned = (each for each in self.all if each.follows is EVERYTHING or {kind, event.type} & each.follows)
-        self._routes[event.type] = tuple(concerned)
-        return self._routes[event.type]
+        route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
+        return route
 
     def _poison(self, name: str, position: int, error: Exception) -> None:
         if not sqlite.asked_wrong(error):

@@ -17,7 +17,7 @@ from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.harmless import fenced
 from ledger.language.asking import failure_of
 from ledger.language.port import NAME, Answer, Request
-from ledger.settings import KEYS
+from ledger.settings import KEYS, SERVERS
 
 PROVIDERS = ("openai", "anthropic", "local")
 _PACKAGES = {"openai": "openai", "anthropic": "anthropic", "local": "openai"}
@@ -33,7 +33,8 @@ def model_named(
     given: str, *, base_url: str | None = None, api_key: str | None = None, api_key_env: str | None = None
 ) -> Hosted:
     """The model behind "openai:NAME", "anthropic:NAME" or "local:NAME", which is an OpenAI-compatible server at ``base_url``
-    (Ollama, vLLM, llama.cpp). The key is ``api_key``, or the variable ``api_key_env``, or the provider's own variable.
+    (Ollama, vLLM, llama.cpp). The key is ``api_key``, or the variable ``api_key_env``, or the provider's own variable; the
+    server of a provider is ``base_url``, or its own variable (OPENAI_BASE_URL, ANTHROPIC_BASE_URL).
 
     ``Rejected`` for another name, for a local one without a server, and where the extra is not installed.
     """
@@ -49,6 +50,7 @@ def model_named(
                 f"this model needs the package {package}: install memory-ledger with its extra, memory-ledger[models]",
                 rule="extra",
             )
+    base_url = base_url or os.environ.get(SERVERS.get(provider, "")) or None
     return Hosted(provider, name, base_url=base_url, api_key=api_key, api_key_env=api_key_env or KEYS.get(provider, ""))
 
 

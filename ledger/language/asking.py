@@ -112,7 +112,8 @@ def failure_of(error: BaseException) -> Failure:
     """What kind of failure an exception is, by itself and by what it was raised from."""
     if isinstance(error, ModelFailed):
         passing = error.kind in _PASSING_KINDS or (_is_passing(error.status) and error.kind not in _LASTING_KINDS)
-        known = Failure(error.kind, error.status, error.retry_after, passing)
+        kind = error.kind if _PLAIN.fullmatch(error.kind) else "Exception"
+        known = Failure(kind, error.status, error.retry_after, passing)
         return known if known.passing or error.__cause__ is None or known.status else _of_chain(error, known)
     return _of_chain(error, Failure(_name(error)))
 

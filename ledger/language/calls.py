@@ -68,7 +68,7 @@ def emit_call(
             attempts=asked.attempts,
             milliseconds=asked.milliseconds,
             actions=tuple(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in told),
-            texts=_texts(told),
+            texts=_texts(work, told),
             left_over=left_over + len(listed) - len(told),
         ),
     )
@@ -134,8 +134,10 @@ def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _texts(told: Sequence[Taken]) -> tuple[str, ...]:
-    texts = tuple("" if each.outcome == KEPT else text_of(each.text) for each in told)
+def _texts(work: Work, told: Sequence[Taken]) -> tuple[str, ...]:
+    """What was dropped, but for that in which a scanner finds a threat: of that only the outcome is kept."""
+    found = ("" if each.outcome == KEPT else text_of(each.text) for each in told)
+    texts = tuple("" if work.threat(text) is not None else text for text in found)
     return texts if any(texts) else ()
 
 

@@ -25,6 +25,7 @@ from ledger.log_reading import find_row
 from ledger.policies.consolidation import COUNTED, USER, Piece
 from ledger.policies.evidence import BY_HAND
 from ledger.recorders import read_tip
+from ledger.sessions.asker import check_trusted
 from ledger.work import Work
 from projections import consolidations, vectors
 from projections.consolidations import Standing
@@ -88,6 +89,7 @@ class ModelConsolidating(Consolidating, Language):
 
     def _one_call(self, run: Run, news: News) -> bool:
         """Asks about the next few sources; whether to go on."""
+        check_trusted(self, run.told, None)
         batch, upto, ranges = self._batch(run, news)
         request = self._as_set(consolidator.request(batch))
         try:

@@ -54,7 +54,7 @@ def _shown(text: str) -> str:
     if len(text) > LINE_CHARS:
         end = LINE_CHARS // 3
         text = f"{text[: LINE_CHARS - end]} […] {text[-end:]}"
-    return UNSAFE.sub(escape, text)
+    return UNSAFE.sub(escape, "\n    ".join(text.splitlines()))  # no text begins a line, so none can pose as a message
 
 
 @cache

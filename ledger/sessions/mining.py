@@ -16,14 +16,12 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import interaction as interactions_domain
 from ledger.domain import turns
-from ledger.domain.errors import ModelFailed, NotFound, Rejected
+from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
-    LEDGER_STREAM,
     CandidatesExtracted,
     Dropped,
     ExtractionCursorMoved,
     ExtractionFailed,
-    ModelCallFailed,
 )
 from ledger.domain.extraction import EXTRACTOR, Extraction
 from ledger.domain.interaction import ERASED, Interaction
@@ -31,170 +29,39 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SEEDED, Line, Piece
-from ledger.language import calls
-from ledger.language.asking import Asked, Cancelled, ask, check_outside
-from ledger.language.port import LanguageModel, Request
-from ledger.language.reading import Parsed, answered
+from ledger.language.asking import Cancelled, check_outside
+from ledger.language.port import LanguageModel
 from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
 from ledger.memory_writes import By
 from ledger.policies import turns as found_in
-from ledger.policies.turns import MODEL_EXTRACTOR, SHOWN, Batch, Relation, Result, Seen
-from ledger.reads import Reads
+from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from ledger.sessions.answers import SessionInfo
+from ledger.sessions.asker import (
+    LEASE_SECONDS,
+    NEEDS,
+    Answered,
+    Asker,
+    Mined,
+    Unanswered,
+    check_call,
+    check_trusted,
+    count,
+    emit_failure,
+    is_quarantined,
+    meant_model,
+    record_call,
+    record_unread,
+)
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
 from ledger.work import Who, Work
-from projections import erasures, memories, quarantine, sessions
+from projections import erasures, sessions
 
-TIMEOUT_SECONDS = 60.0
 PIECES = 10_000  # of one call that was asked for
 FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
 MOVED = 3  # times that a piece is begun again because something changed meanwhile
 BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
-NEEDS = (
-    *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
-    *("sessions", "projects", "erasures", "quarantine"),
-)
-
-
-# --- asking ----------------------------------------------------------------------------------------------------------
-
-
-class Answered(Struct, frozen=True):
-    """What a model said of some lines, and what was found on a snapshot of each thing that it proposes."""
-
-    asked: Asked
-    request: Request
-    parsed: Parsed
-    shown: tuple[str, ...]
-    seen: tuple[Seen, ...]
-    relations: tuple[Relation, ...]
-    left_over: int
-
-
-class Asker(Struct, frozen=True):
-    """A model, and whose memory it is asked about."""
-
-    ledger: Any
-    model: LanguageModel
-    user: str
-    project: str | None
-    timeout: float = TIMEOUT_SECONDS
-    cancelled: Cancelled | None = None
-
-    def ask(self, lines: Sequence[Line]) -> Answered:
-        """``ModelFailed`` where it does not answer, or not so that anything can be understood."""
-        from ledger.language import extracting
-
-        scope = [None] if self.project is None else [self.project, None]
-        with self.ledger._read("memories") as connection:
-            now = self.ledger._writer.now()
-            shown = memories.listing(
-                connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
-            )
-        asked_for = extracting.request(lines, shown, self.timeout)
-        try:
-            asked = ask(self.model, asked_for, cancelled=self.cancelled)
-            parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
-        except ModelFailed as error:
-            raise _Unanswered(asked_for, error) from error
-        facts, relations, left_over = extracting.proposals(parsed, lines)
-        with self.ledger._read("memories", "search") as connection:
-            seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
-        known = tuple(each.id for each in shown)
-        return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
-
-
-class _Unanswered(Exception):
-    """A request that came to nothing, and why."""
-
-    def __init__(self, request: Request, error: ModelFailed) -> None:
-        super().__init__(str(error))
-        self.request, self.error = request, error
-
-
-def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result]) -> None:
-    """The call, in the append of what it led to."""
-    taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
-    taken += calls.dropped(found.parsed)
-    if work.policy().secrets == "refuse":
-        taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
-    calls.emit_call(
-        work,
-        found.asked,
-        found.request,
-        ranges=places(lines),
-        shown=found.shown,
-        actions=taken,
-        left_over=found.left_over,
-    )
-
-
-def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
-    """A call whose answer is not used, for what it was about is no longer as it was; of its words nothing is kept."""
-    count = len(found.seen) + len(found.relations) + len(found.parsed.dropped) + found.left_over
-    moved = [calls.Taken("", "moved")] if count else []
-    calls.emit_call(
-        work,
-        found.asked,
-        found.request,
-        ranges=places(lines),
-        shown=found.shown,
-        actions=moved,
-        left_over=max(0, count - 1),
-    )
-
-
-def emit_failure(work: Work, model: LanguageModel, failed: _Unanswered, lines: Sequence[Line]) -> None:
-    error = failed.error
-    data = ModelCallFailed(
-        purpose=failed.request.purpose,
-        model=model.name,
-        prompt=failed.request.prompt,
-        error=error.kind,
-        ranges=calls.joined(places(lines)),
-        attempts=error.attempts,
-        milliseconds=error.milliseconds,
-        status=error.status,
-    )
-    work.emit(LEDGER_STREAM, data)
-
-
-def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """The positions of what was read, the message and the event that has its text."""
-    found = sorted({at for line in lines for at in (line.position, line.text_at) if at})
-    return [(at, at) for at in found]
-
-
-def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | None:
-    """The model to ask, or None for the rules; ``Rejected`` for what is neither, and without a model where one is wanted."""
-    if using not in (None, "model", "rules"):
-        raise Rejected(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
-    if using == "rules":
-        return None
-    found: LanguageModel | None = ledger._meant_model(given)
-    if using == "model" and found is None:
-        raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
-    return found
-
-
-# --- a session -------------------------------------------------------------------------------------------------------
-
-
-class Mined(Struct):
-    """What a run over a session came to so far."""
-
-    pieces: int = 0
-    messages: int = 0
-    skipped: int = 0
-    calls: int = 0
-    kept: list[str] = []
-    superseded: list[str] = []
-    dropped: list[dict[str, Any]] = []
-    edges: int = 0
-    failure: str = ""
-    stopped: str = ""
 
 
 class _Read(Struct, frozen=True):
@@ -216,7 +83,7 @@ class SessionMining(SessionWrites):
         using: str | None = None,
         model: Any = None,
         since: int | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
@@ -227,14 +94,15 @@ class SessionMining(SessionWrites):
         What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
         came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
         fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
-        behind it is looked at again. Hidden messages and those of tools are passed over.
+        behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
+        messages and those of tools are passed over.
 
         ``Rejected`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
         """
         told, meant = self._told(by), meant_model(self._ledger, using, model)
         if told.key is not None:
             raise Rejected("the extraction of a session takes no key: asked again it goes on from its cursor")
-        self._check_time(timeout)
+        check_call(timeout, cancelled)
         if meant is not None:
             check_outside(self._writer)
         if self._kept_out:
@@ -246,19 +114,11 @@ class SessionMining(SessionWrites):
                 return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
         return self._mined(self._mine(told, meant, timeout, cancelled), meant)
 
-    @staticmethod
-    def _check_time(timeout: object) -> None:
-        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
-            raise Rejected(
-                f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
-            )
-
     def _mine(
         self,
         told: Who,
         model: LanguageModel | None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         *,
         by_itself: bool = False,
@@ -268,7 +128,7 @@ class SessionMining(SessionWrites):
             return Miner(self, told, by_itself=by_itself).run(pieces)
         with self._reading() as (_, state):
             work = f"extract {self._needed(state).id}"
-        with leased(self._ledger._store, work, timeout + 30) as lease:
+        with leased(self._ledger._store, work, LEASE_SECONDS) as lease:
             if lease is None:
                 return Mined(stopped="under_way")
             return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
@@ -357,6 +217,8 @@ class SessionMining(SessionWrites):
         return row.row
 
     def _parent(self, connection: Any, given: str, own: State) -> State:
+        if not isinstance(given, str):
+            raise Rejected(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
         other = type(self)(self._ledger, given, self._who, None, self._counter)
         found = other._found(connection)
         if found is None:
@@ -447,11 +309,6 @@ def visible(connection: Any, session: int, after: int, upto: int) -> list[tuple[
     return sorted((first, last) for first, last in spans if first <= last)
 
 
-def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:
-    """Whether the text at one of these positions lies in quarantine."""
-    return bool(quarantine.among(connection, positions))
-
-
 def _is_open(connection: Any, turn: Interaction, field: str) -> bool:
     """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
     if turn.extraction == ERASED:
@@ -483,7 +340,7 @@ class Miner:
         told: Who,
         model: LanguageModel | None = None,
         lease: Lease | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         cancelled: Cancelled | None = None,
         *,
         by_itself: bool,
@@ -572,11 +429,12 @@ class Miner:
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
             return True
+        check_trusted(self.ledger, self.told, read.state.id)
         self.done.calls += 1
         asker = Asker(self.ledger, model, self.session.user, read.state.project, self.timeout, self.cancelled)
         try:
             found = asker.ask(lines)
-        except _Unanswered as failed:
+        except Unanswered as failed:
             self._failed(read, model, failed)
             return True
         return self._append(
@@ -595,7 +453,7 @@ class Miner:
         close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())
         count(self.done, batch, results, found)
 
-    def _failed(self, read: _Read, model: LanguageModel, failed: _Unanswered) -> None:
+    def _failed(self, read: _Read, model: LanguageModel, failed: Unanswered) -> None:
         """The cursor stays; the attempt counts, unless somebody called it off."""
         self.done.failure = failed.error.kind
         if failed.error.kind == "Cancelled":
@@ -663,100 +521,6 @@ def close(
             work.emit(turn.id, event, first=turn.row)
 
 
-def count(done: Mined, batch: Batch, results: Sequence[Result], found: Answered) -> None:
-    """What the results of one call add to a report."""
-    done.kept += batch.kept
-    done.superseded += batch.superseded
-    done.edges += sum(each.what == found_in.EDGES and each.outcome == found_in.KEPT for each in results)
-    for each in results:
-        if each.outcome != found_in.KEPT:
-            told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
-            done.dropped.append(told | {"content": each.text})
-    for passed in found.parsed.dropped:
-        done.dropped.append({"what": passed.what, "reason": passed.reason, "content": passed.text})
-    if found.parsed.truncated:
-        done.dropped.append({"what": "", "reason": "truncated"})
-    if found.left_over:
-        done.dropped.append({"what": "", "reason": "left_over", "count": found.left_over})
-
-
 def _shown(dropped: Dropped) -> dict[str, Any]:
     names = ("rule", "field", "start", "end", "reason", "memory", "position")
     return {name: getattr(dropped, name) for name in names}
-
-
-# --- a captured turn -------------------------------------------------------------------------------------------------
-
-
-def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
-    """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
-    to, and the outcome of the command. ``ModelFailed`` where the model fails: that is recorded, and counts as an attempt."""
-    done = Mined(kept=[], superseded=[], dropped=[])
-    with ledger._read("interactions", "sessions") as connection:
-        lines = turn_lines(ledger, connection, subject)
-        erased = erasures.last(connection)
-    piece = turns.piece(lines, 0, whole=True, gate=True)
-    found: Answered | None = None
-    if piece.why == EXTRACTED:
-        done.calls = 1
-        try:
-            found = asker.ask(lines)
-        except _Unanswered as failed:
-            _fail_turn(ledger, subject, told, asker.model, failed, lines)
-            raise failed.error from failed.__cause__
-    else:
-        done.skipped = len(lines)
-
-    def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
-        if current is None:
-            raise NotFound(f"the interaction {subject.id} was undone")
-        work.need(*NEEDS)
-        work.project, work.session = current.project, current.session
-        same = current.extraction != "done" and current.response_at == subject.response_at
-        if found is not None and (not same or erasures.last(work.connection()) != erased):
-            record_unread(work, found, lines)
-        elif same:
-            _close_turn(work, current, found, lines, done)
-        return current.id
-
-    return done, ledger._writer.run("extract", told, body, subject.id)
-
-
-def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
-    prompt = ledger._text(connection, ledger._data(connection, subject.prompt_at).prompt)
-    texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
-    if texts["response"]:
-        del texts["response_summary"]
-    found = turns.of_interaction(subject, texts)
-    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
-
-
-def _close_turn(work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: Mined) -> None:
-    extractor, kept = GATE, tuple[str, ...]()
-    if found is not None:
-        batch = Batch(work, lambda line: (current.id,), current.memories_used)
-        results = batch.apply(found.seen, found.relations, lines)
-        record_call(work, found, lines, results)
-        count(done, batch, results, found)
-        extractor, kept = MODEL_EXTRACTOR, tuple(batch.kept)
-    command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, kept))
-    for event in interactions_domain.decide(command, current):
-        work.emit(current.id, event, first=current.row)
-
-
-def _fail_turn(
-    ledger: Reads, subject: Interaction, told: Who, model: LanguageModel, failed: _Unanswered, lines: Sequence[Line]
-) -> None:
-    def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
-        if current is not None and not work.beyond(current):
-            work.project, work.session = current.project, current.session
-            emit_failure(work, model, failed, lines)
-            if failed.error.kind != "Cancelled":
-                command = interactions_domain.RecordFailure("extraction", failed.error.kind, MODEL_EXTRACTOR)
-                for event in interactions_domain.decide(command, current):
-                    work.emit(current.id, event, first=current.row)
-        return subject.id
-
-    ledger._writer.run("extraction", replace(told, key=None), body)

@@ -1,0 +1,197 @@
+"""Asks a language model what to remember of a piece of conversation, outside of any lock, and leaves the call in the log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.turns import Line
+from ledger.language import calls
+from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside
+from ledger.language.port import LanguageModel, Request
+from ledger.language.reading import Parsed, answered
+from ledger.policies import turns as found_in
+from ledger.policies.turns import SHOWN, Batch, Relation, Result, Seen
+from ledger.work import Who, Work
+from projections import control, memories, quarantine
+
+TIMEOUT_SECONDS = 60.0
+LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
+NEEDS = (
+    *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
+    *("sessions", "projects", "erasures", "quarantine"),
+)
+
+
+class Answered(Struct, frozen=True):
+    """What a model said of some lines, and what was found on a snapshot of each thing that it proposes."""
+
+    asked: Asked
+    request: Request
+    parsed: Parsed
+    shown: tuple[str, ...]
+    seen: tuple[Seen, ...]
+    relations: tuple[Relation, ...]
+    left_over: int
+
+
+class Asker(Struct, frozen=True):
+    """A model, and whose memory it is asked about."""
+
+    ledger: Any
+    model: LanguageModel
+    user: str
+    project: str | None
+    timeout: float | None = None  # None for what the settings say
+    cancelled: Cancelled | None = None
+
+    def ask(self, lines: Sequence[Line]) -> Answered:
+        """``ModelFailed`` where it does not answer, or not so that anything can be understood; ``Rejected`` under the lock."""
+        from ledger.language import extracting
+
+        check_outside(self.ledger._writer)
+        scope = [None] if self.project is None else [self.project, None]
+        with self.ledger._read("memories") as connection:
+            now = self.ledger._writer.now()
+            shown = memories.listing(
+                connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
+            )
+        asked_for = self.ledger._as_set(extracting.request(lines, shown, TIMEOUT_SECONDS))
+        if self.timeout is not None:
+            asked_for = replace(asked_for, timeout=self.timeout)
+        try:
+            asked = ask(self.model, asked_for, cancelled=self.cancelled)
+            parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
+        except ModelFailed as error:
+            raise Unanswered(asked_for, error) from error
+        facts, relations, left_over = extracting.proposals(parsed, lines)
+        with self.ledger._read("memories", "search") as connection:
+            seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
+        known = tuple(each.id for each in shown)
+        return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+
+
+class Unanswered(Exception):
+    """A request that came to nothing, and why."""
+
+    def __init__(self, request: Request, error: ModelFailed) -> None:
+        super().__init__(str(error))
+        self.request, self.error = request, error
+
+
+def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result]) -> None:
+    """The call, in the append of what it led to."""
+    taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
+    taken += calls.dropped(found.parsed)
+    if work.policy().secrets == "refuse":
+        taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
+    calls.emit_call(
+        work,
+        found.asked,
+        found.request,
+        ranges=places(lines),
+        shown=found.shown,
+        actions=taken,
+        left_over=found.left_over,
+    )
+
+
+def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
+    """A call whose answer is not used, for what it was about is no longer as it was; of its words nothing is kept."""
+    count = len(found.seen) + len(found.relations) + len(found.parsed.dropped) + found.left_over
+    moved = [calls.Taken("", "moved")] if count else []
+    calls.emit_call(
+        work,
+        found.asked,
+        found.request,
+        ranges=places(lines),
+        shown=found.shown,
+        actions=moved,
+        left_over=max(0, count - 1),
+    )
+
+
+def emit_failure(work: Work, model: LanguageModel, failed: Unanswered, lines: Sequence[Line]) -> None:
+    calls.emit_failure(work, failed.request, failed.error, model=model.name, ranges=places(lines))
+
+
+def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """The positions of what was read, the message and the event that has its text."""
+    found = sorted({at for line in lines for at in (line.position, line.text_at) if at})
+    return [(at, at) for at in found]
+
+
+def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | None:
+    """The model to ask, or None for the rules; ``Rejected`` for what is neither, and without a model where one is wanted."""
+    if using not in (None, "model", "rules"):
+        raise Rejected(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
+    if using == "rules":
+        return None
+    found: LanguageModel | None = ledger._meant_model(given)
+    if using == "model" and found is None:
+        raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
+    return found
+
+
+def check_call(timeout: object, cancelled: object) -> None:
+    """``Rejected`` for what is no time to wait for a model, and for what cannot call it off."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and (not number or not 0 < timeout <= 86_400):  # type: ignore[operator]
+        raise Rejected(f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not")
+    if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
+        raise Rejected(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
+
+
+def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
+    """``Rejected`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
+    with ledger._read("memories") as connection:
+        found = {(each.user, each.kind, each.source) for each in control.distrusted(connection)}
+    sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
+    for kind, source in sources.items():
+        if (told.user, kind, source) in found:
+            raise Rejected(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
+
+
+# --- what it came to ---------------------------------------------------------------------------------------------------
+
+
+class Mined(Struct):
+    """What a run over a session came to so far."""
+
+    pieces: int = 0
+    messages: int = 0
+    skipped: int = 0
+    calls: int = 0
+    kept: list[str] = []
+    superseded: list[str] = []
+    dropped: list[dict[str, Any]] = []
+    edges: int = 0
+    failure: str = ""
+    stopped: str = ""
+
+
+def count(done: Mined, batch: Batch, results: Sequence[Result], found: Answered) -> None:
+    """What the results of one call add to a report."""
+    done.kept += batch.kept
+    done.superseded += batch.superseded
+    done.edges += sum(each.what == found_in.EDGES and each.outcome == found_in.KEPT for each in results)
+    for each in results:
+        if each.outcome != found_in.KEPT:
+            told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
+            done.dropped.append(told | {"content": each.text})
+    for passed in found.parsed.dropped:
+        done.dropped.append({"what": passed.what, "reason": passed.reason, "content": passed.text})
+    if found.parsed.truncated:
+        done.dropped.append({"what": "", "reason": "truncated"})
+    if found.left_over:
+        done.dropped.append({"what": "", "reason": "left_over", "count": found.left_over})
+
+
+def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:
+    """Whether the text at one of these positions lies in quarantine."""
+    return bool(quarantine.among(connection, positions))

@@ -1,0 +1,115 @@
+"""Extraction from one captured turn by a model: asked outside of any lock, and applied in one append with what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.domain import interaction as interactions_domain
+from ledger.domain import turns
+from ledger.domain.errors import NotFound
+from ledger.domain.events import CandidatesExtracted
+from ledger.domain.interaction import Interaction
+from ledger.domain.salience import GATE
+from ledger.domain.turns import EXTRACTED, Line
+from ledger.language.port import LanguageModel
+from ledger.log_reading import read_event
+from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from ledger.reads import Reads
+from ledger.sessions.asker import (
+    NEEDS,
+    Answered,
+    Asker,
+    Mined,
+    Unanswered,
+    check_trusted,
+    count,
+    emit_failure,
+    is_quarantined,
+    record_call,
+    record_unread,
+)
+from ledger.work import Who, Work
+from projections import erasures
+
+
+def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
+    """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
+    to, and the outcome of the command. ``ModelFailed`` where the model fails: that is recorded, and counts as an attempt."""
+    done = Mined(kept=[], superseded=[], dropped=[])
+    with ledger._read("interactions", "sessions") as connection:
+        lines = turn_lines(ledger, connection, subject)
+        erased = erasures.last(connection)
+    piece = turns.piece(lines, 0, whole=True, gate=True)
+    found: Answered | None = None
+    if piece.why == EXTRACTED:
+        check_trusted(ledger, told, subject.session)
+        done.calls = 1
+        try:
+            found = asker.ask(lines)
+        except Unanswered as failed:
+            _fail_turn(ledger, subject, told, asker.model, failed, lines)
+            raise failed.error from failed.__cause__
+    else:
+        done.skipped = len(lines)
+
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is None and found is None:
+            raise NotFound(f"the interaction {subject.id} was undone")
+        work.need(*NEEDS)
+        work.project, work.session = subject.project, subject.session
+        same = current is not None and current.extraction != "done" and current.response_at == subject.response_at
+        same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
+        if found is not None and (not same or erasures.last(work.connection()) != erased):
+            record_unread(work, found, lines)
+        elif current is not None and same:
+            _close_turn(work, current, found, lines, done)
+        return subject.id
+
+    return done, ledger._writer.run("extract", told, body, subject.id)
+
+
+def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
+    prompt = ledger._text(connection, ledger._data(connection, subject.prompt_at).prompt)
+    texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
+    if texts["response"]:
+        del texts["response_summary"]
+    found = [
+        replace(line, channel=event.envelope.channel)
+        for line in turns.of_interaction(subject, texts)
+        if (event := read_event(connection, line.text_at)) is not None
+    ]
+    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
+
+
+def _close_turn(work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: Mined) -> None:
+    extractor, kept = GATE, tuple[str, ...]()
+    if found is not None:
+        batch = Batch(work, lambda line: (current.id,), current.memories_used)
+        results = batch.apply(found.seen, found.relations, lines)
+        record_call(work, found, lines, results)
+        count(done, batch, results, found)
+        extractor, kept = MODEL_EXTRACTOR, tuple(batch.kept)
+    command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, kept))
+    for event in interactions_domain.decide(command, current):
+        work.emit(current.id, event, first=current.row)
+
+
+def _fail_turn(
+    ledger: Reads, subject: Interaction, told: Who, model: LanguageModel, failed: Unanswered, lines: Sequence[Line]
+) -> None:
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is not None and not work.beyond(current):
+            work.project, work.session = current.project, current.session
+            emit_failure(work, model, failed, lines)
+            if failed.error.kind != "Cancelled":
+                command = interactions_domain.RecordFailure("extraction", failed.error.kind, MODEL_EXTRACTOR)
+                for event in interactions_domain.decide(command, current):
+                    work.emit(current.id, event, first=current.row)
+        return subject.id
+
+    ledger._writer.run("extraction", replace(told, key=None), body)

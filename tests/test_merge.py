@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,8 +48,8 @@ def test_looking_again_appends_nothing(ledger: Ledger, pair: tuple[str, str]) ->
     ledger.find_merges()
     position = ledger.position
     assert ledger.find_merges().proposed == ()
-    ledger.run_policies()
-    ledger.run_policies()
+    for _ in range(2):
+        assert ledger.run_policies(only=("merges",)).merges == 0
     assert ledger.position == position
 
 
@@ -82,6 +83,13 @@ def test_a_search_can_be_bounded_to_a_project_or_to_global_memories(ledger: Ledg
     with pytest.raises(NotFound):
         ledger.find_merges(project="nowhere")
     assert [len(ledger.merges(project=name)) for name in ("coffee", "", "nowhere")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("status", [5, None, "nothing", ["all", 5]])
+def test_a_status_that_there_is_not_is_refused(ledger: Ledger, status: Any) -> None:
+    for listing in (ledger.merges, ledger.conflicts):
+        with pytest.raises(Rejected, match="there are"):
+            listing(status)
 
 
 def test_a_threshold_below_one_half_is_refused(ledger: Ledger) -> None:

@@ -287,6 +287,11 @@ def test_what_only_some_may_do_is_refused_with_the_reason(ledger: Ledger, pair: 
         ledger.merge([pair[0], hidden.id])
 
 
+def test_a_proposal_is_named_alone(ledger: Ledger, pair: tuple[str, str]) -> None:
+    with pytest.raises(Rejected, match="alone"):
+        ledger.merge([proposal(ledger), *pair])
+
+
 def test_another_users_memory_is_never_merged(ledger: Ledger, pair: tuple[str, str]) -> None:
     theirs = ledger.remember(THIRD, user="bob")
     with pytest.raises(Rejected, match="another user"):

@@ -17,7 +17,7 @@ from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import KINDS, LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, lowered
 from ledger.policies import budgets, evidence, twins
 from ledger.policies import edges as graph_rules
 from ledger.work import Outcome, Who, Work
@@ -546,11 +546,11 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
 
 
 def tag_list(given: Iterable[str]) -> tuple[str, ...]:
-    lowered = [
-        each.strip().lower() if isinstance(each, str) else each
+    labels = [
+        lowered(each.strip()) if isinstance(each, str) else each
         for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
     ]
-    return text_list("tags", lowered, items=TAGS)
+    return text_list("tags", labels, items=TAGS)
 
 
 def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:

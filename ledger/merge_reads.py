@@ -115,6 +115,10 @@ def _name(connection: Any, project: str | None) -> str | None:
 
 
 def _among(status: str | Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    if not isinstance(status, Iterable):
+        raise Rejected(
+            f"a status is a text or several, not a {type(status).__name__}; there are: {', '.join(known)}, and all"
+        )
     wanted = (status,) if isinstance(status, str) else tuple(status)
     for each in wanted if wanted != ("all",) else ():
         if each not in known:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ledger import observation_answers as answers
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
@@ -18,6 +20,7 @@ from projections import control, documents, observations, projects
 
 OBSERVATION_CAP = 1_000  # astrocyte
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
+QUARANTINED = "quarantined"  # what an observation is stale for while its wording is in quarantine
 FRESHNESS = ("fresh", "stale")
 NEEDED = (
     "observations",
@@ -25,6 +28,8 @@ NEEDED = (
     "interactions",
     "documents",
     "projects",
+    "quarantine",
+    "force",
 )  # its sources are asked whether they are live
 _AT_A_TIME = 200  # observations whose evidence is read together
 
@@ -36,13 +41,15 @@ def observation_answers(connection: Any, states: Sequence[Observation], as_of: s
     cited = {state.row: {each.source for each in proofs[state.row]} for state in states}
     beside = {source for state in states for source in state.written_from if source not in cited[state.row]}
     elsewhere = observations.live(connection, beside) if beside else set()
-    found = []
+    held, found = observations.held(connection, states), []
     for state in states:
         told = tuple(
             answers.ObservationSource(id=each.source, at=each.at, live=each.live, withdrawn=each.withdrawn)
             for each in proofs[state.row]
         )
         alive = {each.id for each in told if each.live} | (elsewhere - cited[state.row])
+        if state.id in held and not state.stale:
+            state = replace(state, stale=QUARANTINED)
         found.append(answers.observation(state, names, told, alive, as_of))
     return found
 

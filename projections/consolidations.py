@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Observation
-from projections import interactions, memories, observations
+from projections import interactions, memories, observations, quarantine
 from projections.observations import Proof
 
 UNSTUCK = ("curated", "contradiction")  # retired because it was wrong: its sources do not say it again by themselves
@@ -124,7 +124,12 @@ def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] |
         sql = sql.replace("ORDER BY", "AND row IN (SELECT value FROM json_each(?)) ORDER BY")
         values += (msgspec.json.encode(list(rows)).decode(),)
     found = [observations.from_row(row) for row in connection.execute(sql, values)]
-    states = [state for state in found if state.text is not None and tuple(sorted(state.tags)) == scope.tags]
+    held = observations.held(connection, found)
+    states = [
+        state
+        for state in found
+        if state.text is not None and tuple(sorted(state.tags)) == scope.tags and state.id not in held
+    ]
     proofs = observations.evidence(connection, [state.row for state in states])
     written = {each for state in states for each in state.written_from}
     alive = frozenset(
@@ -188,7 +193,8 @@ def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]
     that is not there."""
     there = {
         "m": "memories t ON t.row = e.position WHERE e.stream = w.value AND t.status = 'active' AND t.quarantined = 0",
-        "i": "interactions t ON t.row = e.position WHERE e.stream = w.value AND t.user IS NOT NULL",
+        "i": "interactions t ON t.row = e.position WHERE e.stream = w.value AND t.user IS NOT NULL"
+        f" AND {quarantine.free('t.prompt_at')} AND {quarantine.free('t.response_at')}",
     }
     found: set[int] = set()
     for kind, sql in there.items():

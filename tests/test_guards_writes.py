@@ -97,6 +97,21 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "hold": lambda g, x: g.ledger.hold(g.fact.id, x),
     "lift_hold": lambda g, x: (g.ledger.hold(g.fact.id), g.ledger.lift_hold(g.fact.id, x)),
     "recall": lambda g, x: g.ledger.recall(x, receipt=True),
+    "merge": lambda g, x: g.ledger.merge([g.other.id, g.ledger.remember("The user is in Ghent.").id], x, x),
+    "merge for a reason": lambda g, x: g.ledger.merge(
+        [g.other.id, g.ledger.remember("The user is in Ghent.", tags=[x]).id], reason=x),
+    "reject_merge": lambda g, x: (
+        g.ledger.remember("The user now lives in Ghent."),
+        g.ledger.reject_merge(g.ledger.find_merges(threshold=0.6).proposed[0].id, x)),
+    "resolve": lambda g, x: (
+        g.ledger.remember("The user lives in Oslo."),
+        g.ledger.resolve(g.ledger.find_conflicts().found[0].id, both=True, reason=x)),
+    "find_merges": lambda g, x: g.ledger.find_merges(actor=x),
+    "find_conflicts": lambda g, x: (g.ledger.remember(f"Host: {x}"), g.ledger.remember("Host: db1"), g.ledger.find_conflicts()),
+    "observe": lambda g, x: g.ledger.observe(x, [g.other.id], tags=[x], why=x),
+    "revise an observation": lambda g, x: g.ledger.revise(g.ledger.observe("At home.", [g.other.id]).id, x, x),
+    "withdraw_source": lambda g, x: (g.ledger.observe("At home.", [g.other.id]), g.ledger.withdraw_source(g.other.id, x)),
+    "consolidate": lambda g, x: g.ledger.consolidate(tags=[x]),
     "session append": lambda g, x: g.session.append("user", x, parts=[
         {"type": "tool_use", "id": "t1", "name": "run", "arguments": {"command": x, "env": {"TOKEN": x}}},
         {"type": "reasoning", "text": x}], speaker=x[:64], model=x[:64]),
@@ -142,7 +157,7 @@ def test_a_secret_reaches_neither_the_file_nor_an_error(verb: str, tmp_path: Pat
             answer = repr(TEXTS_OF_VERBS[verb](given, SECRET))
         except LedgerError as error:
             answer = f"{error} {error.__dict__}"
-        assert CANARY not in answer or verb == "recall", "the answer shows what is stored"
+        assert CANARY not in answer or verb in ("recall", "consolidate"), "the answer shows what is stored"
         assert ledger.verify().ok
         if (tmp_path / "memory.db-wal").exists():
             assert CANARY.encode() not in (tmp_path / "memory.db-wal").read_bytes()
@@ -157,6 +172,77 @@ def test_a_secret_reaches_neither_the_file_nor_an_error(verb: str, tmp_path: Pat
         assert form not in raw
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda ledger, id, x: ledger.remember("A note on tea.", tags=[x]),
+        lambda ledger, id, x: ledger.propose("A note on tea.", tags=[f"key {x}"]),
+        lambda ledger, id, x: ledger.retag(id, add=[x]),
+        lambda ledger, id, x: ledger.ingest("# A\n\nAbout A.\n", tags=[x]),
+        lambda ledger, id, x: ledger.observe("Much tea.", [id], tags=[x]),
+        lambda ledger, id, x: ledger.relate(id, "Ana", x, "Bob"),
+        lambda ledger, id, x: ledger.remember("A note on tea.", edges=[("Ana", x, "Bob")]),
+        lambda ledger, id, x: ledger.distrust(x, kind="actor"),
+    ],
+)
+def test_what_is_kept_in_lower_case_keeps_no_secret_that_its_capitals_tell(
+    write: Callable[[Ledger, str, str], Any], tmp_path: Path
+) -> None:
+    secret = "AK" + "IACANARYCANARY234A"
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        fact = ledger.remember("The user drinks tea.")
+        try:
+            write(ledger, fact.id, secret)
+        except Rejected as refusal:
+            assert refusal.rule == "secret"
+        else:
+            assert ledger.redactions == {"aws_access_key": 1}
+    assert secret.lower().encode() not in (tmp_path / "memory.db").read_bytes().lower()
+
+
+def test_an_observation_in_quarantine_is_stale_and_not_recalled(ledger: Ledger) -> None:
+    ledger.adopt_policy(threats="quarantine")
+    fact = ledger.remember("The user saw zebras.")
+
+    def recalled() -> list[str]:
+        return [item.id for item in ledger.recall("previous instructions, zebras", observations=5).observations]
+
+    found = ledger.observe(ORDER, [fact.id])
+    said = next(each.position for each in ledger.quarantined() if each.kind == "observation")
+    held = ledger.observation(found.id)
+    assert held is not None and (held.freshness, held.stale) == ("stale", "quarantined") and recalled() == []
+    ledger.revise(found.id, "The user sees zebras often.")
+    assert recalled() == [found.id], "another wording is none that was held"
+    ledger.undo(ledger.audit(limit=1)[0].command_id)
+    assert recalled() == []
+    ledger.release(said)
+    assert recalled() == [found.id]
+    then = ledger.at(ledger.position - 1).observation(found.id)
+    assert then is not None and then.stale == "quarantined"
+
+
+@pytest.mark.parametrize("kind", ["turn", "chunk"])
+def test_a_turn_or_chunk_in_quarantine_bears_no_observation_out(ledger: Ledger, kind: str) -> None:
+    paper = ledger.ingest("# Zebras\n\nThe user saw zebras.\n")
+    source = paper.chunks[0].id if kind == "chunk" else ledger.capture("I saw zebras.", "Fine.").id
+    found = ledger.observe("The user likes zebras.", [source])
+    ledger.quarantine(source)
+    held = ledger.observation(found.id)
+    assert held is not None and (held.status, held.proof_count) == ("unsupported", 0)
+    assert ledger.recall("zebras", observations=5).observations == ()
+    ledger.release(source)
+    assert [item.id for item in ledger.recall("zebras", observations=5).observations] == [found.id]
+
+
+def test_no_merge_puts_its_members_out_of_use_for_what_is_quarantined(ledger: Ledger) -> None:
+    ledger.adopt_policy(threats="quarantine")
+    members = [ledger.remember(f"The user saw {count} zebras.").id for count in ("two", "three")]
+    with pytest.raises(Rejected) as refusal:
+        ledger.merge(members, ORDER)
+    assert refusal.value.rule == "threat" and "zebras" not in str(refusal.value)
+    assert {each.id for each in ledger.memories()} == set(members)
+
+
 @pytest.mark.parametrize("verb", TEXTS_OF_VERBS)
 def test_an_order_to_a_model_is_refused_or_kept_out_of_recall(verb: str, tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
@@ -165,7 +251,8 @@ def test_an_order_to_a_model_is_refused_or_kept_out_of_recall(verb: str, tmp_pat
             TEXTS_OF_VERBS[verb](given, ORDER)
         except LedgerError as error:
             assert "zebras" not in str(error) or getattr(error, "rule", "") != "threat"
-        items = ledger.recall("zebras previous instructions", among="all", k=50).items
+        pack = ledger.recall("zebras previous instructions", among="all", k=50, observations=10)
+        items = (*pack.items, *pack.observations)
         assert [item.text for item in items if item.text and "Ignore all previous" in item.text] == []
         assert not any("zebras" in (each.content or "") for each in ledger.memories(status=("active", "candidate")))
 

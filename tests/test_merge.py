@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,8 +48,8 @@ def test_looking_again_appends_nothing(ledger: Ledger, pair: tuple[str, str]) ->
     ledger.find_merges()
     position = ledger.position
     assert ledger.find_merges().proposed == ()
-    ledger.run_policies(only="merges")
-    ledger.run_policies(only="merges")
+    for _ in range(2):
+        assert ledger.run_policies(only=("merges",)).merges == 0
     assert ledger.position == position
 
 
@@ -82,6 +83,13 @@ def test_a_search_can_be_bounded_to_a_project_or_to_global_memories(ledger: Ledg
     with pytest.raises(NotFound):
         ledger.find_merges(project="nowhere")
     assert [len(ledger.merges(project=name)) for name in ("coffee", "", "nowhere")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("status", [5, None, "nothing", ["all", 5]])
+def test_a_status_that_there_is_not_is_refused(ledger: Ledger, status: Any) -> None:
+    for listing in (ledger.merges, ledger.conflicts):
+        with pytest.raises(Rejected, match="there are"):
+            listing(status)
 
 
 def test_a_threshold_below_one_half_is_refused(ledger: Ledger) -> None:
@@ -277,6 +285,11 @@ def test_what_only_some_may_do_is_refused_with_the_reason(ledger: Ledger, pair: 
     hidden = ledger.quarantine(ledger.remember(THIRD).id)
     with pytest.raises(Rejected, match="release it first"):
         ledger.merge([pair[0], hidden.id])
+
+
+def test_a_proposal_is_named_alone(ledger: Ledger, pair: tuple[str, str]) -> None:
+    with pytest.raises(Rejected, match="alone"):
+        ledger.merge([proposal(ledger), *pair])
 
 
 def test_another_users_memory_is_never_merged(ledger: Ledger, pair: tuple[str, str]) -> None:

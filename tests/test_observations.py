@@ -937,7 +937,7 @@ def is_live(ledger: Ledger, source: str) -> bool:
         memory = ledger.memory(source)
         return memory is not None and memory.status == "active" and not memory.quarantined
     turn = ledger.interaction(source)
-    return turn is not None and turn.prompt is not None and turn.response is not None
+    return turn is not None and turn.prompt is not None and turn.response is not None and not turn.quarantined
 
 
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))  # to shrink a history takes longer than to read it

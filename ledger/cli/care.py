@@ -73,7 +73,7 @@ def run_policies(
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Judge fading at this time.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="JOB", help="This job, and no others.")] = None,
 ) -> Any:
-    """Do what is pending: reinforcement, extraction, and the expiry of what has faded."""
+    """Do what is pending: reinforcement, extraction, expiry, a look for contradictions and near duplicates, consolidation."""
     return ledger.run_policies(as_of=as_of, only=only or (), progress=progress)
 
 

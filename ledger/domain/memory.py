@@ -41,6 +41,7 @@ from ledger.domain.events import (
     Origin,
     ValidityChanged,
 )
+from ledger.domain.guards import secrets
 from ledger.domain.text import normalise
 
 KINDS = (
@@ -346,7 +347,8 @@ def checked(given: Relate | Unrelate) -> Edge:
 
 
 def relation_form(relation: str) -> str:
-    return normalise(relation)
+    form = normalise(relation)
+    return form if form == relation or not secrets.scan(relation) else relation  # which the guards refuse by its case
 
 
 def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:

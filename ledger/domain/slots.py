@@ -67,6 +67,8 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 _NEVER_SINGLE = frozenset(("note", "notes", "todo", "fact", "idea", "question", "example", "reminder", "warning"))
+_CLASS = re.compile(r"an? ", re.IGNORECASE)  # "works at a bank", "is married to a doctor": of a sort, and not which
+_NOBODY = frozenset(("home", "night", "nights", "weekend", "weekends", "noon", "midnight", "sea", "scale", "speed"))
 _NO_PROSE = re.compile(r"[\\$`{}<>|^]")  # formulas and code
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")
@@ -121,6 +123,15 @@ _MONTH_FIRST = re.compile(r"(?P<month>[a-z]+)\.? (?P<day>\d{1,2})(?:st|nd|rd|th)
 _ISO = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:t.*)?")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ARTICLE = re.compile(r"^(?:the|an?|his|her|its|their|my|our) ")
+_MEASURE = re.compile(r"[\d.]+ ?(?P<unit>[^\W\d_]+)")
+_UNIT_WORDS = """
+    ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year years
+    mm cm m km kilometer kilometers kilometre kilometres
+    meter meters metre metres inch inches foot feet yard yards mile miles g kg gram grams kilo kilos kilogram
+    kilograms ton tons tonne tonnes lb lbs pound pounds stone ounce ounces c f celsius fahrenheit degrees k
+    cent cents euro euros eur dollar dollars usd gbp chf franc francs yen kb mb gb tb kib mib gib tib bytes
+"""
+_UNITS = frozenset(_UNIT_WORDS.split())
 _EDGE_MARKS = " \t\"'`´’“”‘.,;:!()[]*_"
 
 
@@ -204,6 +215,8 @@ def _of_sentence(said: str) -> Iterator[Filled]:
 
 def _stated(relation: str, found: re.Match[str]) -> Iterator[Filled]:
     subject = _person(found["subject"])
+    if _CLASS.match(found["value"]) or (relation == "works_at" and _thing(found["value"]) in _NOBODY):
+        return
     yield from _filled(subject, relation, found["value"])
     other = _person(found["value"]) if relation in BOTH_WAYS else None
     if other and subject:
@@ -290,17 +303,21 @@ def incompatible(one: str, other: str) -> bool:
 
     "berlin" and "berlin, germany" can both be so; "high" and "40" are no two values; "--05-03" is any year's third of May.
     """
-    if one == other or (_is_date(one) and _is_date(other) and one[-5:] == other[-5:] and "--" in (one[:2], other[:2])):
+    if one == other:
         return False
+    if _is_date(one) and _is_date(other):
+        return one[-5:] != other[-5:] or "--" not in (one[:2], other[:2])
     mine, theirs = set(words(one)), set(words(other))
     if not mine or not theirs or mine <= theirs or theirs <= mine:
         return False
-    if _squeezed(one).startswith(_squeezed(other)) or _squeezed(other).startswith(_squeezed(one)):
+    if _begins(_squeezed(one), _squeezed(other)) or _begins(_squeezed(other), _squeezed(one)):
+        return False
+    if (unit := _unit(one)) and (theirs_too := _unit(other)) and unit != theirs_too:
         return False
     if _initials(one) == _squeezed(other) or _initials(other) == _squeezed(one):
         return False
-    figures, theirs_too = _figures(mine), _figures(theirs)
-    return bool(figures) == bool(theirs_too) and (not figures or figures != theirs_too)
+    figures, their_figures = _figures(mine), _figures(theirs)
+    return bool(figures) == bool(their_figures) and (not figures or figures != their_figures)
 
 
 def _is_date(value: str) -> bool:
@@ -313,6 +330,17 @@ def _figures(parts: set[str]) -> set[str]:
 
 def _squeezed(value: str) -> str:
     return "".join(words(value))
+
+
+def _begins(one: str, other: str) -> bool:
+    """Whether one is the beginning of the other, and not of a number in it: "30s" of "30seconds", never "80" of "8080"."""
+    return other.startswith(one) and not (one[-1:].isdigit() and other[len(one) : len(one) + 1].isdigit())
+
+
+def _unit(value: str) -> str:
+    """The unit of a measure: "seconds" of "60 seconds"; measures in two units are not compared, for 1 minute is as long."""
+    found = _MEASURE.fullmatch(value)
+    return found["unit"] if found is not None and found["unit"] in _UNITS else ""
 
 
 def _initials(value: str) -> str:

@@ -97,6 +97,8 @@ class Distrusting(Undoing):
                 bulk.announce(work, plan.positions, act="distrust", kind=about.kind, target=about.name, **fields)
                 work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, (), **fields))  # refused from here on
             elif plan.positions or not _is_standing(work, about):
+                if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
+                    raise Rejected("the source has a secret in its name, and has written nothing", rule="secret")
                 for spans in bulk.parts(plan.positions) or [()]:
                     work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, spans, **fields))
 

@@ -12,6 +12,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
+from string import ascii_letters, digits, hexdigits
 from urllib.parse import unquote_to_bytes
 
 DEPTH = 2  # an encoded text within an encoded text
@@ -31,7 +32,6 @@ CONFUSABLES = {
 }
 _LETTERS = CONFUSABLES | str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
-_FORMATTING = dict.fromkeys(map(ord, "*`"))  # Markdown in the middle of a word
 _LEET = str.maketrans("01345789@$", "oieastbgas")
 
 _SHAPELESS = (
@@ -43,15 +43,14 @@ _TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 _LONG = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _HEX = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2}[ :]?){16,})")
+_PERCENT_BYTE = re.compile("%[0-9a-fA-F]{2}")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}|[\w.+-]){12,}")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
 _ENTITIES = re.compile(r"(?:&#x?[0-9a-fA-F]+;){4,}")
 _ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
 _LEETED = re.compile(r"[^\W\d_][01345789@$]+[^\W\d_]")
 _LEETED_WORDS = 2  # a single one is a name, like "b2b"
-_DIGIT = re.compile(r"[01345789@$]")
 _SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
-_TURNED = re.compile("rot-?13|caesar")
 _BACKWARDS = re.compile(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
 
 
@@ -60,42 +59,108 @@ DECLARED = re.compile("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:") 
 
 def fold(text: str) -> str:
     """Lower case, compatibility forms, accents and invisible characters gone, look-alikes as Latin letters."""
-    if text.isascii():
+    if text.isascii() or is_typographic(text):
         return text.lower()
     shown = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", shown).translate(_ACCENTS))
     return plain.translate(_LETTERS)
 
 
-def is_odd(text: str, words: list[str]) -> bool:
-    """Whether an ASCII text may hide another: long runs, digits within words, letters set apart. Words are split at blanks."""
-    if not words:
+def is_odd(text: str, raw: bytes, lowered: str) -> bool:
+    """Whether an ASCII text may hide another: long runs, digits within words, letters set apart."""
+    words = b" " + raw.translate(_NOT_BLANK)
+    number = words.count(b" x")
+    if not number:
         return False
-    longest = max(map(len, words))
     return (
-        longest >= 20
-        or len(text) < _MEAN_WORD * len(words)
-        or 3 * text.count(".") > len(text)
-        or "*" in text
-        or "`" in text
-        or DECLARED.search(text) is not None
-        or (_DIGIT.search(text) is not None and _LEETED.search(text) is not None)
+        b"*" in raw
+        or b"`" in raw
+        or b"x" * 20 in words
+        or len(raw) < _MEAN_WORD * number
+        or 3 * raw.count(b".") > len(raw)
+        or is_declared(text, lowered)
+        or _leeted(raw) > 0
     )
+
+
+def is_declared(text: str, lowered: str) -> bool:
+    """Whether a text says that it is turned."""
+    told = "rot" in lowered or "caesar" in lowered or "backward" in lowered or "reverse" in lowered
+    return told and DECLARED.search(text) is not None
+
+
+# --- looking at the letters of a text by their classes ---------------------------------------------------------------
+# A class is one letter of bytes, so that a run of a class is looked for as a text is, which is what a processor is best at.
+
+
+def classes(rest: str = " ", **of: str) -> bytes:
+    """A table for ``bytes.translate``: the characters of each class become its name, all others ``rest``."""
+    table = bytearray(rest.encode() * 256)
+    for name, characters in of.items():
+        for each in characters.encode():
+            table[each] = ord(name)
+    return bytes(table)
+
+
+_NOT_BLANK = classes("x", **{" ": " \t\n\v\f\r\x1c\x1d\x1e\x1f"})
+_RUNS = classes(x=ascii_letters + digits + "+/_-")
+_HEXES = classes(x=hexdigits)
+_LEET_CLASSES = classes(x=ascii_letters, n="01345789@$")
+_WORD_CLASSES = classes(x=ascii_letters + digits + "_")
+_WORD_BEYOND = re.compile("[^\\W\x00-\x7f]")
+_KEPT = re.compile("[^\x00-\x7f\u2010\u2012-\u2015\u2018\u2019\u201c\u201d\u2022\u20ac\u2192\U0001f300-\U0001f3f3\U0001f400-\U0001f64f]")
+
+
+def as_bytes(text: str) -> bytes:
+    """One byte for each character; those beyond ASCII as a question mark."""
+    return text.encode("ascii", "replace")
+
+
+def is_typographic(text: str) -> bool:
+    """Whether a text has, beyond ASCII, only signs that folding leaves as they are."""
+    return _KEPT.search(text) is None
+
+
+def _classed(text: str) -> bytes | None:
+    """A text as bytes, unless there are letters beyond ASCII in it."""
+    return as_bytes(text) if text.isascii() or _WORD_BEYOND.search(text) is None else None
+
+
+def _leeted(raw: bytes) -> int:
+    """How often digits stand between letters, as in ``_LEETED``."""
+    known = raw.translate(_LEET_CLASSES)
+    if b"xn" not in known:
+        return 0
+    while b"nn" in known:
+        known = known.replace(b"nn", b"n")
+    return known.count(b"xnx")
+
+
+def _may_be_spaced(raw: bytes) -> bool:
+    """False only where ``_SPACED`` finds nothing. An underscore is a word and may part two as well."""
+    known = b" " + raw.translate(_WORD_CLASSES) + b" "
+    return b" x x x " in known or (b"_" in raw and b" xxx x " in known)
+
+
+def has_long_run(raw: bytes, length: int = 20) -> bool:
+    """Whether so many letters, digits and signs of base64 stand side by side."""
+    return b"x" * length in raw.translate(_RUNS)
 
 
 def views(text: str, depth: int = DEPTH) -> Iterator[str]:
     """The folded text first, then other readings of it, and what is encoded in it."""
     folded = fold(text)
     if "*" in folded or "`" in folded:
-        folded = folded.translate(_FORMATTING)
+        folded = folded.replace("*", "").replace("`", "")  # Markdown in the middle of a word
     yield folded
-    if len(_LEETED.findall(folded)) >= _LEETED_WORDS:
+    raw = _classed(folded)
+    if (len(_LEETED.findall(folded)) if raw is None else _leeted(raw)) >= _LEETED_WORDS:
         yield folded.translate(_LEET)
-    if (joined := _joined(folded)) != folded:
+    if (raw is None or _may_be_spaced(raw)) and (joined := _joined(folded)) != folded:
         yield joined
-    if _TURNED.search(folded):
+    if "rot13" in folded or "rot-13" in folded or "caesar" in folded:
         yield folded.translate(_ROT13)
-    if _BACKWARDS.search(folded) or "\u202e" in text:
+    if "\u202e" in text or (("backward" in folded or "reverse" in folded) and _BACKWARDS.search(folded)):
         yield folded[::-1]
         yield from (fold(each[::-1]) for each in re.findall("\u202e([^\u202c]*)", text[:PIECE_CHARS]))
     if depth:
@@ -126,20 +191,23 @@ def _encoded(text: str) -> Iterator[str | None]:
             yield "".join(chr(ord(each) - 0xE0000) for each in run)
         for run in _SELECTORS.findall(text):
             yield _readable(bytes(_byte_of(each) for each in run))
-    if "%" in text:
+    if "%" in text and _PERCENT_BYTE.search(text) is not None:
         for run in _PERCENT.findall(text):
             if "%" in run:
                 yield _readable(unquote_to_bytes(run[: 3 * PIECE_CHARS]))
-    if "\\" in text:
+    if "\\u" in text or "\\x" in text:
         for run in _ESCAPES.findall(text):
             yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)), run[: 6 * PIECE_CHARS])
     if "&#" in text:
         for run in _ENTITIES.findall(text):
             yield html.unescape(run[: 8 * PIECE_CHARS])
-    for run in _HEX.findall(text):
-        yield _readable(bytes.fromhex(re.sub("[ :]", "", run)[: 2 * PIECE_CHARS]))
-    for run in _LONG.findall(text):
-        yield _of_base64(run[: 2 * PIECE_CHARS])
+    raw = as_bytes(text)
+    if b"x" * 32 in raw.translate(_HEXES, b" :"):
+        for run in _HEX.findall(text):
+            yield _readable(bytes.fromhex(re.sub("[ :]", "", run)[: 2 * PIECE_CHARS]))
+    if has_long_run(raw):
+        for run in _LONG.findall(text):
+            yield _of_base64(run[: 2 * PIECE_CHARS])
 
 
 def _of_base64(run: str) -> str | None:

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from string import digits
 
 from msgspec import Struct
+
+from ledger.domain.guards import words
+from ledger.domain.guards.folding import as_bytes, classes
+from ledger.domain.guards.gates import Gated, shortest_of
 
 NAME = "secrets/1"
 
@@ -99,10 +104,18 @@ _LINK = (
     r"|[ \t]*(?:是|为|は|が|는)[ \t]*:?[ \t]*)"
 )
 _NAMED = re.compile(
-    rf"(?i)(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_-])*(?:pg)?(?:{_CALLED})(?:[_-](?:key|token|value|prod|"
+    rf"(?i)(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]{{1,64}}[_-]){{0,16}}(?:pg)?(?:{_CALLED})(?:[_-](?:key|token|value|prod|"
     rf"dev|test))?)[\"'`]?(?P<of> (?:for|of|to|für|pour|para|per|voor|do|для) [^\n:=,;]{{1,40}}?)?"
     rf"(?P<link>{_LINK})(?P<quote>[\"'`«“]?)(?P<value>[^\s\"'`«»“”,;]{{4,200}})"
 )
+_NAMES: dict[str, list[str]] = {}  # what one has to have in it, and those that have
+for _name in shortest_of(_CALLED):
+    _core = next((each for each in ("pass", "secret", "token", "key") if each in _name), _name)
+    _NAMES.setdefault(_core, []).extend(() if _core in _NAMES.get(_core, ()) else (_name,))
+_IN_NAME = re.compile("[A-Za-z0-9_-]")  # what may be in front of it, without a blank
+_BEGINNING = re.compile(r"(?<![A-Za-z])[^\W_]")
+_ODD_LETTERS = re.compile("[\u0130\u0131\u017f\u212a]")  # are others in lower case
+_PLACES = 64  # above which all of the text is searched
 _NEAR = (
     "pass",
     "pwd",
@@ -150,7 +163,7 @@ _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
 _INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
 _CARD = re.compile(r"(?<![\w.,-])(?:\d[ -]?){12,18}\d(?![\w-]|[.,]\d)")
 _ISSUED = re.compile(r"3[47]|3(?:0[0-5]|[689])|4|5[1-5]|2[2-7]|6(?:011|4|5|2)|35")
-_PATTERNS = tuple((kind, needs, re.compile(pattern)) for kind, needs, pattern in _KEYS)
+_PATTERNS = tuple((kind, needs, Gated(pattern)) for kind, needs, pattern in _KEYS)
 # The beginnings of words without one of which an ASCII text without long numbers and addresses has no secret.
 _BEGINNINGS = """
     abia acca acco age agpa aida aiza akia anpa anva apik aroa asia aws basi bear begi clav cont cred doo dop dor
@@ -159,8 +172,8 @@ _BEGINNINGS = """
 """
 HEADS = frozenset(_BEGINNINGS.split())
 HEAD = 4
-_WORD = re.compile("[a-z]+")
-_LONG_NUMBER = re.compile(r"(?:\d[ -]?){8}")
+words.ask(HEAD, HEADS)
+_DIGITS = classes(x=digits)
 
 
 def scan(text: str) -> list[Secret]:
@@ -178,9 +191,14 @@ def scan(text: str) -> list[Secret]:
 
 def may_have(lowered: str) -> bool:
     """False only of an ASCII text (in lower case) without any secret."""
-    if not HEADS.isdisjoint([word[:HEAD] for word in _WORD.findall(lowered)]) or "://" in lowered or "eyj" in lowered:
+    if "://" in lowered or "eyj" in lowered or not HEADS.isdisjoint([word[:HEAD] for word in words.of(lowered)]):
         return True
-    return _LONG_NUMBER.search(lowered) is not None
+    return _has_digits(lowered, 8)
+
+
+def _has_digits(text: str, number: int) -> bool:
+    """False only of an ASCII text without so many digits in a row, blanks and hyphens between them left aside."""
+    return b"x" * number in as_bytes(text).translate(_DIGITS, b" -")
 
 
 def _found(text: str, lowered: str) -> Iterator[Secret]:
@@ -188,24 +206,58 @@ def _found(text: str, lowered: str) -> Iterator[Secret]:
         if needs not in lowered:
             continue
         for hit in pattern.finditer(text):
-            start, end = hit.span(1 if pattern.groups else 0)
-            if not (pattern.groups and _is_example(text[start:end])):
+            start, end = hit.span(1 if hit.re.groups else 0)
+            if not (hit.re.groups and _is_example(text[start:end])):
                 yield Secret(kind, start, end)
-    if any(near in lowered for near in _NEAR):
-        yield from _named(text)
-    yield from _cards(text)
+    yield from _named(text, lowered)
+    if not text.isascii() or _has_digits(text, 13):
+        yield from _cards(text)
 
 
-def _named(text: str) -> Iterator[Secret]:
+def _named(text: str, lowered: str) -> Iterator[Secret]:
     """What is called a password: by ``=`` or ``:`` whatever it is, in prose only what does not look like a word."""
     at = 0
-    while (hit := _NAMED.search(text, at)) is not None:
-        start, end = hit.span("value")
-        value = text[start:end].rstrip(".,;:)]}>、。")
-        at = max(hit.end("name") + 1, end if _is_secret(value, hit) else 0)
-        if _is_secret(value, hit):
-            kind = "password" if _is_password(hit["name"]) else "secret"
-            yield Secret(kind, start, start + len(value))
+    regions = list(_regions(text, lowered))
+    if not regions or not any(near in lowered for near in _NEAR):
+        return
+    for start, end in regions:
+        at = max(at, start)
+        while at <= end and (hit := _NAMED.search(text, at) if end == len(text) else _first(text, at, end)) is not None:
+            begin, close = hit.span("value")
+            value = text[begin:close].rstrip(".,;:)]}>、。")
+            secret = _is_secret(value, hit)
+            at = max(hit.end("name") + 1, close if secret else 0)
+            if secret:
+                yield Secret("password" if _is_password(hit["name"]) else "secret", begin, begin + len(value))
+
+
+def _first(text: str, start: int, end: int) -> re.Match[str] | None:
+    """The first name that begins between two places."""
+    for begin in _BEGINNING.finditer(text, start, end + 1):
+        if (hit := _NAMED.match(text, begin.start())) is not None:
+            return hit
+    return None
+
+
+def _regions(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Between which places a name may begin: at each word of ``_CALLED``, or at what is joined to it in front."""
+    places: set[int] = set()
+    for core, names in _NAMES.items():
+        for name in names if core in lowered else ():
+            at = lowered.find(name)
+            while at >= 0 and len(places) <= _PLACES:
+                places.add(at)
+                at = lowered.find(name, at + 1)
+    if len(places) > _PLACES or len(lowered) != len(text) or (not text.isascii() and _ODD_LETTERS.search(text)):
+        yield 0, len(text)
+        return
+    behind = 0
+    for place in sorted(places):
+        start = place
+        while start > behind and _IN_NAME.match(text, start - 1) is not None:
+            start -= 1
+        yield start, place
+        behind = place + 1
 
 
 def _is_password(name: str) -> bool:

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ledger.domain.guards.folding import fold
+from ledger.domain.guards.gates import Gated
 
 
 class Pattern(Struct, frozen=True):
     label: str
     needs: tuple[str, ...]  # one of these is in every text that it matches
-    found: re.Pattern[str]
+    found: Gated
 
 
-_GAP = r"\W+(?:[\w'-]+\W+){0,%d}?"
+_GAP = r"\W+(?:\w+(?:['-]\w+)?\W+){0,%d}?"  # so many words; each can be read in few ways, or a row of hyphens takes for ever
 _OBJECTS = (
     r"(?:instruction|directive|rule|guideline|guidance|prompt|constraint|restriction|safeguard|limitation|"
     r"programming|"
@@ -46,21 +47,21 @@ _SECRETS = (
     r"env(?:ironment)? (?:variables|vars)|\.env|card numbers?|credit cards?|bank details|iban)"
 )
 _PRIVATE = (
-    r"(?:(?:the |a |every |all |any )*(?:user|owner|customer|client|their|his|her)(?:'?s|s')? ?(?:own |"
-    r"private |last |saved |stored )*"
+    r"(?:(?:the |a |every |all |any ){0,4}(?:user|owner|customer|client|their|his|her)(?:'?s|s')? ?(?:own |"
+    r"private |last |saved |stored ){0,4}"
     r"(?:messages?|data|e-?mails?|mails?|conversations?|chats?|history|notes|files|documents?|inputs?|"
     r"answers?|secrets?)|"
     r"(?:conversation|chat|message) (?:history|log|summary)|copy of (?:each|every|the user|all))"
 )
 _PLACE = (
-    r"(?:https?:|ftp[:.]|www\.|[\w.+-]+@[\w-]+\.|webhook|\d+\.\d+\.\d+\.\d+|query string|header|url|dns|"
+    r"(?:https?:|ftp[:.]|www\.|[\w.+-]{1,64}@[\w-]{1,64}\.|webhook|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|query string|header|url|dns|"
     r"search query)"
 )
 _STANDING = (
     r"(?:from (?:now|this (?:point|moment|day)|today) (?:on|forward)|going forward|always|henceforth|"
     r"permanently|"
     r"(?:in|for|during) (?:all|every|each|any|the|later|future)(?: (?:all|every|each|future|later|coming|"
-    r"next))*"
+    r"next)){0,4}"
     r" (?:future |later )?(?:conversation|session|chat|answer|reply|response|request|message|"
     r"interaction)s?|whenever|every time|each time)"
 )
@@ -75,10 +76,10 @@ _HIDDEN = (
     r"everything above|(?:words|text) above)"
 )
 _FREE = (
-    r"(?:without|no|any|remove\w*|lift\w*|off|disable[ds]?|bypass\w*|ignoring|free (?:of|from)|"
-    r"free from) (?:any |all |your |every |its |safety |content )*"
+    r"(?:without|no|any|remove\w{0,3}|lift\w{0,3}|off|disable[ds]?|bypass\w{0,3}|ignoring|free (?:of|from)|"
+    r"free from) (?:any |all |your |every |its |safety |content ){0,5}"
     r"(?:restriction|limit|limitation|filter|rule|content polic|safety|safeguard|guideline|censorship|"
-    r"boundar)\w*"
+    r"boundar)\w{0,8}"
 )
 _ENGLISH: tuple[tuple[str, str, str], ...] = (
     # label, what it needs, pattern
@@ -122,7 +123,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "prompt_injection",
         "directive instruction order task objective prompt",
         (
-            r"(?:^|[.!?:;\n]\s*|\b(?:your|the real|the actual) )(?:new|real|actual|updated|secret) (?:instruction|"
+            r"(?:^|[.!?:;\n]\s{0,20}|\b(?:your|the real|the actual) )(?:new|real|actual|updated|secret) (?:instruction|"
             r"directive|order|task|objective|system prompt)s?\s*(?::|begin|are\b|is\b|follow)"
         ),
     ),
@@ -238,7 +239,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "role_spoofing",
         "system assistant developer human",
         (
-            r"(?:^|\n)\s*(?:system|assistant|developer)\s*:\s*(?:you\b|ignore|i will (?:now )?comply|sure\b|"
+            r"(?:^\s*|\n[^\S\n]*)(?:system|assistant|developer)\s*:\s*(?:you\b|ignore|i will (?:now )?comply|sure\b|"
             r"override|the (?:user|policy|admin)|print|content polic|all |always|never|from now|reveal|forget|"
             r"disregard)"
         ),
@@ -279,7 +280,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "role_spoofing",
         "human:",
         (
-            r"(?:^|\n)\s*human\s*:.{0,300}\n\s*assistant\s*:|(?:^|\n)\s*assistant\s*:.{0,300}\n\s*(?:user|"
+            r"(?:^\s*|\n[^\S\n]*)human\s*:.{0,300}\n\s{0,20}assistant\s*:|(?:^\s*|\n[^\S\n]*)assistant\s*:.{0,300}\n\s{0,20}(?:user|"
             r"human)\s*:"
         ),
     ),
@@ -468,7 +469,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         ),
         (
             rf"\b(?:read|collect|look up|get|encode|base64 encode|cat|take)\b.{{0,60}}(?:{_SECRETS}|{_PRIVATE}|"
-            rf"/etc/passwd|~/\.\w+|chat history|memory).{{0,80}}\b(?:{_SEND}|it to me|pipe|get request)\b"
+            rf"/etc/passwd|~/\.\w{1,20}|chat history|memory).{{0,80}}\b(?:{_SEND}|it to me|pipe|get request)\b"
         ),
     ),
     (
@@ -616,7 +617,7 @@ _WHOSE_IN = {
     "pl": r"poprzedn|powyzsz|wczesniej|wszystk|swo|otrzyma|ktor",
     "ru": r"предыдущ|прежн|выше|все |вс[её],|тебе|твои|раньше|ранее|полученн",
 }
-_ELSEWHERE = r"(?:https?:|[\w.+-]+@[\w-]+\.)"
+_ELSEWHERE = r"(?:https?:|[\w.+-]{1,64}@[\w-]{1,64}\.)"
 _STANDING_IN = {
     "de": (
         r"(?:ab sofort|von nun an|ab jetzt|kunftig|in zukunft|immer)",
@@ -710,11 +711,11 @@ _PASSWORDS_IN = r"(?:passw|kennwort|mots? de passe|contrasen|senhas?|wachtwoord|
 
 def _patterns() -> Iterator[Pattern]:
     for label, needs, pattern in _ENGLISH:
-        yield Pattern(label, _needs(needs), re.compile(pattern, re.DOTALL))
+        yield Pattern(label, _needs(needs), Gated(pattern, re.DOTALL))
     for language, (verbs, objects) in _UNHEED_IN.items():
         whose = fold(_WHOSE_IN[language])
         pattern = rf"(?<!\w){fold(verbs)}(?=.{{0,60}}(?:{whose})).{{0,60}}{fold(objects)}"
-        yield Pattern("prompt_injection", _needs(_UNHEED_NEEDS[language]), re.compile(pattern))
+        yield Pattern("prompt_injection", _needs(_UNHEED_NEEDS[language]), Gated(pattern))
     far = rf"(?:{_ELSEWHERE}|{fold(_PASSWORDS_IN)})"
     for language, (starts, sends) in _STANDING_IN.items():
         start, send = fold(starts), fold(sends)
@@ -722,10 +723,10 @@ def _patterns() -> Iterator[Pattern]:
             rf"(?:{start}.{{0,60}}{send}|{send}.{{0,60}}{start}).{{0,120}}{_ELSEWHERE}|"
             rf"{start}.{{0,60}}{far}.{{0,60}}{send}"
         )
-        yield Pattern("memory_poisoning", _needs(_STANDING_NEEDS[language]), re.compile(orders))
+        yield Pattern("memory_poisoning", _needs(_STANDING_NEEDS[language]), Gated(orders))
     for needs, pattern in (*_FREE_IN, _PROMPT_IN, *_ASIAN):
-        yield Pattern("prompt_injection", _needs(needs), re.compile(fold(pattern)))
-    yield Pattern("memory_poisoning", _needs(_KEPT_QUIET[0]), re.compile(fold(_KEPT_QUIET[1])))
+        yield Pattern("prompt_injection", _needs(needs), Gated(fold(pattern)))
+    yield Pattern("memory_poisoning", _needs(_KEPT_QUIET[0]), Gated(fold(_KEPT_QUIET[1])))
 
 
 def _needs(words: str) -> tuple[str, ...]:

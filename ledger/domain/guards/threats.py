@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ledger.domain.guards.folding import INVISIBLE, is_odd, views
+from ledger.domain.guards import words
+from ledger.domain.guards.folding import INVISIBLE, as_bytes, has_long_run, is_odd, is_typographic, views
 from ledger.domain.guards.threat_patterns import PATTERNS
 
 NAME = "threats/1"
+SHORT = 400  # characters of a text that is looked through sooner than its words are
 SPAN = 160  # of what was matched, at the most
 
 
@@ -37,7 +39,9 @@ for _number, _each in enumerate(PATTERNS):
         _plain = _WORD.match(_need) if _need.isascii() else None
         for _key in (_plain.group()[:HEAD], f"{_plain.group()}s"[:HEAD]) if _plain else (_need,):
             (_BY_HEAD if _plain else _BY_SIGN).setdefault(_key, set()).add(_number)
+_NONE: set[int] = set()
 HEADS = frozenset(_BY_HEAD)
+words.ask(HEAD, HEADS, lambda: {piece for each in PATTERNS for piece in each.found.asked.all_pieces()})
 _SIGN = re.compile('[<#["!]|://')  # in each of those that are ASCII
 
 
@@ -56,12 +60,11 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 def scan(text: str) -> list[Finding]:
     """What is found in a text: each label once, in the order of the patterns."""
-    if text.isascii():
-        words = text.split()
-        if not is_odd(text, words):
-            return _matches(text.lower())
+    raw = as_bytes(text)
+    if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
+        return _matches(lowered)
     found: dict[str, Finding] = {}
-    for each in (*_invisible(text), *_blobs(text)):
+    for each in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
         found.setdefault(each.label, each)
     for view in views(text):
         for each in _matches(view):
@@ -72,18 +75,22 @@ def scan(text: str) -> list[Finding]:
 def _matches(view: str) -> list[Finding]:
     """What the patterns find in a folded text."""
     numbers: set[int] = set()
-    for each in HEADS.intersection([word[:HEAD] for word in _WORD.findall(view)]):
-        numbers |= _BY_HEAD[each]
-    if _SIGN.search(view) is not None or not view.isascii():
+    telling = words.of(view)
+    for each in telling:
+        numbers |= _BY_HEAD.get(each[:HEAD], _NONE)
+    if not view.isascii() or _SIGN.search(view) is not None:
         for sign, concerned in _BY_SIGN.items():
             if sign in view:
                 numbers |= concerned
+    if not numbers:
+        return []
     found: dict[str, Finding] = {}
+    pieces = frozenset[str]().union(*telling.values()) if len(view) > SHORT else None
     for number in sorted(numbers):
         pattern = PATTERNS[number]
         if pattern.label in found:
             continue
-        if (hit := pattern.found.search(view)) is not None:
+        if (hit := pattern.found.search(view, pieces)) is not None:
             found[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
     return list(found.values())
 
@@ -101,7 +108,7 @@ def _blobs(text: str) -> Iterator[Finding]:
 def _invisible(text: str) -> Iterator[Finding]:
     """Characters without a shape where no script needs them: joiners in emoji, Persian or Hindi and the marks of Hebrew and
     Arabic are in their places."""
-    if text.isascii() or INVISIBLE.search(text) is None:
+    if text.isascii() or is_typographic(text) or INVISIBLE.search(text) is None:
         return
     rest = _FLAG.sub("", text)
     patterns = [_TAG, _OVERRIDE, _WITHIN, _SELECTORS]

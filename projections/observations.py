@@ -20,6 +20,7 @@ from ledger.domain.observation import Borne, Observation
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections import control, documents
+from projections.quarantine import free
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 from projections.text_hits import Source
@@ -278,11 +279,11 @@ _LIVE = {  # what makes a source of each kind count
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
     " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN ({})"
-    " AND e.version = 1 AND t.user IS NOT NULL"
+    f" AND e.version = 1 AND t.user IS NOT NULL AND {free('t.prompt_at')} AND {free('t.response_at')}"
     " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most are not, and then nothing of their texts is read
     f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
     "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN ({})"
-    " AND d.status = 'active' AND t.size IS NOT NULL",
+    f" AND d.status = 'active' AND t.size IS NOT NULL AND {free('t.row')}",
 }
 
 
@@ -297,12 +298,27 @@ _TIMES = {
 
 
 def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """Which of these sources count: active memories that nobody quarantined, interactions no text of which was erased, and
-    chunks that their documents have."""
+    """Which of these sources count: active memories, interactions no text of which was erased, and chunks that their
+    documents have; nothing that is in quarantine."""
     found: set[str] = set()
     for kind, given in _by_kind(sources).items():
         for some in _hundreds(given):
             found.update(source for (source,) in connection.execute(_LIVE[kind].format(_marks(some)), some))
+    return found
+
+
+def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, set[int]]:
+    """The positions of the wordings of these observations that are in quarantine."""
+    found: dict[str, set[int]] = {}
+    if connection.execute("SELECT 1 FROM quarantine LIMIT 1").fetchone() is None:
+        return found
+    for some in _hundreds(sorted(ids)):
+        sql = (
+            "SELECT e.stream, e.position FROM events e CROSS JOIN quarantine q ON q.at = e.position"
+            f" WHERE e.stream IN ({_marks(some)})"
+        )
+        for id, position in connection.execute(sql, some):
+            found.setdefault(id, set()).add(position)
     return found
 
 

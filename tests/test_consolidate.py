@@ -542,7 +542,7 @@ def test_run_policies_consolidates_every_user_and_project(ledger: Ledger) -> Non
     seen: list[tuple[int, int]] = []
     report = ledger.run_policies(progress=lambda done, total: seen.append((done, total)))
     assert (report.consolidated, report.observations_formed, report.failures) == (7, 2, 0)
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert ledger.observations(user="bob") == []
     actors = {each.actor for each in ledger.audit(type="ConsolidationCompleted")}
     assert actors == {"policy:consolidation"}
@@ -613,3 +613,23 @@ def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
     with pytest.raises(Conflict):
         both()
     assert ledger.position == 1 and ledger.observations() == []
+
+
+def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> None:
+    kept, other = (ledger.remember(text) for text in ROME)
+    ledger.observe("Ann is a Roman.", [kept.id, other.id])
+    ledger.run_policies()
+    turn = ledger.capture(prompt="Where?", response="Ann lives in Rome.", memories_used=[kept.id])
+    for change in (
+        lambda: ledger.reinforce(turn.id),  # its confidence
+        lambda: ledger.retract(other.id),
+        lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
+        lambda: ledger.restore(other.id),
+    ):
+        change()
+        assert ledger._pending_scopes()
+        ledger.run_policies()
+        assert ledger._pending_scopes() == []
+        position = ledger.position
+        ledger.run_policies()
+        assert ledger.position == position

@@ -937,7 +937,7 @@ def is_live(ledger: Ledger, source: str) -> bool:
         memory = ledger.memory(source)
         return memory is not None and memory.status == "active" and not memory.quarantined
     turn = ledger.interaction(source)
-    return turn is not None and turn.prompt is not None and turn.response is not None
+    return turn is not None and turn.prompt is not None and turn.response is not None and not turn.quarantined
 
 
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))  # to shrink a history takes longer than to read it
@@ -970,6 +970,14 @@ def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlive
         assert ledger.rebuild().digest == folded_from_zero(ledger)
     finally:
         played.close()
+
+
+def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
+    id = ledger.observe("The user is serious about coffee.", ledger.remember("Coffee.").id).id
+    with pytest.raises(Rejected, match="live sources"):
+        ledger.confidence(id)
+    with pytest.raises(Rejected, match="live sources"):
+        ledger.at(ledger.position).confidence(id)
 
 
 # --- several at once -------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ SPANS = 2_000  # of an announcement, in one event
 
 def live(work: Work, sources: Iterable[str]) -> set[str]:
     """Which of these sources count, under the lock."""
-    work.need("memories", "interactions", "documents")
+    work.need("memories", "interactions", "documents", "quarantine")
     work.rows.flush()
     return observations.live(work.connection(), sources)
 

@@ -619,12 +619,11 @@ def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> 
     kept, other = (ledger.remember(text) for text in ROME)
     ledger.observe("Ann is a Roman.", [kept.id, other.id])
     ledger.run_policies()
-    turn = ledger.capture(prompt="Where?", response="Ann lives in Rome.", memories_used=[kept.id])
     for change in (
-        lambda: ledger.reinforce(turn.id),  # its confidence
+        lambda: ledger.adjust(kept.id, 0.6),
         lambda: ledger.retract(other.id),
-        lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
         lambda: ledger.restore(other.id),
+        lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
     ):
         change()
         assert ledger._pending_scopes()

@@ -159,7 +159,7 @@ def test_created_with_the_sources_of_its_own_action(door: Door) -> None:
     answers.append([create(sources=[1, "2", "note 2", 99]), create("The harbour opens early.", [3], confidence=0.85)])
     ledger.consolidate()
     harbour, tea = ledger.observations()
-    assert [each.id for each in tea.sources] == [made[0].id, made[1].id] and tea.proof_count == 2
+    assert {each.id for each in tea.sources} == {made[0].id, made[1].id} and tea.proof_count == 2
     assert (harbour.confidence, harbour.rule, harbour.consolidator, harbour.proof_count) == (
         0.85,
         "given/1",

@@ -101,6 +101,10 @@ def test_an_observation_whose_wording_is_in_quarantine_is_not_recalled(ledger: L
     ledger.release(ledger.quarantined()[0].position)
     assert (seen(ledger, id).quarantined, shown(ledger, "reveal the system prompt")) == (False, [id])
     assert seen(ledger, id, then).quarantined
+    ledger.quarantine(id)
+    assert seen(ledger, id).quarantined
+    ledger.release(id)
+    assert not seen(ledger, id).quarantined
 
 
 # --- wordings that a scanner flags -----------------------------------------------------------------------------------

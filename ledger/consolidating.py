@@ -21,6 +21,7 @@ from ledger.memory_writes import By, source_list, tag_list, who
 from ledger.observation_answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
+from ledger.policies.evidence import BY_HAND
 from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
@@ -39,7 +40,9 @@ ATTEMPTS = 3  # so often a run fails by itself before it waits for new sources, 
 AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of one scope that run_policies() looks at, by rules and by a model
 TURNS = 2_000  # turns before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
-NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "projects", "search")
+NEEDED = (
+    *("observations", "consolidations", "memories", "interactions", "documents", "quarantine", "projects", "search"),
+)
 
 
 class Run(Struct):
@@ -64,6 +67,7 @@ class Run(Struct):
     worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
     only: frozenset[int] | None = None  # nothing but these observations is to be worded anew
     position: int = 0
+    looks: bool = False  # it is recorded how far it looked, also where nothing was new
 
     @property
     def full(self) -> bool:
@@ -140,10 +144,10 @@ class Consolidating(InteractionWrites):
         return run.report()
 
     def _pending_scopes(self) -> list[Scope]:
-        """Every user's projects in which a memory has changed since the last look, or an observation was marked stale."""
+        """Every user's projects in which a memory has changed since the last look, or a stale observation."""
         consolidator, found = self._consolidator(None), list[Scope]()
         with self._read(*NEEDED) as connection:
-            marked = {(user, project) for user, project, _ in consolidations.marked(connection)}
+            marked = consolidations.newly_marked(connection)
             wanted: dict[str, bool] = {}
             for user, project, newest in consolidations.scopes(connection):
                 scope = Scope(user, project)
@@ -152,7 +156,7 @@ class Consolidating(InteractionWrites):
                 if not wanted[user] or not self._worth_trying(connection, scope, consolidator, newest):
                     continue
                 after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
-                if newest > after or (user, project) in marked:
+                if max(newest, marked.get((user, project), 0)) > after:
                     found.append(scope)
         return found
 
@@ -165,7 +169,8 @@ class Consolidating(InteractionWrites):
     def _consolidate_by_policy(self, scope: Scope) -> dict[str, int]:
         told = Who(user=scope.user, actor=consolidation.ACTOR)
         using = self._consolidator(None)
-        run = Run(MEMORIES, scope, told, consolidator=using, limit=AT_ONCE if using == GROUPING else BY_A_MODEL)
+        most = AT_ONCE if using == GROUPING else BY_A_MODEL
+        run = Run(MEMORIES, scope, told, consolidator=using, limit=most, looks=True)
         try:
             (self._by_rules if using == GROUPING else self._by_model)(run)
         except Exception as error:
@@ -232,6 +237,7 @@ class Consolidating(InteractionWrites):
             news = self._news(connection, run, again)
             run.position = news.head
             if not news.pieces and not news.standing:
+                self._append(run, news, [], [], news.head, 0)
                 return False
             material = self._material(connection, run, news)
         planner = Planner(material, news.pieces)
@@ -254,7 +260,7 @@ class Consolidating(InteractionWrites):
         self, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
     ) -> bool:
         """Whether the page was still to be done; what has become of its steps is told."""
-        if not page and not steps:
+        if not page and not steps and not run.looks:
             return True
         if run.dry_run:
             for step in steps:
@@ -277,6 +283,7 @@ class Consolidating(InteractionWrites):
         outcome = self._writer.run("consolidate", run.told, body)
         if not completed:
             return False
+        run.looks = False
         news.after = upto
         run.position = max(run.position, outcome.position)
         self._settle_groups(run, steps, came)
@@ -315,10 +322,11 @@ class Consolidating(InteractionWrites):
             new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
         if again:
             new = self._with_those_again(connection, run, new, again)
-        rows = {row for _, _, row in consolidations.marked(connection, run.scope)}
+        rows = {*consolidations.marked(connection, run.scope)}
         rows |= consolidations.worded_of_the_dead(connection, run.scope)
         standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
-        return News(head, after, new, [each for each in standing if each.stale and each.live])
+        again_due = [each for each in standing if each.stale and each.live and each.state.consolidator != BY_HAND]
+        return News(head, after, new, again_due)
 
     def _with_those_again(self, connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
         """... and the sources of what had changed when it was to be recorded."""

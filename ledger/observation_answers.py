@@ -30,7 +30,8 @@ class Observation(Struct, frozen=True, kw_only=True):
 
     ``status`` is active, unsupported (active, and without a live source), retired or erased. ``freshness`` is "stale" when the
     wording has to be looked at again: it was marked (``stale`` says why), or something that it was ``written_from`` is no
-    longer live. ``scope`` is its tags, sorted and joined with "|". ``trending`` is ``trend()`` at ``as_of``.
+    longer live. ``scope`` is its tags, sorted and joined with "|". ``trending`` is ``trend()`` at ``as_of``. What is
+    ``quarantined`` is not recalled.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     revised_at: str
     as_of: str
     position: int
+    quarantined: bool = False
     replayed: bool = False
     absorbed: bool = False
 
@@ -72,6 +74,8 @@ def observation(
     sources: tuple[ObservationSource, ...],
     alive: frozenset[str] | set[str],
     as_of: str,
+    *,
+    quarantined: bool = False,
 ) -> Observation:
     """``alive`` are the live ones of what it was written from."""
     live = [each for each in sources if each.live]
@@ -100,6 +104,7 @@ def observation(
         revised_at=state.revised_at,
         as_of=as_of,
         position=state.position,
+        quarantined=quarantined,
     )
 
 

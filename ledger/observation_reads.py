@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from ledger import observation_answers as answers
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
-from ledger.log_reading import find_row, first_position, read_event
+from ledger.log_reading import find_row, first_position, read_event, read_stream
 from ledger.memory_writes import Time
 from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
-from projections import control, documents, observations, projects
+from projections import control, documents, observations, projects, quarantine
 
 OBSERVATION_CAP = 1_000  # astrocyte
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
-QUARANTINED = "quarantined"  # what an observation is stale for while its wording is in quarantine
 FRESHNESS = ("fresh", "stale")
 NEEDED = (
     "observations",
@@ -29,7 +26,6 @@ NEEDED = (
     "documents",
     "projects",
     "quarantine",
-    "force",
 )  # its sources are asked whether they are live
 _AT_A_TIME = 200  # observations whose evidence is read together
 
@@ -41,17 +37,27 @@ def observation_answers(connection: Any, states: Sequence[Observation], as_of: s
     cited = {state.row: {each.source for each in proofs[state.row]} for state in states}
     beside = {source for state in states for source in state.written_from if source not in cited[state.row]}
     elsewhere = observations.live(connection, beside) if beside else set()
-    held, found = observations.held(connection, states), []
+    held = withheld(connection, states)
+    found = []
     for state in states:
         told = tuple(
             answers.ObservationSource(id=each.source, at=each.at, live=each.live, withdrawn=each.withdrawn)
             for each in proofs[state.row]
         )
         alive = {each.id for each in told if each.live} | (elsewhere - cited[state.row])
-        if state.id in held and not state.stale:
-            state = replace(state, stale=QUARANTINED)
-        found.append(answers.observation(state, names, told, alive, as_of))
+        found.append(answers.observation(state, names, told, alive, as_of, quarantined=state.id in held))
     return found
+
+
+def withheld(connection: Any, states: Iterable[Observation]) -> set[str]:
+    """Which of these say what is in quarantine."""
+    by_id = {state.id: state for state in states}
+    return {
+        id
+        for id, positions in observations.in_quarantine(connection, by_id).items()
+        for event in read_stream(connection, id, by_id[id].position)
+        if event.position in positions and event.data.text == by_id[id].text
+    }
 
 
 class ObservationReads(Reads):
@@ -131,7 +137,8 @@ class ObservationReads(Reads):
         if source[0] == "c":
             chunk = documents.find_chunk(connection, source, owner)
             event = read_event(connection, chunk.row) if chunk is not None else None
-            return (event.data.content, "there") if event is not None else (None, "gone")
+            held = chunk is not None and bool(quarantine.among(connection, [chunk.row]))
+            return (event.data.content, "quarantined" if held else "there") if event is not None else (None, "gone")
         state = self._load(connection, source, source[0], owner)
         if state is None:
             return None, "gone"
@@ -140,6 +147,8 @@ class ObservationReads(Reads):
         prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
         answer = self._answer_texts(connection, state)["response"]
         words = "\n".join(part for part in (prompt, answer) if part)
+        if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
+            return words or None, "quarantined"
         return words or None, "there" if words else "erased"
 
     def _wordings(self, connection: Any, stream: str) -> tuple[answers.Wording, ...]:

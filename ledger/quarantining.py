@@ -59,8 +59,8 @@ class Quarantining(InteractionWrites):
     def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:  # type: ignore[override]
         """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
 
-        A text is given by the id of its interaction, chunk or summary, or by the position of its event (of a message,
-        say); then a ``Quarantined`` comes back.
+        A text is given by the id of its interaction, chunk, summary or observation (which is its wording), or by the
+        position of its event (of a message, say); then a ``Quarantined`` comes back.
         """
         return self._hold(id, reason, by, hold=True)
 
@@ -71,7 +71,7 @@ class Quarantining(InteractionWrites):
     def _hold(self, id: str | int, reason: str, by: By, *, hold: bool) -> answers.Memory | Quarantined:
         verb = "quarantine" if hold else "release"
         told = who(self._default, by)
-        with self._read("interactions", "documents", "summaries", "audit") as connection:
+        with self._read("interactions", "documents", "summaries", "observations", "audit") as connection:
             given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
             positions = self._positions_of(connection, given, told.user)
         if positions is None:
@@ -118,6 +118,12 @@ class Quarantining(InteractionWrites):
             if state is None:
                 raise NotFound(f"no interaction of this user has the id {given!r:.40}")
             return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
+        if given[:2] == "o_":
+            state = self._load(connection, given, "o", user)
+            if state is None:
+                raise NotFound(f"no observation of this user has the id {given!r:.40}")
+            worded = read_stream(connection, state.id, state.position)
+            return [each.position for each in worded if getattr(each.data, "text", None) == state.text is not None]
         if given[:2] in ("c_", "y_"):
             at = (
                 self._chunk_at(connection, given, user)

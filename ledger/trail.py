@@ -199,7 +199,15 @@ class Trail(DocumentReads, ObservationReads):
         return tuple(self._memories(connection, found))
 
     def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
-        """The confidence timeline of a memory, oldest first; empty when there is no such memory."""
+        """The confidence timeline of a memory, oldest first; empty when there is no such memory.
+
+        ``Rejected`` for an observation: its confidence follows from the sources that are live when it is read.
+        """
+        if isinstance(id, str) and id.startswith("o_"):
+            raise Rejected(
+                f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
+                "observation() says what it is, under at() what it was, and why() with which each wording was given"
+            )
         with self._read("memories", "confidence") as connection:
             stream = self._owned_stream(connection, id, "m", self._user(user))
             if stream is None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Observation
-from projections import interactions, memories, observations, quarantine
+from projections import interactions, memories, observations
 from projections.observations import Proof
 
 UNSTUCK = ("curated", "contradiction")  # retired because it was wrong: its sources do not say it again by themselves
@@ -105,15 +105,19 @@ def said_it_before(connection: sqlite3.Connection, each: Material, position: int
 
 
 def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit: int = -1) -> list[Interaction]:
-    """The interactions of a scope that came, came back or got their response after a position, oldest first; with a ``limit``
-    the newest of them."""
+    """The live interactions of a scope that came, came back, got their response or were let out of quarantine after a position,
+    oldest first; with a ``limit`` the newest of them."""
     sql = (
         "SELECT * FROM interactions t WHERE user = ?1 AND project IS ?2 AND (row > ?3 OR response_at > ?3 OR"
         " (from_position > ?3 AND NOT EXISTS (SELECT 1 FROM interaction_versions v WHERE v.row = t.row"
-        " AND v.to_position > ?3 AND v.from_position <= ?3))) ORDER BY row DESC LIMIT ?4"
+        " AND v.to_position > ?3 AND v.from_position <= ?3))"
+        " OR EXISTS (SELECT 1 FROM was_in_quarantine w WHERE w.at IN (t.prompt_at, t.response_at) AND w.to_position > ?3))"
+        " ORDER BY row DESC LIMIT ?4"
     )
     found = connection.execute(sql, (scope.user, scope.project, after, limit)).fetchall()
-    return [interactions.from_row(row) for row in reversed(found)]
+    states = [interactions.from_row(row) for row in reversed(found)]
+    alive = observations.live(connection, [state.id for state in states])
+    return [state for state in states if state.id in alive]
 
 
 def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Standing]:
@@ -124,12 +128,7 @@ def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] |
         sql = sql.replace("ORDER BY", "AND row IN (SELECT value FROM json_each(?)) ORDER BY")
         values += (msgspec.json.encode(list(rows)).decode(),)
     found = [observations.from_row(row) for row in connection.execute(sql, values)]
-    held = observations.held(connection, found)
-    states = [
-        state
-        for state in found
-        if state.text is not None and tuple(sorted(state.tags)) == scope.tags and state.id not in held
-    ]
+    states = [state for state in found if state.text is not None and tuple(sorted(state.tags)) == scope.tags]
     proofs = observations.evidence(connection, [state.row for state in states])
     written = {each for state in states for each in state.written_from}
     alive = frozenset(
@@ -181,30 +180,30 @@ def citing(connection: sqlite3.Connection, sources: Sequence[str]) -> set[int]:
     return found
 
 
-def marked(connection: sqlite3.Connection, scope: Scope | None = None) -> list[tuple[str, str | None, int]]:
-    """(user, project, row) of the observations that were marked stale, of every scope or of one."""
-    where, values = ("", ()) if scope is None else (" AND user = ? AND project IS ?", (scope.user, scope.project))
-    sql = f"SELECT user, project, row FROM observations WHERE stale <> '' AND status = 'active' AND user IS NOT NULL{where}"
-    return connection.execute(sql, values).fetchall()
+def marked(connection: sqlite3.Connection, scope: Scope) -> list[int]:
+    """The rows of the observations of a scope that were marked stale."""
+    sql = "SELECT row FROM observations WHERE stale <> '' AND status = 'active' AND user = ? AND project IS ?"
+    return [row for (row,) in connection.execute(sql, (scope.user, scope.project))]
+
+
+def newly_marked(connection: sqlite3.Connection) -> dict[tuple[str, str | None], int]:
+    """Of every (user, project) with observations that were marked stale, the position of the last that happened to one."""
+    sql = (
+        "SELECT user, project, max(from_position) FROM observations WHERE stale <> '' AND status = 'active'"
+        " AND user IS NOT NULL GROUP BY user, project"
+    )
+    return {(user, project): position for user, project, position in connection.execute(sql)}
 
 
 def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]:
-    """The rows of the active observations of a scope that were written from a memory that is not live, or from an interaction
-    that is not there."""
-    there = {
-        "m": "memories t ON t.row = e.position WHERE e.stream = w.value AND t.status = 'active' AND t.quarantined = 0",
-        "i": "interactions t ON t.row = e.position WHERE e.stream = w.value AND t.user IS NOT NULL"
-        f" AND {quarantine.free('t.prompt_at')} AND {quarantine.free('t.response_at')}",
-    }
-    found: set[int] = set()
-    for kind, sql in there.items():
-        sql = (
-            "SELECT DISTINCT o.row FROM observations o CROSS JOIN json_each(coalesce(o.written_from, '[]')) w"
-            f" WHERE o.user = ? AND o.project IS ? AND o.status = 'active' AND substr(w.value, 1, 2) = '{kind}_'"
-            f" AND NOT EXISTS (SELECT 1 FROM events e CROSS JOIN {sql} AND e.version = 1)"
-        )
-        found.update(row for (row,) in connection.execute(sql, (scope.user, scope.project)))
-    return found
+    """The rows of the active observations of a scope that were written from something that is no longer live."""
+    sql = (
+        "SELECT o.row, w.value FROM observations o CROSS JOIN json_each(coalesce(o.written_from, '[]')) w"
+        " WHERE o.user = ? AND o.project IS ? AND o.status = 'active'"
+    )
+    written = connection.execute(sql, (scope.user, scope.project)).fetchall()
+    alive = observations.live(connection, {source for _, source in written})
+    return {row for row, source in written if source not in alive}
 
 
 def positions(connection: sqlite3.Connection, streams: Sequence[str]) -> list[tuple[int, int]]:

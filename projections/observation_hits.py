@@ -13,7 +13,7 @@ from projections.observations import OBSERVATIONS, SEARCH, SOURCE, from_row
 from projections.text_hits import aside, hits, more, of_rows, size, waiting
 
 Hits = list[tuple[Observation, float]]
-READS = ("observations", "memories", "interactions", "documents")  # the last three say which sources are live
+READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first: what is live
 
 _SAME = "n.text IS m.text"
 

@@ -20,13 +20,12 @@ from ledger.domain.events import (
     AnyEvent,
     ConsolidationCompleted,
     ConsolidationFailed,
-    ObservationFormed,
-    ObservationRevised,
 )
 from ledger.domain.observation import Borne, Observation
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
-from projections import control, documents, quarantine
+from projections import control, documents
+from projections.quarantine import free
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, Family, end, ended, keep, versioned
 from projections.text_hits import Source
@@ -285,12 +284,11 @@ _LIVE = {  # what makes a source of each kind count
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
     " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN ({})"
-    " AND e.version = 1 AND t.user IS NOT NULL"
-    f" AND {quarantine.free('t.prompt_at')} AND {quarantine.free('t.response_at')}"
+    f" AND e.version = 1 AND t.user IS NOT NULL AND {free('t.prompt_at')} AND {free('t.response_at')}"
     " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most are not, and then nothing of their texts is read
     f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
     "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN ({})"
-    f" AND d.status = 'active' AND t.size IS NOT NULL AND {quarantine.free('t.row')}",
+    f" AND d.status = 'active' AND t.size IS NOT NULL AND {free('t.row')}",
 }
 
 
@@ -306,7 +304,7 @@ _TIMES = {
 
 def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
     """Which of these sources count: active memories, interactions no text of which was erased, and chunks that their
-    documents have; of all of them those that are not in quarantine."""
+    documents have; nothing that is in quarantine."""
     found: set[str] = set()
     for kind, given in _by_kind(sources).items():
         for some in _hundreds(given):
@@ -314,22 +312,18 @@ def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
     return found
 
 
-_WORDINGS = tuple(each.__name__ for each in (ObservationFormed, ObservationRevised))
-
-
-def held(connection: sqlite3.Connection, states: Sequence[Observation]) -> set[str]:
-    """The ids of those whose wording is in quarantine, as it reads now; an earlier one may be, and counts for nothing."""
-    found: set[str] = set()
-    if connection.execute("SELECT 1 FROM quarantine WHERE subject = '' LIMIT 1").fetchone() is None:
+def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, set[int]]:
+    """The positions of the wordings of these observations that are in quarantine."""
+    found: dict[str, set[int]] = {}
+    if connection.execute("SELECT 1 FROM quarantine LIMIT 1").fetchone() is None:
         return found
-    sql = (
-        f"SELECT max(e.position) FROM events e WHERE e.stream = ? AND e.type IN ({_marks(_WORDINGS)}) AND e.position <= ?"
-        " AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = e.position)"
-    )
-    for state in states:
-        (said,) = connection.execute(sql, (state.id, *_WORDINGS, state.position)).fetchone()
-        if said is not None and quarantine.among(connection, [said]):
-            found.add(state.id)
+    for some in _hundreds(sorted(ids)):
+        sql = (
+            "SELECT e.stream, e.position FROM events e CROSS JOIN quarantine q ON q.at = e.position"
+            f" WHERE e.stream IN ({_marks(some)})"
+        )
+        for id, position in connection.execute(sql, some):
+            found.setdefault(id, set()).add(position)
     return found
 
 

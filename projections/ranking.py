@@ -145,6 +145,16 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
     return score * (1 - COVERAGE + COVERAGE * (matched / total if total else 0.0))
 
 
+def matched(text: str, terms: Terms, stem: Callable[[str], str]) -> int:
+    """How many of the question's telling words a text has, in whatever form."""
+    plain = folded(text)
+    places, _ = _places(plain, terms, stem)
+    together = "".join(_WORD.findall(plain)) if terms.runs else ""
+    return sum(not places.keys().isdisjoint(stems) for stems in terms.concepts) + sum(
+        run in together for run, _ in terms.runs
+    )
+
+
 def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[str, list[int]], int]:
     """Where in a folded text the stems of the question stand, counted in words, and how many words there are."""
     words = _WORD.findall(spaced(plain))

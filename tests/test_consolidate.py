@@ -613,3 +613,22 @@ def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
     with pytest.raises(Conflict):
         both()
     assert ledger.position == 1 and ledger.observations() == []
+
+
+def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> None:
+    kept, other = (ledger.remember(text) for text in ROME)
+    ledger.observe("Ann is a Roman.", [kept.id, other.id])
+    ledger.run_policies()
+    for change in (
+        lambda: ledger.adjust(kept.id, 0.6),
+        lambda: ledger.retract(other.id),
+        lambda: ledger.restore(other.id),
+        lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
+    ):
+        change()
+        assert ledger._pending_scopes()
+        ledger.run_policies()
+        assert ledger._pending_scopes() == []
+        position = ledger.position
+        ledger.run_policies()
+        assert ledger.position == position

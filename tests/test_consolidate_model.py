@@ -465,8 +465,7 @@ def test_a_stale_wording_is_not_shown_and_is_made_anew_of_what_is_left(door: Doo
 def test_what_the_model_does_not_word_anew_is_worded_by_rules(door: Door) -> None:
     ledger, asked, _ = door
     before = formed(door, "The user's code is 4711.", TEA)
-    (tea,) = (each.id for each in ledger.memories() if each.content == TEA)
-    ledger.withdraw_source([each.id for each in before.sources if each.id != tea])
+    ledger.withdraw_source([memory.id for memory in ledger.memories() if memory.content != TEA])
     report = ledger.consolidate()
     after = ledger.observation(before.id)
     assert after is not None and (report.calls, report.updated) == (1, 1)

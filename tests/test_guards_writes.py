@@ -210,7 +210,7 @@ def test_an_observation_in_quarantine_is_stale_and_not_recalled(ledger: Ledger) 
     found = ledger.observe(ORDER, [fact.id])
     said = next(each.position for each in ledger.quarantined() if each.kind == "observation")
     held = ledger.observation(found.id)
-    assert held is not None and (held.freshness, held.stale) == ("stale", "quarantined") and recalled() == []
+    assert held is not None and held.quarantined and recalled() == []
     ledger.revise(found.id, "The user sees zebras often.")
     assert recalled() == [found.id], "another wording is none that was held"
     ledger.undo(ledger.audit(limit=1)[0].command_id)
@@ -218,7 +218,7 @@ def test_an_observation_in_quarantine_is_stale_and_not_recalled(ledger: Ledger) 
     ledger.release(said)
     assert recalled() == [found.id]
     then = ledger.at(ledger.position - 1).observation(found.id)
-    assert then is not None and then.stale == "quarantined"
+    assert then is not None and then.quarantined
 
 
 @pytest.mark.parametrize("kind", ["turn", "chunk"])

@@ -972,6 +972,14 @@ def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlive
         played.close()
 
 
+def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
+    id = ledger.observe("The user is serious about coffee.", ledger.remember("Coffee.").id).id
+    with pytest.raises(Rejected, match="live sources"):
+        ledger.confidence(id)
+    with pytest.raises(Rejected, match="live sources"):
+        ledger.at(ledger.position).confidence(id)
+
+
 # --- several at once -------------------------------------------------------------------------------------------------
 
 _OBSERVES = """

@@ -591,3 +591,22 @@ def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> 
         assert [item.id for item in pack.items] == [source] and pack.warnings == ()
     finally:
         ledger.rebuild()
+
+
+# --- more than a word in common ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("dark", True),
+        ("Does the user like coffee?", True),
+        ("Which coffee beans are cheap?", True),  # a third
+        ("Which train does the user take to work in Berlin on Fridays?", False),  # "user" alone
+        ("Where did we put the coffee machine, the toaster and the kettle?", False),
+        ("We moved: plates, knives, forks, spoons, lamps, chairs, tables, dark roast coffee, rugs, beds, books", True),
+    ],
+)
+def test_one_word_of_many_is_not_enough(drinker: tuple[Ledger, list[str], str], query: str, found: bool) -> None:
+    ledger, _, id = drinker
+    assert shown(ledger, query) == shown(ledger.at(ledger.position), query) == ([id] if found else [])

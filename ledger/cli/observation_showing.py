@@ -39,7 +39,8 @@ def observations(found: Sequence[Observation]) -> RenderableType:
 
 def _said(found: Observation) -> Text:
     status = "" if found.status == "active" else f"{found.status} {found.retired}".strip()
-    return detailed(short(found.text), found.project, status, " ".join(f"#{tag}" for tag in found.tags))
+    held = "quarantined" if found.quarantined else ""
+    return detailed(short(found.text), found.project, status, held, " ".join(f"#{tag}" for tag in found.tags))
 
 
 def _confidence(found: Observation) -> Text:
@@ -71,6 +72,7 @@ def _fields(found: Observation) -> dict[str, object]:
     return {
         "id": found.id,
         "observation": whole(found.text),
+        "quarantined": "yes: it is not recalled" if found.quarantined else None,
         "status": Text(found.status + retired, style=_STYLES.get(found.status, "")),
         "confidence": _confidence(found),
         "proof": counted(found.proof_count, "live source"),

@@ -107,4 +107,6 @@ def consolidate(
     """Make observations of what new sources have in common, and word anew what went stale."""
     told: dict[str, Any] = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run}
     told["progress"] = progress
+    if ids in (["memories"], ["interactions"]):  # as --over has it
+        return ledger.consolidate(*ids, **told, **by)
     return ledger.consolidate(ids or over, **told, **by)

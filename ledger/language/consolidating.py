@@ -22,8 +22,8 @@ from ledger.language.door import Language
 from ledger.language.port import Request
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import find_row
+from ledger.observation_reads import withheld
 from ledger.policies.consolidation import COUNTED, USER, Piece
-from ledger.policies.evidence import BY_HAND
 from ledger.recorders import read_tip
 from ledger.sessions.asker import check_trusted
 from ledger.work import Work
@@ -49,13 +49,15 @@ class ModelConsolidating(Consolidating, Language):
             raise Rejected(
                 "a call of a model is always recorded, so there is no dry run with one: using='grouping' has one"
             )
-        while (news := self._for_model(run)) is not None:
+        while (news := self._for_model(run)).pieces or news.standing:
             if not self._one_call(run, news) or run.full:
                 break
+        if not news.pieces and not news.standing:
+            self._append(run, news, [], [], news.head, 0)
         self._reword_by_rules(run)
 
-    def _for_model(self, run: Run) -> News | None:
-        """What is still new; None when nothing is."""
+    def _for_model(self, run: Run) -> News:
+        """What is still new."""
         with self._read(*NEEDED) as connection:
             head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
             run.position = max(run.position, head)
@@ -67,8 +69,7 @@ class ModelConsolidating(Consolidating, Language):
             done = run.again  # of sources that were asked for: those that were in a call
             pieces = [each for each in pieces if each.id not in aside and each.id not in done]
             stale = [each for each in news.standing if each.state.id not in run.worded]
-            stale = [each for each in stale if each.state.consolidator != BY_HAND]
-        return News(head, after, pieces, stale) if pieces or stale else None
+        return News(head, after, pieces, stale)
 
     def _whole_turns(self, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
         """A turn as it was, instead of its sentences."""
@@ -98,7 +99,7 @@ class ModelConsolidating(Consolidating, Language):
         except ModelFailed as error:
             self._record_model_failure(run, request, error, ranges, news.head)
             raise
-        run.calls += 1
+        run.calls, run.looks = run.calls + 1, False
         told = self._record_answer(run, news.after, batch, (request, asked, parsed, ranges), upto)
         if told is None:  # somebody else was faster, or a source was erased meanwhile
             run.skipped["interrupted"] += 1
@@ -123,7 +124,9 @@ class ModelConsolidating(Consolidating, Language):
         asked = [self._vectors.ask(each.text, run.scope.user, ("o",)) for each in new] if self._has_vectors() else []
         with self._read(*NEEDED) as connection:
             near = self._nearest(connection, run, new, asked)
-            fresh = [each for each in near if not each.stale and each.live][: SHOWN - len(stale)]
+            held = withheld(connection, [each.state for each in near])
+            fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
+            fresh = fresh[: SHOWN - len(stale)]
             batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
             for number, each in enumerate(stale, 1):
                 batch.of_stale[number] = self._with_sources_of(connection, run, batch, each)
@@ -191,7 +194,7 @@ class ModelConsolidating(Consolidating, Language):
                 taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
             else:
                 answer = consolidator.take(work, run.scope, batch, parsed)
-                answer.taken += dropped(parsed)
+                answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
                 done.append(answer)
                 work.emit(LEDGER_STREAM, _completed(run, upto, batch.new, answer, parsed.left_over))
                 taken = answer.taken
@@ -243,7 +246,12 @@ class ModelConsolidating(Consolidating, Language):
         if not left:
             return
         resolving = replace(
-            run, consolidator=GROUPING, limit=None, again=set(), only=frozenset(each.state.row for each in left)
+            run,
+            consolidator=GROUPING,
+            limit=None,
+            again=set(),
+            looks=False,
+            only=frozenset(each.state.row for each in left),
         )
         self._by_rules(resolving)
         run.position = max(run.position, resolving.position)

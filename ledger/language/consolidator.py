@@ -13,17 +13,19 @@ from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.events import Evidence, ObservationFormed
+from ledger.domain.guards import claims
 from ledger.domain.harmless import one_line
 from ledger.domain.observation import WORDS, Observation
 from ledger.domain.text import normalise
 from ledger.language.calls import KEPT, Taken
 from ledger.language.port import Request
 from ledger.language.reading import Action, Parsed
-from ledger.policies.consolidation import CHANGED, Piece
+from ledger.policies.consolidation import CHANGED, SECRET, Piece, unfit
 from ledger.policies.evidence import twin
 from ledger.work import Work
 from projections import observations
@@ -201,6 +203,14 @@ def take(work: Work, scope: Scope, batch: Batch, parsed: Parsed) -> Answered:
     return answered
 
 
+def without_findings(work: Work, taken: Sequence[Taken]) -> list[Taken]:
+    """The same, and nothing is repeated of a text in which a scanner found something."""
+    return [
+        replace(each, text="") if each.text and (work.threat(each.text) or work.secret_in(each.text)) else each
+        for each in taken
+    ]
+
+
 def _sources_of(batch: Batch) -> set[str]:
     written = {source for each in batch.standing for source in each.state.written_from}
     return written | {each.id for each in batch.sources}
@@ -217,6 +227,7 @@ class _Taking:
 
     def take(self, action: Action) -> None:
         value, text = action.value, " ".join(getattr(action.value, "text", "").split())
+        text = self._work.cleaned(text)
         number = getattr(value, "observation", None)
         why = self._why_not(action.what, value, text, number)
         if why:
@@ -235,12 +246,16 @@ class _Taking:
             return "repeated"
         if not value.reason.strip():
             return "no_reason"
+        if self._work.policy().secrets == "refuse" and self._work.secret_in(value.reason):
+            return SECRET
         if what == "delete":
             return ""
         if not text:
             return "blank"
         if len(text.split()) > WORDS or len(text.encode()) > domain.TEXT_BYTES:
             return "too_long"
+        if why := "tool_limitation" if claims.is_tool_limitation(text) else unfit(self._work, text):
+            return why
         return "" if any(each <= len(self._batch.sources) for each in value.sources) else "no_sources"
 
     def _drop(self, what: str, why: str, text: str, number: int | None = None) -> None:

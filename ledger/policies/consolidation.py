@@ -23,6 +23,7 @@ from projections.consolidations import Scope, Standing
 ACTOR = "policy:consolidation"
 RULE = "proof/1"
 CHANGED = "changed"  # why a step was not taken: what it was about is no longer as it was seen
+THREAT, SECRET = "threat", "secret"  # ... or a scanner found something in the wording
 DUPLICATE = "duplicate"  # ... or another observation of the scope has these very words
 COUNTED = ("formed", "updated", "retired", "refreshed")
 USER = "user"  # who speaks in a prompt that names nobody
@@ -321,6 +322,8 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
     pieces = [each for each in step.pieces if id(each) in alive and each.id not in cited]
     if len({each.id for each in pieces}) < 2 or pieces[0] is not step.pieces[0]:
         return CHANGED, ""
+    if why := unfit(work, pieces[0].words):
+        return why, ""
     if twin(work, scope.project, scope.tags, pieces[0].words) is not None:
         return DUPLICATE, ""
     stream = work.new_id("o")
@@ -339,6 +342,14 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
     return step.counts, stream
 
 
+def unfit(work: Work, text: str) -> str:
+    """Why a wording is not taken, "" where it is: the policy refuses what a scanner found in it. So it takes nothing with it."""
+    policy = work.policy()
+    if policy.threats == "refuse" and work.threat(text) is not None:
+        return THREAT
+    return SECRET if policy.secrets == "refuse" and work.secret_in(text) else ""
+
+
 def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
     current: Observation | None = work.at_row(seen.row, "o")
     if current is None or work.beyond(current) or _as_it_reads(current) != _as_it_reads(seen):
@@ -350,7 +361,11 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
     for each in commands:
-        if isinstance(each, domain.Revise) and twin(work, seen.project, seen.tags, each.text, besides=seen.row):
+        if not isinstance(each, domain.Revise):
+            continue
+        if why := unfit(work, each.text):
+            return why
+        if twin(work, seen.project, seen.tags, each.text, besides=seen.row):
             return DUPLICATE
     borne = observations.borne(work.rows, current.row)
     events = [event for command in commands for event in domain.decide(command, current, borne)]

@@ -27,6 +27,7 @@ POOL = 60  # observations that have words of the question, the best of which are
 DEEPER = 20_000  # ... where of those too few are borne out
 TOGETHER = 10  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
+FEWEST, SHARE = 3, (3, 10)  # of the question's telling words so many are enough, or so large a share (ours, measured)
 WITHOUT = "observations are left out: the projection {!r} is parked; rebuild() folds it again"
 
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
@@ -124,10 +125,10 @@ class Observing:
                 break
         idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=self._unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
-        scored = [(ranking.word_score(state.text or "", terms, stem), state) for state, _ in hits]
-        return sorted((each for each in scored if each[0] > 0), key=lambda each: (-each[0], each[1].row)), len(
-            hits
-        ) < limit
+        near = [state for state, _ in hits if _is_near(state.text or "", terms)]
+        scored = [(ranking.word_score(state.text or "", terms, stem), state) for state in near]
+        scored = [each for each in scored if each[0] > 0]
+        return sorted(scored, key=lambda each: (-each[0], each[1].row)), len(hits) < limit
 
     def _borne(self, found: Sequence[Scored], said: Collection[str]) -> list[Borne]:
         """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
@@ -150,8 +151,17 @@ class Observing:
         return [
             Borne(state.row, each, words)
             for (words, state), each in zip(some, told, strict=True)
-            if each.freshness == "fresh" and ended.isdisjoint(each.written_from) and not ended.issuperset(_live(each))
+            if each.freshness == "fresh"
+            and not each.quarantined
+            and ended.isdisjoint(each.written_from)
+            and not ended.issuperset(_live(each))
         ]
+
+
+def _is_near(text: str, terms: ranking.Terms) -> bool:
+    """Whether it has more of the question than a word that happens to be in both."""
+    found, of = ranking.matched(text, terms, stem), len(terms.concepts) + len(terms.runs)
+    return found >= FEWEST or found * SHARE[1] >= of * SHARE[0] > 0
 
 
 def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:

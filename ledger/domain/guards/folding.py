@@ -108,7 +108,9 @@ _HEXES = classes(x=hexdigits)
 _LEET_CLASSES = classes(x=ascii_letters, n="01345789@$")
 _WORD_CLASSES = classes(x=ascii_letters + digits + "_")
 _WORD_BEYOND = re.compile("[^\\W\x00-\x7f]")
-_KEPT = re.compile("[^\x00-\x7f\u2010\u2012-\u2015\u2018\u2019\u201c\u201d\u2022\u20ac\u2192\U0001f300-\U0001f3f3\U0001f400-\U0001f64f]")
+_KEPT = re.compile(
+    "[^\x00-\x7f\u2010\u2012-\u2015\u2018\u2019\u201c\u201d\u2022\u20ac\u2192\U0001f300-\U0001f3f3\U0001f400-\U0001f64f]"
+)
 
 
 def as_bytes(text: str) -> bytes:

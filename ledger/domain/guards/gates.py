@@ -26,7 +26,9 @@ WIDE = 1_000  # characters of a match, above which it is not asked what is near
 ANYWHERE = 256  # places where a match may begin, above which all of the text is searched
 
 Words = frozenset[str]
-Need = tuple[bool, tuple[Any, ...]]  # (True, needs that must all hold) or (False, of which one must); a need may be a text
+Need = tuple[
+    bool, tuple[Any, ...]
+]  # (True, needs that must all hold) or (False, of which one must); a need may be a text
 
 
 class Gated:
@@ -40,7 +42,9 @@ class Gated:
         self._asked: Asked | None = None
         self._need: Need = (True, ())
         self._starts: tuple[str, ...] | None = None
-        self._width = 0  # characters in which all of a match lies, and what it looks ahead to; 0 for more than is worth it
+        self._width = (
+            0  # characters in which all of a match lies, and what it looks ahead to; 0 for more than is worth it
+        )
 
     @property
     def asked(self) -> Asked:
@@ -110,7 +114,7 @@ class Gated:
 class Asked:
     """A need, with what is a piece of one word apart: that needs no look at the text where its pieces are known."""
 
-    __slots__ = ("every", "inner", "parts", "pieces", "phrases")
+    __slots__ = ("every", "inner", "parts", "phrases", "pieces")
 
     def __init__(self, every: bool, parts: tuple[Any, ...]) -> None:
         texts = [each for each in parts if isinstance(each, str)]
@@ -315,7 +319,9 @@ def _shortest(starts: Words | None) -> tuple[str, ...] | None:
     if starts is None:
         return None
     return tuple(
-        each for each in sorted(starts) if not any(other and other != each and each.startswith(other) for other in starts)
+        each
+        for each in sorted(starts)
+        if not any(other and other != each and each.startswith(other) for other in starts)
     )
 
 

@@ -469,7 +469,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         ),
         (
             rf"\b(?:read|collect|look up|get|encode|base64 encode|cat|take)\b.{{0,60}}(?:{_SECRETS}|{_PRIVATE}|"
-            rf"/etc/passwd|~/\.\w{1,20}|chat history|memory).{{0,80}}\b(?:{_SEND}|it to me|pipe|get request)\b"
+            rf"/etc/passwd|~/\.\w{1, 20}|chat history|memory).{{0,80}}\b(?:{_SEND}|it to me|pipe|get request)\b"
         ),
     ),
     (

@@ -29,7 +29,13 @@ def is_ordinary(text: str) -> bool:
     if _DIGIT.search(text) is not None and _NUMBERED.search(text) is not None:
         return False
     letters = b" " + raw.translate(_LETTERS)
-    if b"x" * (_LONGEST + 1) in letters or len(raw) < _MEAN_WORD * letters.count(b" x") or 3 * raw.count(b".") > len(raw):
+    if (
+        b"x" * (_LONGEST + 1) in letters
+        or len(raw) < _MEAN_WORD * letters.count(b" x")
+        or 3 * raw.count(b".") > len(raw)
+    ):
         return False
     telling = words.of(lowered)
-    return not telling or not any(word[: threats.HEAD] in threats.HEADS or word[: secrets.HEAD] in secrets.HEADS for word in telling)
+    return not telling or not any(
+        word[: threats.HEAD] in threats.HEADS or word[: secrets.HEAD] in secrets.HEADS for word in telling
+    )

@@ -74,7 +74,9 @@ def ask(length: int, heads: frozenset[str], pieces: Callable[[], Iterable[str]] 
 def of(text: str) -> dict[str, frozenset[str]]:
     """Each word of a text that tells something to one of those that asked, with the pieces that are in it."""
     if not _MADE:
-        heads = {length: frozenset[str]().union(*(each[1] for each in _ASKED if each[0] == length)) for length, *_ in _ASKED}
+        heads = {
+            length: frozenset[str]().union(*(each[1] for each in _ASKED if each[0] == length)) for length, *_ in _ASKED
+        }
         _MADE.append(Vocabulary(heads, {piece for *_, pieces in _ASKED for piece in pieces()}))
     global _last
     last = _last

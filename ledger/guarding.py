@@ -144,7 +144,7 @@ class Guard:
         """Whether nothing can be found in a text; asked twice for most, before the decision and after it."""
         if text is self._plain:
             return True
-        if self.scanners or not is_ordinary(text):
+        if self.scanners or text in self._verdicts or not is_ordinary(text):
             return False
         self._plain = text
         return True
@@ -190,6 +190,10 @@ class Guard:
                 return text
             taken[verdict.text] = verdict.taken
             return verdict.text
+        if (known := self._verdicts.get(text)) is not None:
+            if known.taken:
+                taken[known.text] = known.taken
+            return known.text
         if not (found := secrets.scan(text)):
             return text
         clean = secrets.redacted(text, found)

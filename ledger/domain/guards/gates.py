@@ -15,7 +15,7 @@ from ledger.domain.guards.words import GRAM
 
 try:  # how Python reads a pattern is its own affair: where that has changed, every pattern is tried everywhere
     from re import _constants as _c  # type: ignore[attr-defined]
-    from re import _parser
+    from re import _parser  # type: ignore[attr-defined]
 except ImportError:  # pragma: no cover
     _c = _parser = None
 
@@ -114,26 +114,37 @@ class Gated:
 class Asked:
     """A need, with what is a piece of one word apart: that needs no look at the text where its pieces are known."""
 
-    __slots__ = ("every", "inner", "parts", "phrases", "pieces")
+    __slots__ = ("every", "inner", "parts", "phrased", "phrases", "pieces")
 
     def __init__(self, every: bool, parts: tuple[Any, ...]) -> None:
         texts = [each for each in parts if isinstance(each, str)]
         self.every = every
         self.pieces = frozenset(each for each in texts if _piece(each) == each)
         self.phrases = tuple((piece, each) for each in texts if (piece := _piece(each)) and piece != each)
+        self.phrased = frozenset(piece for piece, _ in self.phrases)
         self.parts = tuple(each for each in texts if not _piece(each))
         self.inner = tuple(_asked(each) for each in parts if not isinstance(each, str))
 
     def holds(self, text: str, pieces: Set[str]) -> bool:
+        """Whether it holds of a text with these pieces. Plain loops: this is what most of the time of a scan goes into."""
         if self.every:
-            return all(each.holds(text, pieces) for each in self.inner)
+            for each in self.inner:  # noqa: SIM110
+                if not each.holds(text, pieces):
+                    return False
+            return True
         if not self.pieces.isdisjoint(pieces):
             return True
-        return (
-            any(part in text for part in self.parts)
-            or any(piece in pieces and phrase in text for piece, phrase in self.phrases)
-            or any(each.holds(text, pieces) for each in self.inner)
-        )
+        if self.phrases and not self.phrased.isdisjoint(pieces):
+            for piece, phrase in self.phrases:
+                if piece in pieces and phrase in text:
+                    return True
+        for part in self.parts:
+            if part in text:
+                return True
+        for each in self.inner:  # noqa: SIM110
+            if each.holds(text, pieces):
+                return True
+        return False
 
     def all_pieces(self) -> Iterator[str]:
         yield from self.pieces

@@ -172,7 +172,15 @@ _BEGINNINGS = """
 """
 HEADS = frozenset(_BEGINNINGS.split())
 HEAD = 4
-words.ask(HEAD, HEADS)
+# Those of them that begin only what is called a password: then no key is looked for but these, which may begin in a word.
+_PASSWORD_HEADS = """
+    clav cont cred hasl hesl kenn key keys mdp mot pala paro pass pgpa pwd secr senh toke wach zuga
+"""
+_OF_NAMES = frozenset(_PASSWORD_HEADS.split())
+_WITHIN_WORDS = tuple(each for each in _PATTERNS if each[0] in ("aws_secret_key", "azure_key", "age_key"))
+_PIECES = frozenset(each for each in _NAMES if each.isascii() and len(each) >= words.GRAM)
+_OTHERS = tuple(each for each in _NAMES if each not in _PIECES)
+words.ask(HEAD, HEADS, lambda: _PIECES)
 _DIGITS = classes(x=digits)
 
 
@@ -191,9 +199,14 @@ def scan(text: str) -> list[Secret]:
 
 def may_have(lowered: str) -> bool:
     """False only of an ASCII text (in lower case) without any secret."""
-    if "://" in lowered or "eyj" in lowered or not HEADS.isdisjoint([word[:HEAD] for word in words.of(lowered)]):
+    return _may_have_key(lowered) or not HEADS.isdisjoint([word[:HEAD] for word in words.of(lowered)])
+
+
+def _may_have_key(lowered: str) -> bool:
+    """Whether there is more to look for than what is called a password."""
+    if "://" in lowered or "eyj" in lowered or _has_digits(lowered, 8):
         return True
-    return _has_digits(lowered, 8)
+    return any(word[:HEAD] in HEADS and word[:HEAD] not in _OF_NAMES for word in words.of(lowered))
 
 
 def _has_digits(text: str, number: int) -> bool:
@@ -202,7 +215,8 @@ def _has_digits(text: str, number: int) -> bool:
 
 
 def _found(text: str, lowered: str) -> Iterator[Secret]:
-    for kind, needs, pattern in _PATTERNS:
+    every = not lowered.isascii() or _may_have_key(lowered)
+    for kind, needs, pattern in _PATTERNS if every else _WITHIN_WORDS:
         if needs not in lowered:
             continue
         for hit in pattern.finditer(text):
@@ -242,8 +256,10 @@ def _first(text: str, start: int, end: int) -> re.Match[str] | None:
 def _regions(text: str, lowered: str) -> Iterator[tuple[int, int]]:
     """Between which places a name may begin: at each word of ``_CALLED``, or at what is joined to it in front."""
     places: set[int] = set()
-    for core, names in _NAMES.items():
-        for name in names if core in lowered else ():
+    pieces = frozenset[str]().union(*words.of(lowered).values())
+    cores = [*(_PIECES & pieces), *(each for each in _OTHERS if each in lowered)]
+    for core in cores:
+        for name in _NAMES[core]:
             at = lowered.find(name)
             while at >= 0 and len(places) <= _PLACES:
                 places.add(at)

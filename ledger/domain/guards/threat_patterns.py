@@ -54,8 +54,8 @@ _PRIVATE = (
     r"(?:conversation|chat|message) (?:history|log|summary)|copy of (?:each|every|the user|all))"
 )
 _PLACE = (
-    r"(?:https?:|ftp[:.]|www\.|[\w.+-]{1,64}@[\w-]{1,64}\.|webhook|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|query string|header|url|dns|"
-    r"search query)"
+    r"(?:https?:|ftp[:.]|www\.|[\w.+-]{1,64}@[\w-]{1,64}\.|webhook|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|query string|"
+    r"header|url|dns|search query)"
 )
 _STANDING = (
     r"(?:from (?:now|this (?:point|moment|day)|today) (?:on|forward)|going forward|always|henceforth|"
@@ -502,7 +502,7 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "markdown_beacon",
         "![ <img",
         (
-            r"(?:!\[[^\]]*\]\(|<img[^>]{0,40}src=[\"']?)\s*https?://[^)\s\"'>]*[?&][\w-]+=[^)\"'>]*(?:\{\{?|\$\{|"
+            r"(?:!\[[^\]]{0,300}\]\(|<img[^>]{0,40}src=[\"']?)\s*https?://[^)\s\"'>]{0,300}[?&][\w-]{1,64}=[^)\"'>]{0,300}(?:\{\{?|\$\{|"
             r"<[a-z]|\[[a-z_]+\]|%7b|url_encoded|placeholder|=x\))"
         ),
     ),
@@ -510,8 +510,8 @@ _ENGLISH: tuple[tuple[str, str, str], ...] = (
         "markdown_beacon",
         "](",
         (
-            r"\b(?:append|finish|end|include|render|show|add|put)\b.{0,120}(?:!\[[^\]]*\]|"
-            r"\[[^\]]*\])\(https?://[^)\s]*[?&][\w-]+=(?:[^)]*(?:history|secret|insert|context|user|conversation|"
+            r"\b(?:append|finish|end|include|render|show|add|put)\b.{0,120}(?:!\[[^\]]{0,300}\]|"
+            r"\[[^\]]{0,300}\])\(https?://[^)\s]{0,300}[?&][\w-]{1,64}=(?:[^)]{0,300}(?:history|secret|insert|context|user|conversation|"
             r"memory|message|key)|x\b)"
         ),
     ),

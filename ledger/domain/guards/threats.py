@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ledger.domain.guards import words
-from ledger.domain.guards.folding import INVISIBLE, as_bytes, has_long_run, is_odd, is_typographic, views
+from ledger.domain.guards.folding import (
+    INVISIBLE,
+    as_bytes,
+    has_long_run,
+    is_marked_within,
+    is_odd,
+    is_typographic,
+    views,
+)
 from ledger.domain.guards.threat_patterns import PATTERNS
 
 NAME = "threats/1"
@@ -66,16 +74,17 @@ def scan(text: str) -> list[Finding]:
     found: dict[str, Finding] = {}
     for each in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
         found.setdefault(each.label, each)
-    for view in views(text):
-        for each in _matches(view):
+    plain = text.lower() if text.isascii() and not is_marked_within(raw) else ""
+    for number, view in enumerate(views(text)):
+        for each in _matches(view, "" if number else plain):
             found.setdefault(each.label, each)
     return list(found.values())
 
 
-def _matches(view: str) -> list[Finding]:
-    """What the patterns find in a folded text."""
+def _matches(view: str, same: str = "") -> list[Finding]:
+    """What the patterns find in a folded text; ``same`` is one that has the same words."""
     numbers: set[int] = set()
-    telling = words.of(view)
+    telling = words.of(same or view)
     for each in telling:
         numbers |= _BY_HEAD.get(each[:HEAD], _NONE)
     if not view.isascii() or _SIGN.search(view) is not None:
@@ -88,9 +97,7 @@ def _matches(view: str) -> list[Finding]:
     pieces = frozenset[str]().union(*telling.values()) if len(view) > SHORT else None
     for number in sorted(numbers):
         pattern = PATTERNS[number]
-        if pattern.label in found:
-            continue
-        if (hit := pattern.found.search(view, pieces)) is not None:
+        if pattern.label not in found and (hit := pattern.found.search(view, pieces)) is not None:
             found[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
     return list(found.values())
 

@@ -123,7 +123,12 @@ class Quarantining(InteractionWrites):
             if state is None:
                 raise NotFound(f"no observation of this user has the id {given!r:.40}")
             worded = read_stream(connection, state.id, state.position)
-            return [each.position for each in worded if getattr(each.data, "text", None) == state.text is not None]
+            found = [each.position for each in worded if getattr(each.data, "text", None) == state.text is not None]
+            if not found:
+                raise Rejected(
+                    f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
+                )
+            return found
         if given[:2] in ("c_", "y_"):
             at = (
                 self._chunk_at(connection, given, user)

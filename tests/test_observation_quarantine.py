@@ -167,3 +167,11 @@ def test_a_reason_with_a_secret_in_it_takes_nothing_else_with_it(tmp_path: Any) 
         ledger.remember("The user drinks coffee.")
         report = ledger.consolidate()
         assert (report.formed, report.skipped) == (1, {"secret": 1})
+
+
+def test_an_erased_observation_has_no_words_to_quarantine(ledger: Ledger) -> None:
+    fact = ledger.remember("The user drinks green tea.")
+    seen = ledger.observe("The user likes tea.", [fact.id])
+    ledger.erase(seen.id, "asked for", quotes="erase", derived="erase", sources="keep")
+    with pytest.raises(Rejected, match="no words"):
+        ledger.quarantine(seen.id)

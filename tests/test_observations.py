@@ -293,7 +293,7 @@ def test_retract_and_restore_of_an_observation_ask_twice_without_harm(ledger: Le
     with pytest.raises(Rejected, match="it is retired, which allows"):
         ledger.revise(seen.id, "Other words.")
     assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
-    for verb in (ledger.invalidate, ledger.quarantine, ledger.promote):
+    for verb in (ledger.invalidate, ledger.promote):
         with pytest.raises(NotFound):
             verb(seen.id)
 

@@ -423,6 +423,7 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
     known = twins.twin(work, attempt, "active")
     if known is not None and known.row == old.row:
         return old.id
+    twins.refuse_threat(work, attempt.content or "", "supersede by")
     successor = twins.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     graph_rules.say(work, successor, attempt, edges, besides=old.row)

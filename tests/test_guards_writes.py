@@ -766,3 +766,13 @@ def test_an_error_of_any_kind_repeats_no_secret(ledger: Ledger) -> None:
             ask()
         except LedgerError as error:
             assert CANARY not in str(error) and CANARY[:36] not in str(error)
+
+
+def test_no_fact_is_pushed_out_of_recall_by_a_successor_that_would_be_held(ledger: Ledger) -> None:
+    ledger.adopt_policy(threats="quarantine")
+    fact = ledger.remember("The user sends invoices on Mondays.")
+    with pytest.raises(Rejected, match="cannot supersede by this wording"):
+        ledger.supersede(fact.id, ORDER)
+    kept = ledger.memory(fact.id)
+    assert kept is not None and kept.status == "active"
+    assert ledger.refusals()[0].finding == "prompt_injection"

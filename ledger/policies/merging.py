@@ -26,7 +26,7 @@ from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
 from ledger.domain.text import check_text, normalise
 from ledger.log_reading import find_row
-from ledger.policies import budgets
+from ledger.policies import budgets, twins
 from ledger.work import Work
 from projections import conflicts, duplicates, memories, merges
 
@@ -243,7 +243,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     chosen = domain.best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
-    _refuse_threat(work, text)
+    twins.refuse_threat(work, text, "merge into")
     _refuse_twin(work, members, text)
     together = replace(chosen, content="".join(each.content or "" for each in members))
     budgets.check(work, chosen.kind, text, frees=together)
@@ -284,18 +284,6 @@ def _check(members: Sequence[Memory]) -> None:
     for what in ("kind", "project"):
         if len({getattr(each, what) for each in members}) > 1:
             raise Rejected(f"memories that are merged have one {what}, and these have several", rule="merge")
-
-
-def _refuse_threat(work: Work, content: str) -> None:
-    """What is kept in quarantine would take the place of memories that are not: nobody would recall any of them."""
-    if (found := work.threat(content)) is not None:
-        raise Rejected(
-            f"cannot merge into this wording: it looks like a threat ({found.label}, by {found.scanner}), so it would be "
-            "quarantined, and its members out of use; give it other words",
-            rule="threat",
-            finding=found.label,
-            scanner=found.scanner,
-        )
 
 
 def _refuse_twin(work: Work, members: Sequence[Memory], content: str) -> None:

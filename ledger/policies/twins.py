@@ -56,6 +56,18 @@ def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
         work.emit(known.id, memory_domain.absorbed(attempt), first=known.row)
 
 
+def refuse_threat(work: Work, content: str, verb: str) -> None:
+    """What is kept in quarantine would take the place of what is not: nobody would recall either."""
+    if (found := work.threat(content)) is not None:
+        raise Rejected(
+            f"cannot {verb} this wording: it looks like a threat ({found.label}, by {found.scanner}): it would be quarantined, "
+            "and what it takes the place of out of use; give it other words",
+            rule="threat",
+            finding=found.label,
+            scanner=found.scanner,
+        )
+
+
 def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
     """``Rejected`` when the change would make a second memory of one status say the same."""
     said = memory.content if content is None else content

@@ -198,12 +198,16 @@ class Trail(DocumentReads, ObservationReads):
                 found.append(state)
         return tuple(self._memories(connection, found))
 
+    def _is_observation(self, id: str, owner: str) -> bool:
+        with self._read("observations") as connection:
+            return self._owned_stream(connection, id, "o", owner) is not None
+
     def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
         """The confidence timeline of a memory, oldest first; empty when there is no such memory.
 
         ``Rejected`` for an observation: its confidence follows from the sources that are live when it is read.
         """
-        if isinstance(id, str) and id.startswith("o_"):
+        if isinstance(id, str) and id.startswith("o_") and self._is_observation(id, self._user(user)):
             raise Rejected(
                 f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
                 "observation() says what it is, under at() what it was, and why() with which each wording was given"

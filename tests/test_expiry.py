@@ -76,7 +76,7 @@ def test_the_sweep_supersedes_below_three_tenths_once_with_its_reason(ledger: Le
         None,
         "2026-03-12T12:00:00.000000Z",
     )
-    entry = ledger.audit(limit=1)[0]
+    entry = ledger.audit(type="MemorySuperseded", limit=1)[0]
     assert (entry.type, entry.actor, entry.project) == ("MemorySuperseded", "confidence-decay", "kitchen")
     assert entry.data["rule"] == "decay/1"
     assert entry.data["reason"] == "effective confidence 0.30 at 2026-03-12, below 0.30"

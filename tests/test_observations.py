@@ -940,7 +940,7 @@ def is_live(ledger: Ledger, source: str) -> bool:
     return turn is not None and turn.prompt is not None and turn.response is not None and not turn.quarantined
 
 
-@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))  # to shrink a history takes longer than to read it
+@settings(max_examples=15, phases=(Phase.explicit, Phase.generate))  # to shrink a history takes longer than to read it
 @given(st.lists(moves, min_size=5, max_size=25))
 def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlives_its_sources(
     history: list[tuple[str, int, int]],

@@ -19,7 +19,7 @@ from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows
 
 # HYPOTHESIS_PROFILE=long tries Hypothesis' own hundred, and more. A deadline would measure what else the machine does.
-settings.register_profile("short", max_examples=40, deadline=None)
+settings.register_profile("short", max_examples=20, deadline=None)
 if os.environ.get("HYPOTHESIS_PROFILE") != "long":
     settings.load_profile("short")
 

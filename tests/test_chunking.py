@@ -25,7 +25,7 @@ def paths(text: str) -> list[tuple[tuple[str, ...], str]]:
     return [(each.heading_path, each.content) for each in chunks(text)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=MARKDOWN, kind=st.sampled_from(chunking.KINDS))
 @example(text="---\n---\n---", kind="markdown")
 @example(text="\r\n=\r\n", kind="markdown")

@@ -80,7 +80,7 @@ def test_nothing_is_decided_about_what_was_erased(command: domain.Command) -> No
         decide(command, document(status="erased", title=None, beneath="active"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(known=st.lists(st.sampled_from((1, 2, 3, None)), max_size=12), wanted=st.lists(st.integers(1, 4), max_size=12))
 def test_what_goes_on_says_the_same_and_each_goes_on_once(known: list[int | None], wanted: list[int]) -> None:
     kept, new = matched(known, wanted)

@@ -301,7 +301,7 @@ PIECES = st.one_of(st.sampled_from(ALL), st.sampled_from([word for text in ALL f
 
 
 @given(st.lists(PIECES, max_size=12), st.sampled_from((" ", "\n", ". ", "*", "_", "")), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_it_does_so_in_texts_put_together_of_others(some: list[str], between: str, lowered: bool) -> None:
     text = between.join(some).lower() if lowered else between.join(some)
     assert told(text) == everywhere(text)

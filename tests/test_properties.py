@@ -610,7 +610,7 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
             with all_.batch():
                 for action in actions[:cut]:
                     act(all_, *action)
-            all_.run_policies()
+            all_.run_policies(only=("reinforcement", "extraction", "expiry"))
             for action in actions[cut:]:
                 act(all_, *action)
             try:

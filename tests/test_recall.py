@@ -319,7 +319,7 @@ def test_no_question_is_an_error_and_none_changes_anything(stocked: Ledger) -> N
     assert (stocked.digest(), stocked.position) == before
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=ANY_TEXT, text=ANY_TEXT)
 @example(query="\ud800", text="\0")
 def test_any_text_is_a_question_or_refused_by_name(ledger: Ledger, query: str, text: str) -> None:

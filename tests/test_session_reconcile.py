@@ -222,7 +222,7 @@ message = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.lists(message, min_size=1, max_size=12))
 def test_every_session_told_in_the_chat_format_is_itself(ledger: Ledger, given_messages: list) -> None:
     session = ledger.session(f"chat {ledger.position}")

@@ -60,7 +60,7 @@ def run(short: bool, seed: int) -> Result:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ledger-crowd-") as folder:
         reports, wrong = crowd(Path(folder), 9.0 if short else 540.0, seed)
-        rounds = 150 if short else 1_000
+        rounds = 60 if short else 1_000
         starts, wrong_starts = cold_starts(Path(folder), rounds)
         told, missing = controls(Path(folder))
     errors = [error for report in (*reports, *starts) for error in report.errors]

@@ -52,7 +52,7 @@ class Call(Struct, frozen=True):
 
 
 class Calls:
-    name, version = "model_calls", 1
+    name, version = "model_calls", 2
     follows = frozenset(each.__name__ for each in (ModelCalled, ModelCallFailed, *WAYS_BACK))
     tables = (CALLS,)
 
@@ -63,9 +63,10 @@ class Calls:
                 rows.put(CALLS, row[:1], (*row[:-1], since(rows, row[0])))
             return
         if isinstance(data, ModelCalled):
-            kept = sum(each.outcome == "kept" for each in data.actions)
+            acted = [each.outcome for each in data.actions if each.what != "cites"]
+            kept = acted.count("kept")
             told: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
-            actions = (kept, len(data.actions) - kept, data.left_over)
+            actions = (kept, len(acted) - kept, data.left_over)
         elif isinstance(data, ModelCallFailed):
             told, actions = (data.error, data.status, 0, 0), (0, 0, 0)
         else:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
 
+from ledger.domain.errors import UnknownEvent
 from ledger.domain.events import (
+    LEDGER_STREAM,
     PUT_BACK,
     TAKEN_OUT,
     WAYS_BACK,
@@ -18,8 +21,14 @@ from ledger.domain.events import (
     CommandAnswered,
     CommandRedone,
     DuplicateAbsorbed,
+    LegalHoldPlaced,
+    LegalHoldReleased,
     PolicyAdopted,
     SourceDistrusted,
+    SourceTrusted,
+    TextQuarantined,
+    TextReleased,
+    Unknown,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
@@ -94,6 +103,14 @@ POLICIES = Table(
     rowid=False,
     then=Standing("from_position", undone="undone_at"),
 )
+# What this product cannot read of the events that decisions rest on; each until somebody who could read it ended it.
+UNREAD = Table(
+    "unread",
+    (*("position INTEGER PRIMARY KEY", "type TEXT NOT NULL", "user TEXT", "act TEXT NOT NULL", "ended_at INTEGER"),),
+    ("position",),
+    (("act", ""),),
+    then=Standing("position", ends="ended_at"),
+)
 DEPENDENTS = Table(
     "dependents",
     ("source TEXT NOT NULL", "memory INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
@@ -103,6 +120,14 @@ DEPENDENTS = Table(
     then=Standing("from_position", closed="were_dependents"),
 )
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
+
+
+# Of the ledger's own stream: the types of what decisions rest on.
+OF_HOLDS = frozenset(each.__name__ for each in (LegalHoldPlaced, LegalHoldReleased))
+OF_TEXTS = frozenset(each.__name__ for each in (TextQuarantined, TextReleased))
+OF_TRUST = frozenset(each.__name__ for each in (SourceDistrusted, SourceTrusted))
+OF_FORCE = frozenset(each.__name__ for each in WAYS_BACK)
+GOVERNING = OF_HOLDS | OF_TEXTS | OF_FORCE | {PolicyAdopted.__name__}
 
 
 class Answer(Struct, frozen=True):
@@ -189,15 +214,20 @@ def refusal_digest(secret: bytes, data: WriteRefused, actor: str | None, session
 
 
 class Force:
-    """Which events are out of force and by which act, bulk acts under way, and the policies people adopted."""
+    """Which events are out of force and by which act, bulk acts under way, and the policies people adopted; and what of
+    all that decisions rest on cannot be read."""
 
-    name, version = "force", 2
-    follows = frozenset(each.__name__ for each in (*WAYS_BACK, BulkStarted, BulkFinished, PolicyAdopted))
-    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, BULKS, POLICIES)
+    name, version = "force", 3
+    follows = GOVERNING | {BulkStarted.__name__, BulkFinished.__name__}
+    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, BULKS, POLICIES, UNREAD)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
-        if isinstance(data, TAKEN_OUT):
+        if isinstance(data, Unknown):
+            self._leave(rows, event)
+        elif isinstance(data, LegalHoldReleased):
+            self._end(rows, data.hold, event.position)
+        elif isinstance(data, TAKEN_OUT):
             act = act_of(event, rows)
             for position in positions(data.ranges):
                 rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
@@ -208,6 +238,7 @@ class Force:
                 rows.put(DISTRUSTED, (act,), (act, event.position, *told))
         elif isinstance(data, PUT_BACK):
             act = data.undone if isinstance(data, CommandRedone) else data.distrusted
+            self._end(rows, act, event.position)
             if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
                 end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
             for row in rows.within(OUT_OF_FORCE, "position", data.ranges):
@@ -221,6 +252,17 @@ class Force:
         elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
             key = (event.envelope.user, event.position)
             rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
+
+    @staticmethod
+    def _leave(rows: Rows, event: AnyEvent) -> None:
+        if event.stream == LEDGER_STREAM and event.type in GOVERNING:
+            told = (event.type, event.envelope.user, event.envelope.command_id, None)
+            rows.put(UNREAD, (event.position,), (event.position, *told))
+
+    @staticmethod
+    def _end(rows: Rows, act: str, position: int) -> None:
+        for row in rows.find(UNREAD, ("act",), (act,)):
+            rows.put(UNREAD, row[:1], (*row[:-1], position))
 
     def _policies(self, rows: Rows, ranges: Sequence[tuple[int, int]]) -> None:
         for row in rows.within(POLICIES, "from_position", ranges):
@@ -330,11 +372,56 @@ def bulks(connection: sqlite3.Connection) -> list[tuple[str, int]]:
     return [(act, position) for act, position in connection.execute("SELECT * FROM bulks ORDER BY position")]
 
 
+class Unread(Struct, frozen=True):
+    """An event of a newer version that governs what may be done for its user."""
+
+    position: int
+    type: str
+    user: str | None
+
+
+_STANDS = "ended_at IS NULL AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = u.position)"
+
+
+def unread(connection: sqlite3.Connection) -> list[Unread]:
+    """Those of every user that nobody has ended, oldest first."""
+    sql = f"SELECT position, type, user FROM unread u WHERE {_STANDS} ORDER BY position"
+    return [Unread(*row) for row in connection.execute(sql)]
+
+
+def unread_of(known: Iterable[Unread], user: str, types: Collection[str]) -> list[Unread]:
+    """Those of one user and of these types."""
+    return [each for each in known if each.user == user and each.type in types]
+
+
+def refuse_unread(known: Iterable[Unread], user: str, types: Collection[str], *, after: int = 0) -> None:
+    """``UnknownEvent`` where one of these types governs what this user may do with what began at ``after``."""
+    for each in unread_of(known, user, types):
+        if each.position > after:
+            raise UnknownEvent(
+                f"the {each.type} at position {each.position} is of a newer version than this product, which cannot decide"
+                " without it: let the newer version do this"
+            )
+
+
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """The policy in force for a user; the default one until another is adopted."""
-    sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position DESC LIMIT 1"
-    row = connection.execute(sql, (user,)).fetchone()
-    return msgspec.json.decode(row[0], type=Policy) if row else Policy()
+    """The policy in force for a user; the default one until another is adopted. ``UnknownEvent`` for one of a newer version."""
+    sql = (
+        "SELECT from_position, parameters FROM policies WHERE user = ? AND undone_at IS NULL UNION ALL"
+        f" SELECT position, NULL FROM unread u WHERE user = ? AND type = 'PolicyAdopted' AND {_STANDS}"
+        " ORDER BY 1 DESC LIMIT 1"
+    )
+    row = connection.execute(sql, (user, user)).fetchone()
+    if row is not None and row[1] is None:
+        raise UnknownEvent(f"the policy adopted at position {row[0]} is of a newer version than this product")
+    return msgspec.json.decode(row[1], type=Policy) if row else Policy()
+
+
+def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
+    """Whether the policy in force switches something on; one that cannot be read does not."""
+    with suppress(UnknownEvent):
+        return bool(getattr(policy(connection, user), what))
+    return False
 
 
 def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:

@@ -17,6 +17,7 @@ DUPLICATES = Table(
     ("fingerprint", "status", "memory"),
     rowid=False,
     grouped=2,
+    scattered=True,
     then=CURRENT,
 )
 ATTEMPTS = Table(

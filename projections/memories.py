@@ -205,16 +205,6 @@ def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | N
     return sorted(found.items())
 
 
-def found_in(connection: sqlite3.Connection, session: str) -> list[tuple[int, str]]:
-    """(position of the message, memory) of each memory that was found in a message of a session."""
-    sql = (
-        "SELECT m.id, m.origin FROM dependents d CROSS JOIN memories m ON m.row = d.memory"
-        " WHERE d.source = ? AND m.origin IS NOT NULL ORDER BY m.row"
-    )
-    found = ((_origin.decode(origin).position, id) for id, origin in connection.execute(sql, (session,)))
-    return [(position, id) for position, id in found if position]
-
-
 def saying_of(state: Memory) -> tuple[str, str | None, str]:
     """What makes two memories of a user and a status the same: kind, project, normalised content."""
     return (state.kind, state.project, normalise(state.content or ""))

@@ -53,6 +53,9 @@ class Held(Struct, frozen=True):
     recorded_at: str
 
 
+_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made anew for each event
+
+
 class Quarantine:
     name, version = "quarantine", 1
     follows = frozenset({"m", *(each.__name__ for each in (TextQuarantined, TextReleased, *WAYS_BACK))})
@@ -60,7 +63,7 @@ class Quarantine:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data, envelope = event.data, event.envelope
-        if isinstance(data, TextQuarantined | TextReleased):
+        if isinstance(data, _ON_TEXTS):
             held = isinstance(data, TextQuarantined)
             finding = data.finding if isinstance(data, TextQuarantined) else ""
             told = (envelope.user, finding, data.scanner, envelope.recorded_at)

@@ -11,19 +11,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
-from projections import projector, sqlite
+from projections import digests, projector, sqlite
+from projections.ahead import Folded, HandedRows, Scattered
 from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
 from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
+LONG = 20_000  # events that are worth a second process
 TAIL = 1_000  # at most so many events are left for the transaction that switches
+SCATTERED = 50_000  # rows with keys in no order that are written together
+FAR = ("memories", "sessions")  # hashed by the second process: about half of all
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
+TABLE = 1_000  # to drop a table takes as long as to delete so many rows
 LEASE_SECONDS = 60.0
 FRESH, OLD = "fresh_", "old_"
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
@@ -48,8 +54,32 @@ class Reading(projector.Log, Protocol):
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
 
+class Faltered(Exception):
+    """The second process did not fold a batch, for whatever reason: the first one can."""
+
+
+class Ahead(Protocol):
+    """A second process that folds a batch while the one before it is written."""
+
+    def ask(self, first: int, last: int) -> None:
+        """Have these events folded; the batch before the one that was received last has been written."""
+        ...
+
+    def receive(self) -> Folded:
+        """The batch that was asked for; ``Faltered`` where it cannot be had."""
+        ...
+
+    def ask_digests(self, position: int, names: Sequence[str]) -> None:
+        """Have the rows of these projections hashed, as they stand at a position."""
+        ...
+
+    def receive_digests(self) -> dict[str, str]:
+        """As many as could be had."""
+        ...
+
+
 class Rebuild:
-    """One rebuild; ``run`` returns the number of events folded and what is parked after it."""
+    """One rebuild; ``run`` returns the number of events folded, what is parked after it, and the digest."""
 
     def __init__(
         self,
@@ -58,26 +88,32 @@ class Rebuild:
         ledger_id: str,
         reading: Callable[[Callable[[], Any]], Reading],
         progress: Progress | None,
+        ahead: Callable[[], AbstractContextManager[Ahead]] | None = None,
     ) -> None:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
+        self._ahead = ahead
         self._progress = progress
         self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._connection: Any = None
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
+        self._scattered = Scattered(None, FRESH)
+        self._scattered.refused = self._projector.refused
         self._beside = True  # fresh tables stand beside the live ones, and will change places with them
 
-    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...]]:
+    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...], str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
         self._take_lease()
         try:
             self._start()
-            position = self._catch_up()
-            position = self._switch(position, switched)
-            self._empty_old()
+            with self._second_process() as ahead:
+                position = self._catch_up(ahead)
+                position = self._switch(position, switched)
+                self._empty_old()
+                digest = self._digest(ahead)
         finally:
             self._release_lease()
-        return position, tuple(sorted(self._projector.parked))
+        return position, tuple(sorted(self._projector.parked)), digest
 
     def drop_remains(self) -> None:
         """Drops what killed rebuilds left, for an erasure leaves no text in them."""
@@ -132,9 +168,19 @@ class Rebuild:
     def _tables(self) -> list[Table | TextIndex]:
         return [table for projection in projections(self._secret) for table in projection.tables]
 
-    def _catch_up(self) -> int:
+    @contextmanager
+    def _second_process(self) -> Iterator[Ahead | None]:
+        """For a long log, and if there can be one."""
+        with ExitStack() as stack:
+            ahead = None
+            if self._ahead is not None and self._beside and self._log_head() >= LONG:
+                with suppress(Faltered):
+                    ahead = stack.enter_context(self._ahead())
+            yield ahead
+
+    def _catch_up(self, ahead: Ahead | None) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
-        done = 0
+        done = self._with_help(ahead) if ahead is not None else 0
         while self._beside:
             with self._log.snapshot() as connection:
                 head = _head(connection)
@@ -145,18 +191,64 @@ class Rebuild:
                 last = min(head, done + BATCH)
                 for event in self._reading.events(done + 1, last):
                     self._projector.fold(event, rows)
+            self._write(rows, done + 1)
+            done = last
+            self._tell(done, head)
+        self._write_scattered(1)
+        return done
+
+    def _with_help(self, ahead: Ahead) -> int:
+        """The same with a second process, until that falters or something has to be parked: up to where it came.
+
+        One batch is on its way while the one before it is written.
+        """
+        done, last = 0, min(self._log_head(), BATCH)
+        with suppress(Faltered):
+            ahead.ask(1, last)
+            while done < last and not self._projector.parked:
+                folded, first, head = ahead.receive(), done + 1, self._log_head()
+                following = min(head, last + BATCH) if head - last > TAIL else last
+                if following > last:
+                    ahead.ask(last + 1, following)
+                self._write(self._handed(folded), first)
+                done, last = last, following
+                self._tell(done, head)
+        return done
+
+    def _write(self, rows: SQLiteRows, first: int) -> None:
+        self._scattered.take_from(rows, first)
+        with self._log.transact() as transaction:
+            self._check_lease(transaction.connection)
+            rows.connection = transaction.connection
+            self._projector.flush(rows, first=first)
+        self._projector.forget()
+        self._write_scattered(SCATTERED)
+
+    def _write_scattered(self, least: int) -> None:
+        """Those rows, if there are so many of them."""
+        if len(self._scattered) >= least:
             with self._log.transact() as transaction:
                 self._check_lease(transaction.connection)
-                rows.connection = transaction.connection
-                self._projector.flush(rows)
-            self._projector.forget()
-            done = last
-            if self._progress is not None:
-                self._progress(done, head)
-        return done
+                self._scattered.connection = transaction.connection
+                self._projector.flush(self._scattered, first=self._scattered.first)
+
+    def _log_head(self) -> int:
+        with self._log.snapshot() as connection:
+            return _head(connection)
+
+    def _tell(self, done: int, head: int) -> None:
+        if self._progress is not None:
+            self._progress(done, head)
 
     def _rows(self, connection: Any, *, beside: bool = False) -> SQLiteRows:
         rows = SQLiteRows(connection, FRESH if self._beside else "", beside=beside)
+        rows.refused = self._projector.refused
+        return rows
+
+    def _handed(self, folded: Folded) -> SQLiteRows:
+        tables = {each.name: each for each in self._tables() if isinstance(each, Table)}
+        indexes = {each.name: each for each in self._tables() if isinstance(each, TextIndex)}
+        rows = HandedRows(self._connection, FRESH, folded, tables, indexes)
         rows.refused = self._projector.refused
         return rows
 
@@ -172,14 +264,29 @@ class Rebuild:
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
             for table in self._tables() if self._beside else ():
-                _swap(connection, table.name)
+                _swap(connection, table)
             at = (transaction.position, transaction.head)
             write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             position = int(transaction.position)
             switched(transaction, self._projector)
-        if self._progress is not None:
-            self._progress(position, position)
+        self._tell(position, position)
         return position
+
+    def _digest(self, ahead: Ahead | None) -> str:
+        """Over all rows, of which the second process reads about half."""
+        tables = {each.name: each.tables for each in projections(self._secret)}
+        with self._log.snapshot() as connection:
+            told = dict[str, str]()
+            with suppress(Faltered):
+                if ahead is not None:
+                    (position,) = connection.execute("SELECT position FROM checkpoint").fetchone()
+                    ahead.ask_digests(position, FAR)
+                    near = [name for name in tables if name not in FAR]
+                    told |= {name: digests.projection_digest(connection, tables[name]) for name in near}
+                    told |= ahead.receive_digests()
+            for name in tables.keys() - told.keys():
+                told[name] = digests.projection_digest(connection, tables[name])
+            return digests.digest_of(told)
 
     # --- what is left over ---------------------------------------------------------------------------------------
 
@@ -190,26 +297,36 @@ class Rebuild:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""
         with self._log.snapshot() as connection:
             names = prefixed(connection, prefix)
-        for name, virtual in names:
-            while not virtual and self._delete_some(name):
-                pass
+        while names:
             with self._log.transact() as transaction:
-                sqlite.drop(transaction.connection, name)
-
-    def _delete_some(self, name: str) -> bool:
-        with self._log.transact() as transaction:
-            self._check_lease(transaction.connection)
-            return sqlite.delete_some(transaction.connection, name, EMPTYING) == EMPTYING
+                self._check_lease(transaction.connection)
+                left = EMPTYING
+                while names and left > 0:
+                    name, virtual = names[-1]
+                    deleted = 0 if virtual else sqlite.delete_some(transaction.connection, name, left)
+                    if deleted < left:
+                        sqlite.drop(transaction.connection, name)
+                        names.pop()
+                    left -= deleted + TABLE
 
 
 def _head(connection: Any) -> int:
     return int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
 
 
-def _swap(connection: sqlite3.Connection, name: str) -> None:
+def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
+    """The fresh table in the place of the live one. An empty one is made anew: after each renaming SQLite reads the schema."""
+    name, fresh = table.name, FRESH + table.name
     if sqlite.exists(connection, name):
-        sqlite.rename(connection, name, OLD + name)
-    sqlite.rename(connection, FRESH + name, name)
+        if sqlite.is_empty(connection, table, name):
+            sqlite.drop(connection, name)
+        else:
+            sqlite.rename(connection, name, OLD + name)
+    if sqlite.is_empty(connection, table, fresh):
+        sqlite.drop(connection, fresh)
+        sqlite.create(connection, table)
+    else:
+        sqlite.rename(connection, fresh, name)
 
 
 def prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bool]]:

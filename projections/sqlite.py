@@ -35,7 +35,7 @@ class SQLiteRows:
     ``refused`` is told which table did not take its rows, and why; without one the error is raised.
     """
 
-    def __init__(self, connection: sqlite3.Connection, prefix: str = "", *, beside: bool = False) -> None:
+    def __init__(self, connection: Any, prefix: str = "", *, beside: bool = False) -> None:
         self.connection, self.prefix, self.beside = connection, prefix, beside
         self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
         self._put: dict[Table, dict[Key, Values | None]] = {}
@@ -73,7 +73,7 @@ class SQLiteRows:
         if table.grouped and len(columns) == table.grouped:
             return self._group(table, columns, key)
         found = self._select(table, _find(table, columns, self.prefix), [key])
-        if not self._put.get(table):
+        if not self._kept(table):
             return found
         places = [table.names.index(column) for column in columns]
         return self._with_kept(
@@ -83,10 +83,10 @@ class SQLiteRows:
     def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
         """The rows with these leading key columns, from the table and from what is kept."""
         found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
-        keys = self._groups.get(table, {}).get(key)
+        keys = self._kept_group(table, key)
         if not keys:
             return found
-        kept, width = self._put.get(table, {}), len(table.key)
+        kept, width = self._kept(table), len(table.key)
         standing = {row[:width]: row for row in found if row[:width] not in kept}
         standing |= {each: row for each in keys if (row := kept.get(each)) is not None}
         return [standing[each] for each in sorted(standing)]
@@ -106,13 +106,21 @@ class SQLiteRows:
 
     def _with_kept(self, table: Table, found: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
         """The rows found, as they will stand once what is kept has been written."""
-        kept = self._put.get(table)
+        kept = self._kept(table)
         if not kept:
             return found
         width = len(table.key)
         standing = {row[:width]: row for row in found if row[:width] not in kept}
         standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
         return [standing[key] for key in sorted(standing, key=_null_first)]
+
+    def _kept(self, table: Table) -> dict[Key, Values | None]:
+        """What was put and the table does not have yet."""
+        return self._put.get(table, {})
+
+    def _kept_group(self, table: Table, key: Key) -> list[Key]:
+        """The keys kept of a grouped table that begin with ``key``."""
+        return self._groups.get(table, {}).get(key, [])
 
     def flush(self) -> None:
         for table in (*self._put, *(each for each in self._appended if each not in self._put)):
@@ -241,7 +249,12 @@ def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") 
 
 
 def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: Sequence[Values]) -> None:
-    _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+    add_texts(connection, index, prefix, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+
+
+def add_texts(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: list[Values]) -> None:
+    """New texts, as the index takes them."""
+    _write(connection, _index(index, prefix), rows)
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------
@@ -285,6 +298,15 @@ def exists(connection: sqlite3.Connection, name: str) -> bool:
     return found is not None
 
 
+def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str) -> bool:
+    """False too where it is too damaged to tell."""
+    rows = f"{name}_docsize" if isinstance(table, TextIndex) else name
+    try:
+        return connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
+
+
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
 
@@ -293,8 +315,18 @@ def drop(connection: sqlite3.Connection, name: str) -> None:
     connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
+def drop_indexes(connection: sqlite3.Connection, name: str) -> None:
+    sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+    for (index,) in connection.execute(sql, (name,)).fetchall():
+        connection.execute(f"DROP INDEX {index}")
+
+
 def delete_some(connection: sqlite3.Connection, name: str, limit: int) -> int:
-    """Deletes up to ``limit`` rows of a table that is on its way out, so that no transaction grows with it."""
+    """Deletes up to ``limit`` rows of a table that is on its way out, so that no transaction grows with it.
+
+    Its indexes are dropped first: each of them would be searched for every row.
+    """
+    drop_indexes(connection, name)
     keys = [column for _, column, _, _, _, place in connection.execute(f"PRAGMA table_info({name})") if place]
     (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     key = ", ".join(keys) if "WITHOUT ROWID" in sql else "rowid"

@@ -309,7 +309,7 @@ def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_
             assert ledger.digest() == digest, f"killed at step {step}"
             left_something += tables(ledger) != expected
         step += 1 if step < 12 else 23
-    assert step > 60 and left_something > 10, "the kills did not reach into the rebuild"
+    assert step > 60 and left_something > 5, "the kills did not reach into the rebuild"
     with Ledger.open(path) as ledger:
         assert ledger.rebuild().digest == digest
         assert tables(ledger) == expected

@@ -89,6 +89,7 @@ ROWS = (
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 GROUP = 20  # operations of ours, then as many of the limit
 
 
@@ -348,7 +349,7 @@ def remember_batch(path: Path, count: int, texts: Texts) -> float:
 
 
 def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
-    """The rebuild runs in a process of its own, whose peak memory is its own too."""
+    """The rebuild runs in a process of its own, whose peak memory is its own too, with that of its second process."""
     figures: list[Figure] = []
     for size, path in paths.items():
         ours, switched, limit, peaks, events = list[float](), list[float](), list[float](), list[float](), 0
@@ -400,13 +401,19 @@ def child_rebuild(path: Path) -> None:
 
 
 def peak_bytes() -> int:
-    """Peak memory of this process; where the kernel tells it by process, without what its parent had before."""
+    """Peak memory of this process and of the largest that it started, which may not have been at the same moment.
+
+    Where the kernel tells it by process, without what its parent had before.
+    """
+    return own_peak_bytes() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _RSS_UNIT
+
+
+def own_peak_bytes() -> int:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
 
 
 def restore(source: Path, path: Path) -> float:

@@ -422,8 +422,9 @@ class Undetermined(Struct, frozen=True, kw_only=True):
 class DistrustReport(Struct, frozen=True, kw_only=True):
     """What a source had recorded and caused, out of force or (``trust``) in force again.
 
-    ``memories`` are those that changed, ``gone`` the subjects that are no more, ``receipts`` the interactions that were
-    shown one of those memories, ``undetermined`` the decisions of others that may have come out otherwise.
+    ``memories`` are those that changed, ``gone`` the subjects that are no more, ``receipts`` the interactions, recorded
+    recalls and recorded assemblies that were shown one of those memories or words of the source, ``undetermined`` the
+    decisions of others that may have come out otherwise.
     """
 
     kind: str

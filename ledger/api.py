@@ -34,7 +34,8 @@ from ledger.quarantining import Quarantining
 from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
-from ledger.rescue.mending import MendingWriter, mends, tables_fit
+from ledger.rescue.doing_again import mends
+from ledger.rescue.mending import MendingWriter, tables_fit
 from ledger.running import Running
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions

@@ -365,6 +365,33 @@ def test_a_moment_is_a_position_a_time_or_an_event(told):
         assert texts(told.at(moment)) == ["one", "two"], moment
 
 
+@pytest.mark.parametrize(
+    "given",
+    ["20260102T1200Z", "2026-01-02t12:00:00z", "2026-002T12:00Z", "2026-003", "2026-01-02T24:00Z", "20260102T240000Z"],
+)
+def test_a_moment_may_be_in_any_iso_form(told, given):
+    assert texts(told.at(given)) == ["one", "two"]
+    assert told.at(3, valid=given).valid == told.at(3, valid=given.upper()).valid
+
+
+def test_a_month_is_the_moment_at_which_it_begins(told, clock):
+    clock.time = datetime(2026, 2, 1, tzinfo=UTC)
+    told.remember("four")
+    assert texts(told.at("2026-02")) == ["one", "two", "three", "four"]
+    clock.time = datetime(2026, 3, 9, tzinfo=UTC)
+    told.remember("five")
+    assert texts(told.at("2026-03")) == ["one", "two", "three", "four"]
+    for wrong, why in (("2026-01", "before the first event"), ("2026-04", "future"), ("2026-13", "is no moment")):
+        with pytest.raises(Rejected, match=why):
+            told.at(wrong)
+
+
+@pytest.mark.parametrize("digits", ["20260102", "2026002", "202601", "2026"])
+def test_a_text_of_digits_is_a_position_even_where_it_could_be_a_date(told, digits):
+    with pytest.raises(Rejected, match=f"position {digits} is not in this ledger"):
+        told.at(digits)
+
+
 def test_a_time_includes_what_was_recorded_at_it_and_nothing_later(told):
     assert texts(told.at("2026-01-02T11:59:59.999999Z")) == ["one"]
     assert texts(told.at("2026-01-02T12:00:00.000000Z")) == ["one", "two"]

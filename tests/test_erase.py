@@ -848,3 +848,151 @@ def test_the_same_erasure_within_a_run_answers_the_same(ledger: Ledger) -> None:
     first = ledger.erase(fact.id, key="k", correlation_id="run-1")
     again = ledger.erase(fact.id, key="k", correlation_id="run-1")
     assert again.replayed and again.subject == first.subject
+
+
+# --- what acts say of it ---------------------------------------------------------------------------------------------
+
+ALL = {"derived": "erase", "sources": "erase", "quotes": "erase"}
+WHY = "because of the Vermilion affair"
+
+
+def says_why(ledger: Ledger) -> list[str]:
+    """The types of the events that say why still."""
+    return [row.type for row in ledger._store.rows(limit=10_000) if WHY in row.state]
+
+
+def _quarantined(ledger: Ledger) -> Any:
+    turn = ledger.capture("Where?", RARE, reinforce=False)
+    ledger.quarantine(turn.id, WHY)
+    ledger.release(turn.id, WHY)
+    return turn.id
+
+
+def _quarantined_message(ledger: Ledger) -> Any:
+    said = ledger.session("talk").append("user", RARE)
+    ledger.quarantine(said.position, WHY)
+    return said.position
+
+
+def _distrusted(ledger: Ledger) -> Any:
+    turn = ledger.capture("Where?", RARE, reinforce=False)
+    ledger.distrust(turn.id, reason=WHY)
+    ledger.trust(turn.id, reason=WHY)
+    return turn.id
+
+
+def _undone(ledger: Ledger) -> Any:
+    fact = ledger.remember(RARE)
+    ledger.redo(ledger.undo(fact.position, WHY).command_id or "", WHY)
+    return fact.id
+
+
+def _merged(ledger: Ledger) -> Any:
+    pair = [ledger.remember(RARE).id, ledger.remember("He has a house by the sea, at the harbour.").id]
+    ledger.merge(pair, "Somebody has a house.", WHY)
+    return pair[0]
+
+
+def _held(ledger: Ledger) -> Any:
+    fact = ledger.remember(RARE)
+    ledger.lift_hold(ledger.hold(fact.id, WHY).id, WHY)
+    return fact.id
+
+
+@pytest.mark.parametrize("act", [_quarantined, _quarantined_message, _distrusted, _undone, _merged, _held])
+def test_why_somebody_acted_on_it_goes_with_it(ledger: Ledger, act: Callable[[Ledger], Any]) -> None:
+    other = ledger.remember("Tea is served at four.")
+    ledger.undo(other.position, f"not {WHY}")
+    subject = act(ledger)
+    before = says_why(ledger)
+    assert len(before) > 1
+    assert ledger.erase(subject, **ALL).state == "completed"  # type: ignore[arg-type]
+    assert says_why(ledger) == ["CommandUndone"]  # what is about something else stays
+    agrees(ledger)
+
+
+def test_with_one_side_of_a_conflict_goes_why_it_was_resolved(ledger: Ledger) -> None:
+    pair = [ledger.remember(text).id for text in ("Ana lives in Lisbon.", "Ana lives in Porto.")]
+    ledger.find_conflicts()
+    (found,) = ledger.conflicts()
+    ledger.resolve(found.id, keep=pair[0], reason=WHY)
+    assert sorted(says_why(ledger)) == ["ConflictResolved", "MemorySuperseded"]
+    ledger.erase(pair[0], **ALL)  # type: ignore[arg-type]
+    assert says_why(ledger) == []
+    agrees(ledger)
+
+
+@pytest.mark.parametrize("whole", ["session", "project"])
+def test_why_commands_were_undone_goes_with_the_session_or_the_project_that_they_were_of(
+    ledger: Ledger, whole: str
+) -> None:
+    fact = ledger.remember(RARE, project="row", session_id="talk")
+    ledger.undo(fact.position, WHY)
+    ledger.erase(**{whole: {"session": "talk", "project": "row"}[whole]}, **ALL)  # type: ignore[arg-type]
+    assert says_why(ledger) == []
+    agrees(ledger)
+
+
+def test_a_reason_in_an_act_that_is_kept_stays(ledger: Ledger) -> None:
+    fact = ledger.remember(RARE)
+    undone = ledger.undo(fact.position, f"{WHY}: {RARE}")
+    ledger.redo(undone.command_id or "")
+    ledger.erase(fact.id, quotes="erase", keep=[undone.position])
+    assert says_why(ledger) == ["CommandUndone"]
+
+
+def _consolidated(ledger: Ledger) -> list[str]:
+    texts = ("The user prefers dark roast coffee.", "The user really enjoys dark roast coffee.")
+    found = [ledger.remember(text, tags=["vermilion-clinic"], project="medical").id for text in texts]
+    ledger.consolidate(project="medical", tags=["vermilion-clinic"])
+    assert [row.type for row in ledger._store.rows(limit=99) if "vermilion" in row.state][
+        -1
+    ] == "ConsolidationCompleted"
+    return found
+
+
+def test_the_tags_of_a_consolidation_go_with_its_project(ledger: Ledger) -> None:
+    _consolidated(ledger)
+    assert ledger.erase(project="medical", **ALL).state == "completed"  # type: ignore[arg-type]
+    assert not any("vermilion" in state for state in states(ledger))
+    agrees(ledger)
+
+
+def test_the_tags_of_a_consolidation_go_with_the_last_memory_that_has_them(ledger: Ledger) -> None:
+    one, two = _consolidated(ledger)
+    ledger.erase(one, derived="erase", quotes="keep")
+    assert [row.type for row in ledger._store.rows(limit=99) if "vermilion" in row.state][
+        -1
+    ] == "ConsolidationCompleted"
+    ledger.erase(two, derived="erase", quotes="keep")
+    assert not any("vermilion" in state for state in states(ledger))
+    agrees(ledger)
+
+
+@pytest.mark.parametrize("field", ["memories_used", "chunks_used"])
+def test_what_is_no_id_among_the_ids_of_what_was_used_is_text(tmp_path: Path, field: str) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        fact, kept = ledger.remember(RARE), ledger.remember("Tea is served at four.")
+        used = [kept.id, RARE]
+        turn = ledger.capture("Hello.", "There.", reinforce=False, **{field: used})
+        later = ledger.capture("And?", reinforce=False)
+        ledger.attach_response(later.id, "So.", **{field: used})
+        listed = [(each.type, each.fields) for each in ledger.erase(fact.id, dry_run=True).quotes]
+        assert listed == [("InteractionCaptured", (f"data.{field}",)), ("ResponseAttached", (f"data.{field}",))]
+        ledger.erase(turn.position, fields=[f"data.{field}"], quotes="keep")
+        ledger.erase(fact.id, quotes="erase")
+        for id in (turn.id, later.id):
+            now = ledger.interaction(id)
+            assert now is not None and getattr(now, field) == (kept.id,)
+        assert ledger.interaction(turn.id).prompt == "Hello."  # type: ignore[union-attr]
+        agrees(ledger)
+        assert ledger.rebuild().digest == ledger.digest()
+    assert remains(tmp_path) == []
+
+
+def test_with_a_user_goes_what_is_no_id_among_the_ids_of_what_was_used(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.capture("hello", "there", memories_used=[RARE], user="ada")
+        assert ledger.erase(user="ada").state == "completed"
+        agrees(ledger)
+    assert remains(tmp_path) == []

@@ -8,6 +8,7 @@ import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,7 +31,7 @@ from projections.digests import projection_digest
 from projections.projector import projections
 
 GOLDEN = Path(__file__).parent / "golden"
-LOGS = ("1", "1_conversations")  # by their format, and what they tell of
+LOGS = ("1", "1_conversations", "1_mishaps")  # by their format, and what they tell of
 
 # A released log stays as it is for ever. After a change of the projections that is meant
 #     PYTHONPATH=tests:. python tests/test_evolution.py
@@ -113,6 +114,18 @@ def test_a_released_log_survives_backup_recovery_and_export(golden: Any, tmp_pat
     report = Ledger.recover(tmp_path / "backup.db", tmp_path / "recovered.db")
     assert report.ok and report.head == expected["head"]
     assert (tmp_path / "again.jsonl").read_bytes() == log.read_bytes()
+
+
+def test_every_type_of_event_occurs_in_a_released_log() -> None:
+    """A new type is told of by a log of its own, for those that are released stay as they are."""
+    told = {each for name in LOGS for each in json.loads(expected_of(name).read_text(encoding="utf-8"))["types"]}
+    assert sorted(events.TYPES.keys() - told) == []
+
+
+def test_the_readme_names_every_released_log() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    assert [name for name in LOGS if log_of(name).name not in readme] == []
+    assert sorted(GOLDEN.glob("log_*.jsonl")) == sorted(log_of(name) for name in LOGS), "and none lies there unread"
 
 
 # --- upcasters -------------------------------------------------------------------------------------------------------
@@ -269,6 +282,140 @@ def test_commands_whose_decision_would_read_it_stop_and_others_go_on(tmp_path: P
         ledger.retract(ledger.remember("The mug is red.").id)
         ledger.capture("And the mug?", "The mug is red.")
         assert_sound(ledger)
+
+
+# --- what a newer version wrote about the ledger itself --------------------------------------------------------------
+
+
+def governed(path: Path, type_: str, data: Any) -> tuple[Ledger, Any, Any]:
+    """A ledger with a memory and a turn, in which a newer product recorded an event of the ledger's own stream."""
+    ledger = Ledger.open(path)
+    fact = ledger.remember("The kettle is blue.")
+    turn = ledger.capture("Which kettle?", reinforce=False)
+    append(ledger, "ledger", type_, data, schema=2)
+    return ledger, fact, turn
+
+
+def stops(ledger: Ledger, *commands: Callable[[], Any]) -> None:
+    for command in commands:
+        position = ledger.position
+        with pytest.raises(UnknownEvent, match="of a newer version"):
+            command()
+        assert ledger.position == position, "nothing was written"
+
+
+@pytest.mark.parametrize("type_", ["LegalHoldPlaced", "LegalHoldReleased"])
+def test_nothing_of_a_user_is_erased_while_a_hold_of_theirs_cannot_be_read(tmp_path: Path, type_: str) -> None:
+    ledger, fact, turn = governed(tmp_path / "memory.db", type_, {"subjects": ["all"], "until": "2030"})
+    with ledger:
+        theirs = ledger.remember("The kettle is blue.", user="ada")
+        stops(
+            ledger,
+            lambda: ledger.erase(fact.id),
+            lambda: ledger.erase(turn.position),
+            lambda: ledger.erase(user=""),
+            lambda: ledger.hold(fact.id),
+            lambda: ledger.lift_hold(),
+        )
+        assert ledger.erase(theirs.id, user="ada").state == "completed", "a hold is its user's"
+        ledger.remember("The mug is red.")
+        assert_sound(ledger)
+
+
+def test_what_somebody_knew_how_to_lift_holds_nothing_any_more(tmp_path: Path) -> None:
+    ledger, fact, _ = governed(tmp_path / "memory.db", "LegalHoldPlaced", {"until": "2030"})
+    with ledger:
+        ledger.rebuild()
+        act = ledger.audit(type="LegalHoldPlaced")[0].command_id
+        append(ledger, "ledger", "LegalHoldReleased", {"hold": act, "reason": ""})
+        assert ledger.erase(fact.id).state == "completed"
+        assert_sound(ledger)
+
+
+def test_no_named_source_writes_for_a_user_while_a_distrust_of_theirs_cannot_be_read(tmp_path: Path) -> None:
+    data = {"sources": [{"actor": "bob"}], "ranges": []}
+    ledger, fact, _ = governed(tmp_path / "memory.db", "SourceDistrusted", data)
+    with ledger:
+        stops(
+            ledger,
+            lambda: ledger.remember("The mug is red.", actor="bob"),
+            lambda: ledger.capture("Which mug?", client="bob"),
+            lambda: ledger.remember("The mug is red.", session_id="bob"),
+            lambda: ledger.supersede(fact.id, "The kettle is green."),
+            lambda: ledger.trust("bob", kind="actor"),
+        )
+        ledger.remember("The mug is red.")
+        ledger.remember("The mug is red.", actor="bob", user="ada")
+        turn = ledger.capture("Which mug?", "The mug is red.")
+        assert turn.reinforcement == "pending", "the policy waits too, and that is no failure"
+        assert_sound(ledger)
+
+
+@pytest.mark.parametrize("type_", ["CommandUndone", "CommandRedone"])
+def test_what_stood_before_an_undo_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, type_: str) -> None:
+    ledger, fact, turn = governed(tmp_path / "memory.db", type_, {"spans": "all"})
+    with ledger:
+        stops(
+            ledger,
+            lambda: ledger.supersede(fact.id, "The kettle is green."),
+            lambda: ledger.remember("The kettle is blue.", tags=["again"]),
+            lambda: ledger.attach_response(turn.id, "late"),
+            lambda: ledger.undo(fact.position),
+            lambda: ledger.redo(fact.position),
+            lambda: ledger.distrust("bob", kind="actor"),
+        )
+        ledger.retract(ledger.remember("The mug is red.").id)
+        assert_sound(ledger)
+
+
+def test_a_policy_that_cannot_be_read_is_not_taken_for_the_one_before_it(tmp_path: Path) -> None:
+    ledger, fact, _ = governed(tmp_path / "memory.db", "PolicyAdopted", {"parameters": {}, "kind": "strict"})
+    with ledger:
+        stops(
+            ledger,
+            lambda: ledger.adopt_policy(gain=0.1),
+            lambda: ledger.remember("The mug is red.", key="k"),
+            lambda: ledger.reinforce(fact.id),
+        )
+        ledger.remember("The mug is red.", user="ada")
+        stops(ledger, lambda: ledger.policy())
+        assert ledger.policy(user="ada") and ledger.at(fact.position).policy()
+        report = ledger.run_policies()
+        assert report.failures == 0 and report.expired == 0
+        append(ledger, "ledger", "PolicyAdopted", {"parameters": {"gain": 100_000}})
+        ledger.rebuild()
+        assert ledger.policy()["gain"] == 0.1, "the last one stands"
+        assert_sound(ledger)
+
+
+@pytest.mark.parametrize("type_", ["TextQuarantined", "TextReleased"])
+def test_no_text_is_let_out_while_a_word_on_its_quarantine_cannot_be_read(tmp_path: Path, type_: str) -> None:
+    ledger, _, turn = governed(tmp_path / "memory.db", type_, {"texts": [1, 2]})
+    with ledger:
+        stops(
+            ledger,
+            lambda: ledger.release(turn.id),
+            lambda: ledger.quarantine(turn.id),
+            lambda: ledger.extract(turn.id),
+        )
+        ledger.remember("The mug is red.")
+        assert_sound(ledger)
+
+
+def test_a_process_that_has_the_file_open_notices_a_hold_that_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as old, Ledger.open(path) as other:
+        fact = old.remember("The kettle is blue.")
+        append(other, "ledger", "LegalHoldPlaced", {"until": "2030"}, schema=2)
+        other.rebuild()
+        stops(old, lambda: old.erase(fact.id))
+
+
+def test_newer_schemas_of_known_types_are_told_like_unknown_types(tmp_path: Path) -> None:
+    ledger, _, _ = governed(tmp_path / "memory.db", "LegalHoldPlaced", {"until": "2030"})
+    with ledger:
+        (found,) = [each for each in ledger.doctor().findings if each.what == "unknown events"]
+        assert found.level == "note" and "1 LegalHoldPlaced of schema 2" in found.found
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------
@@ -533,7 +680,46 @@ def _decide(ledger: Ledger) -> None:
     ledger.checkpoint()
 
 
-LIVES = {"1": play, "1_conversations": converse}
+def mishap(path: str) -> None:
+    """A third life: what failed, was passed over, mended, taken back or replaced, and an upgrade that asks for nothing new."""
+    from ledger import consolidating
+    from ledger.policies import reinforcement
+    from ledger.work import Who
+
+    def broken(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    def upgrade(work: Any) -> str:
+        work.emit("ledger", LedgerUpgraded(format=1, least_reader=1, least_writer=1))
+        return "ledger"
+
+    chance, clock = random.Random(9), _Clock()
+    with Ledger.open(path, clock=clock, random=chance.randbytes, actor="eve", client="golden") as ledger:
+        for hours in ("six", "seven"):
+            ledger.ingest(f"# Tides\n\nThe flood lasts {hours} hours.\n", path="tides.md")
+        ferry = ledger.remember("The ferry serves the island.", edges=[("ferry", "serves", "island")])
+        ledger.unrelate(ferry.id, "ferry", "serves", "island", "it was sold")
+        turn = ledger.capture("Which ferry?", "The ferry serves the island.", session_id="pier")
+        ledger.quarantine(turn.id, reason="odd")
+        ledger.release(turn.id, reason="it was meant so")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reinforcement, "evaluate", broken)
+            ledger.capture("And on Sundays?", "The ferry serves the island on Sundays too.")
+        for often in ("", " often"):
+            ledger.remember(f"The user{often} takes the early ferry to the island.")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(consolidating, "Planner", broken)
+            ledger.run_policies()
+        chat = ledger.session("deck")
+        told = [{"role": "assistant", "content": f"Wave number {number} came over the deck."} for number in range(60)]
+        chat.reconcile(told)
+        chat.reconcile([each | {"reasoning": "Count them."} for each in told])
+        chat.compact(100, summariser=broken)
+        ledger._writer.run("upgrade", Who(actor="ledger"), upgrade)
+        ledger.run_policies()
+
+
+LIVES = {"1": play, "1_conversations": converse, "1_mishaps": mishap}
 
 
 def make(name: str) -> None:

@@ -107,3 +107,21 @@ def test_with_a_key_a_hold_is_placed_and_lifted_once(ledger: Ledger) -> None:
     assert ledger.lift_hold(hold.id, key="l").id == hold.id
     again = ledger.lift_hold(hold.id, key="l")
     assert (again.id, again.replayed) == (hold.id, True)
+
+
+def test_a_part_is_held_with_its_whole_and_the_refusal_says_so(ledger: Ledger) -> None:
+    notes = ledger.ingest("# Boats\n\nA ketch has two masts.\n", title="Boats")
+    chat = ledger.session("harbour")
+    for number in range(40):
+        chat.append("user", f"I sail on Sundays, trip number {number}, and I prefer the west coast.")
+        chat.append("assistant", "Noted.")
+    summary = chat.compact(summariser=lambda request: "They sail.").created[0].id
+    chunk = notes.chunks[0].id
+    for part, whole in ((chunk, "document"), (summary, "session")):
+        with pytest.raises(NotFound, match=f"is held with its {whole}"):
+            ledger.hold(part)
+    with pytest.raises(NotFound, match="a chunk goes by the position of its event"):
+        ledger.erase(chunk)
+    for type_, whole in (("ChunkAdded", notes.id), ("SummaryCreated", "harbour")):
+        at = ledger.audit(type=type_)[0].position
+        held(lambda at=at: ledger.erase(at), ledger.hold(whole).id)  # type: ignore[misc]

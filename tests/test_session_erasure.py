@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from test_erase import RARE, agrees, remains, states
+from turns import Scripted, adds
 
 from ledger import Ledger, NotFound, Rejected
 from ledger.erasure.erasing import Erasing
+from ledger.sessions import asker
 
 CALL = {
     "type": "tool_use",
@@ -280,3 +282,137 @@ def test_what_is_common_in_parts_is_no_quote(ledger: Ledger) -> None:
         assert connection.execute("SELECT tools FROM messages WHERE row = ?", (call.position,)).fetchone() == (None,)
     assert json.loads(states(ledger)[call.position - 1])["data"]["parts"] is None
     agrees(ledger)
+
+
+# --- what was remembered of messages ---------------------------------------------------------------------------------
+
+HOME = "The home of the user is Zanzibarquux."
+TEA, MOVED = "I prefer tea in the morning, please remember.", "I moved to 12 Harbour Row last week, I prefer it."
+
+
+def told_of_home(ledger: Ledger, messages: tuple[int, ...], **of_second: str) -> tuple:
+    """Two messages, and the one memory that a model wrote of them, citing these."""
+    session = ledger.session("chat")
+    said = [session.append("user", TEA), session.append("user", MOVED, **of_second)]
+    (kept,) = session.extract(model=Scripted(adds(HOME, messages=messages))).kept
+    return session, said, kept
+
+
+@pytest.mark.parametrize("cited", [(1, 2), (2,), (), (99,)])
+def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from_all_that_it_read(
+    tmp_path: Path, cited: tuple[int, ...]
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        _, said, kept = told_of_home(ledger, cited)
+        assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
+        of_first = [each.subject for each in ledger.erase(said[0].position, dry_run=True).derived]
+        assert of_first == ([] if cited == (2,) else [kept.id])
+        with pytest.raises(Rejected, match=r"derived \(1 event\)"):
+            ledger.erase(said[1].position)
+        assert ledger.erase(said[1].position, derived="erase").state == "completed"
+        assert ledger.review() == []
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(ledger: Ledger) -> None:
+    session, _, kept = told_of_home(ledger, (1,))
+    again = session.append("user", "I prefer to say it again: I live there.")
+    session.extract(model=Scripted(adds(HOME)))
+    assert ledger.audit(limit=9, type="DuplicateAbsorbed")
+    assert kept.id in {each.subject for each in ledger.erase(again.position, dry_run=True).derived}
+
+
+def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all_that_it_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asker, "_citations", lambda work, cited: ())  # as earlier versions recorded it
+    _, said, kept = told_of_home(ledger, (1,))
+    assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
+    assert [each.position for each in ledger.erase(kept.id, dry_run=True).sources] == [said[0].position]
+
+
+def test_what_cites_no_message_quotes_none(ledger: Ledger) -> None:
+    told_of_home(ledger, ())
+    (candidate,) = ledger.review()
+    assert candidate.provenance is not None and candidate.provenance.quote is None
+    (call,) = ledger.model_calls()
+    assert (call.kept, call.dropped) == (1, 0)
+
+
+def test_the_messages_that_a_memory_came_from_are_its_sources(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session, said, kept = told_of_home(ledger, (2,))
+        dry = ledger.erase(kept.id, dry_run=True)
+        assert [(each.position, each.type) for each in dry.sources] == [(said[1].position, "MessageAppended")]
+        with pytest.raises(Rejected, match=r"sources \(1 event\)"):
+            ledger.erase(kept.id)
+        with pytest.raises(Rejected, match=r"sources: nothing in the message at position"):
+            ledger.erase(kept.id, sources="cut")
+        assert ledger.erase(kept.id, sources="erase").state == "completed"
+        assert [each.content for each in session.messages()] == [TEA, None]
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def test_of_a_message_that_a_rule_found_a_memory_in_the_span_can_be_cut(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "Good morning. I prefer green tea. What is new?")
+    (kept,) = session.extract(using="rules").kept
+    assert kept.content == "The user prefers green tea"
+    assert ledger.erase(kept.id, sources="cut").state == "completed"
+    (left,) = session.messages()
+    assert "green" not in (left.content or "") and "Good morning" in (left.content or "") and "new?" in left.content
+    agrees(ledger)
+
+
+def test_a_part_of_a_message_that_a_memory_was_found_in_goes_whole_with_a_cut(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    texts = ("Good morning.", "So: I prefer green tea.", "I prefer the very best black coffee, by far.")
+    session.append("user", parts=[{"type": "text", "text": text} for text in texts])
+    coffee, tea = sorted(session.extract(using="rules").kept, key=lambda each: "green" in each.content)
+    ledger.erase(tea.id, sources="cut")
+    assert not any("green" in state for state in states(ledger))
+    ledger.erase(coffee.id, sources="cut")
+    assert not any("black" in state for state in states(ledger))
+    agrees(ledger)
+
+
+def test_a_message_of_a_turn_that_was_cited_second_is_a_source_with_its_text_in_the_turn(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", TEA)
+    turn = ledger.capture(MOVED, "I see.", session_id="chat", append=True, reinforce=False)
+    (kept,) = session.extract(model=Scripted(adds(HOME, messages=(1, 2)))).kept
+    dry = ledger.erase(kept.id, dry_run=True)
+    assert {(each.type, each.fields) for each in dry.sources} == {
+        ("MessageAppended", ("data.content",)),
+        ("InteractionCaptured", ("data.prompt",)),
+    }
+    assert [each.subject for each in ledger.erase(turn.id, dry_run=True).derived] == [kept.id]
+    ledger.erase(kept.id, sources="erase")
+    assert [each.content for each in session.messages()] == [None, None, "I see."]
+    agrees(ledger)
+
+
+# --- what was asked in a session -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_with_a_session_goes_what_was_asked_for_its_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: bool
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        if earlier:  # a version that did not record of which session it was asked
+            recorded = Ledger._recorded
+            monkeypatch.setattr(Ledger, "_recorded", lambda self, *given: recorded(self, *given[:3]))
+        session = ledger.session("therapy")
+        session.append("user", "I am anxious about flying on Friday.")
+        session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)
+        ledger.recall("something else of Harbour Row", receipt=True)
+        (asked, other) = reversed(ledger.audit(type="RecallServed"))
+        assert ('"session"' not in states(ledger)[asked.position - 1]) == earlier
+        report = ledger.erase(session="therapy")
+        assert report.state == "completed" and asked.position in {each.position for each in report.erased}
+        assert other.position not in {each.position for each in report.erased}
+        assert not any("Zanzibarquux" in state for state in states(ledger))
+        agrees(ledger)

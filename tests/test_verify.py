@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from ledger import Ledger, NotFound, Rejected, StorageError
 from ledger.cli.app import app
-from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, Redaction
+from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
 from ledger.proof.proving import verify_file
 from ledger.work import Who
 from projections import memories
@@ -252,7 +252,7 @@ def test_a_file_that_is_no_database_or_no_ledger(tmp_path):
     place.write_bytes(b"this is text and no database " * 100)
     assert "not a ledger" in problems(place)[0]
     place.write_bytes(b"")
-    with pytest.raises(Rejected, match="another program"):
+    with pytest.raises(Rejected, match="is an empty file, not a ledger"):
         verify_file(place)
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE t (x)")
@@ -372,6 +372,38 @@ def test_projections_of_another_version_are_not_compared(path, monkeypatch):
     assert report.ok and "memories" not in report.projections and "memories is of version" in report.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("UPDATE projections SET version = version + 1 WHERE name = 'memories'", "above the"),
+        ("DELETE FROM projections WHERE name = 'memories'", "is not entered"),
+    ],
+)
+def test_no_projection_gets_out_of_the_comparison_by_what_its_entry_says(path, sql, told):
+    tamper(path, sql, "UPDATE memories SET content = 'sly'")
+    (problem,) = problems(path)
+    assert problem.startswith("the projection memories: ") and told in problem
+    with Ledger.open(path, readonly=True) as ledger:
+        assert ledger.verify(full=True).problems == (problem,)
+    with Ledger.open(path) as ledger:
+        assert ledger.verify().ok, "it was folded again"
+
+
+def test_what_a_newer_product_folded_where_it_alone_may_write_is_not_compared(path):
+    with Ledger.open(path) as ledger:
+        upgrade = LedgerUpgraded(format=2, least_reader=1, least_writer=2)
+        ledger._writer.run("upgrade", Who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger")
+    tamper(path, "UPDATE projections SET version = version + 1 WHERE name = 'memories'")
+    report = check(path)
+    assert report.ok and "memories is of version" in report.warnings[0]
+
+
+def test_a_projection_that_an_older_product_did_not_have_is_no_problem(path):
+    tamper(path, "DELETE FROM projections WHERE name = 'served'", "DROP TABLE served")
+    report = check(path)
+    assert report.ok and "served is not there" in report.warnings[0]
+
+
 def test_where_nothing_can_be_written_the_files_own_tables_are_compared(path):
     tamper(path, "UPDATE memories SET content = 'sly' WHERE row = 3", "UPDATE projections SET version = 0")
     with Ledger.open(path, readonly=True) as ledger:  # which folds privately
@@ -408,6 +440,21 @@ def test_an_erasure_behind_a_sealed_checkpoint_is_looked_at(path):
     tamper(path, "UPDATE events SET erased_by = NULL WHERE position = 3")
     report = check(path, projections=False)
     assert report.first_wrong == 3 and f"position {by}" in report.problems[0]
+
+
+def test_an_erasure_forged_behind_a_sealed_checkpoint_is_found(path):
+    by = erased(path, 3)
+    assert seal(path).size >= by
+    tamper(path, f"UPDATE events SET state = '{{}}', erased_by = {by} WHERE position = 9")
+    report = check(path, projections=False)
+    assert report.first_wrong == 9 and "no erasure names it" in report.problems[0]
+
+
+def test_what_is_sealed_and_erased_soundly_is_skipped_still(path):
+    erased(path, 3)
+    size = seal(path).size
+    report = check(path, projections=False)
+    assert report.ok and report.since == size
 
 
 def forged(path, *statements):

@@ -1,5 +1,7 @@
 """What an erasure does to the stored JSON of one event: named fields become null, spans black, and nothing else changes.
 
+A list of ids that were kept as they were given may hold anything: what in it is no id of ours is text, and leaves the list.
+
 It works on the bytes of whatever type of event, known or not: every value that is not named stays byte for byte as it was.
 Of an event that this version cannot read nobody can say what in it is text, so its whole ``data`` goes.
 """
@@ -14,6 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ledger.domain import ids
 from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, string_fields
 from ledger.domain.quotes import BOUNDED_CHARS, merged
 
@@ -25,7 +28,13 @@ _DIGESTS = {
     name: tuple(field for field, what in string_fields(kind).items() if what == "keyed digest")
     for name, kind in TYPES.items()
 }
+GIVEN_IDS = {  # kept as they were given, so they may be anything: the guards look through them, too
+    "InteractionCaptured": ("memories_used", "chunks_used"),
+    "ResponseAttached": ("memories_used", "chunks_used"),
+}
 _LABELS = (
+    "memories_used",
+    "chunks_used",
     "entities",
     "tags",
     "added",
@@ -79,7 +88,15 @@ def parts(type_: str, state: str) -> list[Part]:
     fields = _members.decode(data)
     given = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
     found = [_part(name, value) for name, value in given if value not in (None, "", [], {})]
+    found += _foreign(type_, fields)
     return [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
+
+
+def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
+    for name in GIVEN_IDS.get(type_, ()):
+        texts = tuple(each for each in _any.decode(fields.get(name, NULL)) or () if not ids.is_id(each))
+        if texts:
+            yield Part(f"data.{name}", texts)
 
 
 def _of_message(part: Part, parts: list[Any]) -> Part:
@@ -175,12 +192,16 @@ def redacted(type_: str, state: str, fields: Sequence[str], spans: Sequence[tupl
         data = _members.decode(envelope["data"])
         for name in (*(each.removeprefix("data.") for each in fields if "." in each), *_DIGESTS[type_]):
             if name in data:
-                data[name] = NULL
+                data[name] = _own_ids(data[name]) if name in GIVEN_IDS.get(type_, ()) else NULL
         for field in dict.fromkeys(field for field, _, _ in spans):
             name = field.removeprefix("data.")
             data[name] = _blackened(data[name], [(first, last) for each, first, last in spans if each == field])
         envelope["data"] = Raw(msgspec.json.encode(data))
     return msgspec.json.encode(envelope).decode()
+
+
+def _own_ids(value: Raw) -> Raw:
+    return Raw(msgspec.json.encode([each for each in _any.decode(value) if ids.is_id(each)]))
 
 
 def _blackened(value: Raw, spans: Iterable[tuple[int, int]]) -> Raw:

@@ -233,7 +233,8 @@ class TextReleased(Event, frozen=True):
 
 class Acted(Struct, frozen=True, omit_defaults=True):
     """One action that a model asked for: ``what``; "kept", or why it was dropped; what it came to (``subject``); and which
-    of the items that it was shown it was about (``target``)."""
+    of the items that it was shown it was about (``target``). "cites" says for what came about in ``subject`` the message
+    that the model named for it (the id of its event), or None where it named none that it was shown."""
 
     what: Code
     outcome: Code

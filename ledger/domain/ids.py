@@ -46,6 +46,11 @@ def kind_of(stream: str) -> str:
     return stream[0] if stream[1:2] == "_" else ""
 
 
+def is_id(text: str) -> bool:
+    """Whether this is an id of a subject, by its looks."""
+    return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])
+
+
 def is_prefix(text: str, kind: str) -> bool:
     """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
     return text[:2] == kind + "_" and len(text) <= LENGTH and all(each in ALPHABET for each in text[2:])

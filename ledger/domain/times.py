@@ -8,8 +8,13 @@ from functools import lru_cache
 
 from ledger.domain.errors import Rejected, StorageError
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
+_LOWER_Z = re.compile(r"(?<=\d)z$")
+_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_WEEK = re.compile(r"\d{4}-?W\d{2}", re.ASCII)
+_ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?=[Tt ]|$)", re.ASCII)
+_END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=(:?00){0,2}([.,]0+)?(Z|[+-][\d:]+)?$)", re.ASCII)
+_DAYS = {"day": 1, "week": 7, "month": 31}  # at the most
 
 
 def fixed(moment: datetime) -> str:
@@ -22,7 +27,11 @@ def fixed(moment: datetime) -> str:
 
 
 def parse(name: str, value: object) -> datetime:
-    """Any ISO form a person may write, as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone."""
+    """Any ISO form a person may write, as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone.
+
+    With dashes and colons or without (20260102T0930Z), by month, week or day of the year (2026-01, 2026-W05, 2026-002),
+    and to 24:00; a month or week alone is where it begins. Without an offset it is UTC.
+    """
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
@@ -37,14 +46,44 @@ def parse(name: str, value: object) -> datetime:
         ) from None
 
 
-@lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
 def _from_text(value: str) -> datetime:
-    moment = datetime.fromisoformat(_colon(value))
+    moment, _ = _read(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _colon(value: str) -> str:
-    return _OFFSET_WITHOUT_COLON.sub(r"\1:\2", value.strip()) if ":" in value else value.strip()
+@lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
+def _read(value: str) -> tuple[datetime, str]:
+    """A text as the moment that it says, with an offset or without, and what of a date alone it is: "day", "week", "month".
+
+    ``fromisoformat`` reads neither days of the year nor months, no 24:00 and no z.
+    """
+    text = _LOWER_Z.sub("Z", value.strip())
+    if _MONTH.fullmatch(text):
+        return datetime.fromisoformat(f"{text}-01"), "month"
+    if ordinal := _ORDINAL.match(text):
+        text = _day_of_year(*map(int, ordinal.groups())).isoformat() + text[ordinal.end() :]
+    text, ends_it = _END_OF_DAY.subn("00", text)
+    text = _OFFSET_WITHOUT_COLON.sub(r"\1:\2", text) if ":" in text else text
+    moment = datetime.fromisoformat(text)
+    try:
+        return moment + timedelta(days=ends_it), _date_alone(text)
+    except OverflowError:
+        raise ValueError(f"{text} ends the last day there is") from None
+
+
+def _day_of_year(year: int, number: int) -> date:
+    first = date(year, 1, 1)
+    if not 1 <= number <= (date(year, 12, 31) - first).days + 1:
+        raise ValueError(f"{year} has no day {number}")
+    return first + timedelta(days=number - 1)
+
+
+def _date_alone(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return ""
+    return "week" if _WEEK.fullmatch(text) else "day"
 
 
 def moment(name: str, value: object) -> str:
@@ -55,7 +94,7 @@ def moment(name: str, value: object) -> str:
 def instant(name: str, value: object) -> str:
     """``moment`` for a question about then, which in another time zone would quietly be another question.
 
-    So a time without an offset is refused; a date alone is where it begins in UTC.
+    So a time without an offset is refused; a date, week or month alone is where it begins in UTC.
     """
     found = moment(name, value)
     if _is_naive(value):
@@ -80,11 +119,8 @@ def _is_naive(value: object) -> bool:
         return value.tzinfo is None
     if not isinstance(value, str):
         return False
-    try:
-        date.fromisoformat(value.strip())
-        return False
-    except ValueError:
-        return datetime.fromisoformat(_colon(value)).tzinfo is None
+    moment, alone = _read(value)
+    return not alone and moment.tzinfo is None
 
 
 def with_offset(name: str, value: object) -> str:
@@ -95,20 +131,30 @@ def with_offset(name: str, value: object) -> str:
 
 
 def until(name: str, value: object) -> str:
-    """The end of a half-open interval; a date alone means through that day, so it ends when the next one begins, in UTC."""
-    if is_date(value):
-        day = parse(name, value)
-        try:
-            return fixed(day + timedelta(days=1))
-        except OverflowError:
-            raise Rejected(f"{name} lies beyond the year 9999") from None
-    return moment(name, value)
+    """The end of a half-open interval; a date alone means through that day (week, month), so it ends when the next one
+    begins, in UTC."""
+    if not (alone := _alone(value)):
+        return moment(name, value)
+    first = parse(name, value)
+    try:
+        after = first + timedelta(days=_DAYS[alone])
+    except OverflowError:
+        raise Rejected(f"{name} lies beyond the year 9999") from None
+    return fixed(after.replace(day=1) if alone == "month" else after)
 
 
 def is_date(value: object) -> bool:
+    """Whether this is a date alone, in whatever form."""
+    return bool(_alone(value))
+
+
+def _alone(value: object) -> str:
     if isinstance(value, str):
-        return _DATE.fullmatch(value.strip()) is not None
-    return isinstance(value, date) and not isinstance(value, datetime)
+        try:
+            return _read(value)[1]
+        except ValueError:
+            return ""
+    return "day" if isinstance(value, date) and not isinstance(value, datetime) else ""
 
 
 def days_between(start: str, end: str) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ledger.domain.erasure import Part
+from ledger.domain.message import whole_parts
 
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "SummarySet"
 FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # what may say again what a message said
@@ -94,6 +95,14 @@ def written_from(connection: Any, session: str, messages: Iterable[int], summari
             above.add(told.summary)
             found.append(row)
     return found
+
+
+def said_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[int, str]]:
+    """The texts that a message says, as extraction reads them: the number of the part of each, -1 for what is no part."""
+    found = [*enumerate(whole_parts(parts, content, content_of))]
+    texts = [(number, part.get("text") or "") for number, part in found if part["type"] == "text"]
+    told = [*([] if found and content_of >= 0 else [(content_of, content)]), *texts]
+    return ((number, text) for number, text in told if text.strip() or not found)
 
 
 def _events(connection: Any, session: str, types: tuple[str, ...]) -> Iterator[Raws]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.citations import Citations, attempts
 from ledger.domain import erasure, ids
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
@@ -22,24 +23,26 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     CommandAnswered,
-    ConflictFound,
+    ContextAssembled,
     DocumentIngested,
     DocumentReplaced,
-    DuplicateAbsorbed,
     EvidenceAdded,
+    InteractionCaptured,
     MemoriesMerged,
     MemoryCaptured,
+    MessageAppended,
     ModelCalled,
     ObservationFormed,
+    Origin,
     RecallServed,
     Redaction,
     WriteRefused,
 )
 from ledger.domain.quotes import Needles, merged
-from ledger.erasure import conversations
+from ledger.erasure import acts, conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, calls, conflicts, documents, merges, observations
+from projections import audit, calls, documents, merges, observations
 from projections.projector import FAMILIES
 
 LISTS = ("derived", "sources", "quotes")
@@ -47,7 +50,12 @@ CHOICES = ("erase", "cut", "keep")
 EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
-_SAYING = (RecallServed.__name__, ModelCalled.__name__)  # what of the ledger's own events repeats texts
+_SAYING = (
+    RecallServed.__name__,
+    ModelCalled.__name__,
+    *(each.__name__ for each in acts.CONSOLIDATED),
+)  # what of the ledger's own events repeats texts
+_WHOLES = {"chunk": "document", "summary": "session"}  # what such a part is of
 _NAMING = ("SessionOpened", "SessionAliasAdded")  # the names of a session are no part of its project
 
 
@@ -131,6 +139,7 @@ class Plan(Struct, frozen=True):
             self.asked.kind == "user"
             or (row.stream in self.sessions and row.type in FROM_MESSAGES)
             or row.type == ModelCalled.__name__
+            or row.type in acts.NAMES
             or not self.streams.isdisjoint(_ID.findall(row.stream + " " + row.state))
             or any(self.needles.found(text) for part in row.parts for text in part.texts)
         )
@@ -143,6 +152,7 @@ class Planner:
         self, connection: Any, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
     ) -> None:
         self.connection, self.owner, self.choices, self.keep = connection, owner, choices, keep
+        self.citations = Citations(connection)
 
     def plan(self, asked: Asked) -> Plan:
         own, streams = self._own(asked)
@@ -161,6 +171,9 @@ class Planner:
             derived |= self._called({row.position for row in own}, streams)
             derived |= self._streams(self._found_in(own), besides=streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
+            sources |= self._said(
+                streams, {row.position for rows in (own, *derived.values(), *sources.values()) for row in rows}
+            )
             cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
                 needles = Needles(needles.forms | set(self._telling(_rows(derived))))
@@ -171,16 +184,20 @@ class Planner:
         sessions = {row.stream for row in (*own, *listed) if row.stream[0] == "s"} - streams
         seen = streams | {row.stream for row in listed} - sessions
         if asked.kind != "user":
-            parts = {row.stream for row in listed if row.type == ChunkAdded.__name__ and row.stream not in cited}
+            single = (row.stream for row in listed if row.type == ChunkAdded.__name__ or row.stream[0] == "i")
+            parts = {stream for stream in single if stream not in cited}
             whole = streams | seen - parts
             positions = {row.position for row in (*own, *listed)}
             quotes, confirming = self._search(needles, whole - {LEDGER_STREAM}, positions)
             lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
             targets |= {each.position: each for each in confirming if each.stream == LEDGER_STREAM}
         chosen = {each.position: each for each in self._chosen(lists, needles, self._origins(streams))}
-        _check_cut(lists["derived"], chosen)
+        _check_cut("derived", lists["derived"], chosen)
+        _check_cut("sources", (each for each in lists["sources"] if each.row.type == MESSAGE), chosen)
         kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
         taken = chosen | targets
+        if asked.kind != "user":
+            taken |= {each.position: each for each in self._told(asked, own, streams, taken, kept)}
         taken |= {each.position: each for each in self._beside(taken)}
         everything = sorted(taken.values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
@@ -213,7 +230,19 @@ class Planner:
         said = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
         rows |= {each.position: self.row(each.position) for each in said if each.position not in rows}
         rows |= {row.position: row for row in self._repairs(rows.values())}
+        rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams
+
+    def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
+        """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
+        found = list[Row]()
+        for row in rows:
+            event = read_event(self.connection, row.position) if row.type == ContextAssembled.__name__ else None
+            receipt = event.data.recall if event is not None and isinstance(event.data, ContextAssembled) else None
+            entry = audit.by_event(self.connection, receipt) if receipt is not None else None
+            if entry is not None and entry.type == RecallServed.__name__ and entry.user == self.owner:
+                found.append(self.row(entry.position))
+        return found
 
     def _of_event(self, row: Row, asked: Asked) -> Target | None:
         """What of one event was named: fields, spans of fields, or all of its text."""
@@ -324,7 +353,7 @@ class Planner:
         return list(found)
 
     def _found_in(self, own: Iterable[Row]) -> list[str]:
-        """The memories that were found in these messages, in force or not, and those that cite such memories."""
+        """The memories that rest on these messages, in force or not, and those that cite such memories."""
         said: dict[str, set[int]] = {}
         for row in own:
             if row.type == MESSAGE:
@@ -333,8 +362,7 @@ class Planner:
         for session, positions in said.items():
             for place in self._citing(session):
                 stream = self.row(place).stream
-                origins = (event.data.origin for event in self._captures([stream]))
-                if any(origin is not None and origin.position in positions for origin in origins):
+                if not self.citations.ever_behind(stream).isdisjoint(positions):
                     found[stream] = None
         return [*found, *self._derived(found)]
 
@@ -355,8 +383,7 @@ class Planner:
     def _captures(self, streams: Iterable[str]) -> Iterator[AnyEvent]:
         for stream in streams:
             if stream[0] == "m":
-                events = read_stream(self.connection, stream, 2**62)
-                yield from (event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed))
+                yield from attempts(self.connection, stream)
 
     def _cited(self, streams: Iterable[str]) -> list[str]:
         """The turns, memories, documents and chunks that these memories came from, or that these observations rest on."""
@@ -370,14 +397,49 @@ class Planner:
                 if isinstance(event.data, ObservationFormed | EvidenceAdded):
                     yield from (each.source for each in event.data.evidence)
 
-    def _origins(self, streams: Iterable[str]) -> dict[str, list[tuple[str, int, int]]]:
-        """Source -> the spans of its fields in which these memories were found."""
-        found: dict[str, list[tuple[str, int, int]]] = {}
+    def _said(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
+        """The messages of sessions that these memories came from, each by itself, with what else it lies in."""
+        found, seen = dict[str, list[Row]](), set(besides)
+        for event in self._captures(sorted(streams)):
+            for position in sorted(self.citations.named(event) - seen):
+                said = self.row(position)
+                rows = [row for row in (said, *self._with_message(said)) if row.position not in seen]
+                found[f"{said.stream} {position}"] = rows
+                seen |= {position, *(row.position for row in rows)}
+        return found
+
+    def _origins(self, streams: Iterable[str]) -> dict[str | int, list[tuple[str, int, int]]]:
+        """Source, of a session the position of the message -> the spans of its fields in which these memories were found."""
+        found: dict[str | int, list[tuple[str, int, int]]] = {}
         for event in self._captures(streams):
             origin, sources = event.data.origin, event.data.sources
-            if origin is not None and sources:
+            if origin is None or not sources or origin.end <= origin.start:
+                continue
+            if sources[0][0] != "s":
                 found.setdefault(sources[0], []).append((f"data.{origin.field}", origin.start, origin.end))
+            elif origin.position:
+                found.setdefault(origin.position, []).extend(self._spans_in(origin))
         return found
+
+    def _spans_in(self, origin: Origin) -> Iterator[tuple[str, int, int]]:
+        """Where a span of what a message says lies: in its text, or among its other parts, which go as a whole."""
+        event = read_event(self.connection, origin.position)
+        if event is None or not isinstance(event.data, MessageAppended):
+            return
+        data, at = event.data, 0
+        content = data.content if isinstance(data.content, str) else "".join(self._said_of(origin.position))
+        if bytes(data.parts) == b"null":  # erased, so that nobody knows any more where in the whole it stood
+            yield ("data.content", 0, len(content))
+            return
+        for number, text in conversations.said_in(content, data.parts, data.content_of):
+            first, last = max(origin.start - at, 0), min(origin.end - at, len(text))
+            if first < last:
+                yield ("data.content" if number == data.content_of else "data.parts", first, last)
+            at += len(text) + 1
+
+    def _said_of(self, position: int) -> tuple[str, ...]:
+        found = (part for part in self.row(position).parts if part.field == "data.content")
+        return tuple(text for part in found for text in self._texts(part))
 
     def _streams(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[Row]]:
         found = {each: self._rows_of(each) for each in streams if each not in besides}
@@ -427,16 +489,7 @@ class Planner:
 
     def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
         """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
-        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text.
-        What a conflict says that a memory said goes with the memory's words."""
-        for memory in sorted({target.stream for target in taken.values() if _loses_words(target)}):
-            for first in conflicts.ever_about(self.connection, memory):
-                for row in self.stream(self.row(first).stream):
-                    told = (
-                        self._whole(row) if row.type == ConflictFound.__name__ and row.position not in taken else None
-                    )
-                    if told is not None:
-                        yield told
+        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
         telling = (position for position, target in taken.items() if target.fields or target.spans)
         commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
         for command in commands:
@@ -449,6 +502,51 @@ class Planner:
             for event in read_stream(self.connection, stream, 2**62):
                 if event.position not in taken and isinstance(event.data, DocumentIngested | DocumentReplaced):
                     yield self._target(self.row(event.position), (), (), (), ())
+
+    def _told(
+        self,
+        asked: Asked,
+        own: Sequence[Row],
+        streams: Collection[str],
+        taken: Mapping[int, Target],
+        kept: Collection[int],
+    ) -> Iterator[Target]:
+        """What acts on others say of what goes whole; what a memory's merges and conflicts say goes with its words."""
+        wholly = {position for position, target in taken.items() if target.wholly and target.fields}
+        positions = wholly | {row.position for row in (own if asked.kind != "event" else ())}
+        gone = {*streams, *(taken[each].stream for each in wholly if taken[each].type in _BEGINNING)}
+        memories = {target.stream for target in taken.values() if _loses_words(target)}
+        tags = {each: self._tags(each) for each in sorted(memories) if each in gone}
+        said = dict[int, dict[str, None]]()
+        for position, fields in (
+            *acts.about(self.connection, self.owner, gone, positions),
+            *(each for memory in sorted(memories) for each in acts.joining(self.connection, memory, memory in gone)),
+            *acts.scopes(self.connection, self.owner, tags, gone),
+        ):
+            said.setdefault(position, {}).update(dict.fromkeys(fields))
+        for position, found in said.items():
+            if (
+                position not in kept
+                and (more := self._with(taken.get(position), self.row(position), found)) is not None
+            ):
+                yield more
+
+    def _with(self, target: Target | None, row: Row, fields: Collection[str]) -> Target | None:
+        """A target with these fields too; None where there is nothing more to take."""
+        had = target.fields if target is not None else ()
+        more = [part for part in row.parts if part.field in fields and part.field not in had]
+        if not more:
+            return None
+        names = (*had, *(part.field for part in more))
+        spans = tuple(each for each in _spans(target) if each[0] not in names)
+        texts = [text for part in more for text in self._texts(part)]
+        blobs = target.blobs if target is not None else ()
+        return self._target(row, names, spans, (*(target.texts if target is not None else ()), *texts), blobs)
+
+    def _tags(self, memory: str) -> frozenset[str]:
+        """The tags that a memory ever had."""
+        parts = (part for row in self.stream(memory) for part in row.parts if part.field in ("data.tags", "data.added"))
+        return frozenset(text for part in parts for text in part.texts)
 
     def _is_owners(self, row: Row) -> bool:
         event = read_event(self.connection, row.position)
@@ -480,7 +578,7 @@ class Planner:
         self,
         lists: Mapping[str, tuple[Listed, ...]],
         needles: Needles,
-        origins: Mapping[str, list[tuple[str, int, int]]],
+        origins: Mapping[str | int, list[tuple[str, int, int]]],
     ) -> Iterator[Target]:
         for name in LISTS:
             for each in lists[name]:
@@ -488,7 +586,8 @@ class Planner:
                 if each.choice == "erase":
                     target = self._fields(each) if name == "quotes" else self._whole(each.row)
                 elif each.choice == "cut":
-                    target = self._cut(each.row, needles, origins.get(each.row.stream, ()) if name == "sources" else ())
+                    here = (*origins.get(each.row.stream, ()), *origins.get(each.row.position, ()))
+                    target = self._cut(each.row, needles, here if name == "sources" else ())
                 if target is not None:
                     yield target
 
@@ -593,26 +692,29 @@ class Planner:
         return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
 
 
+_BEGINNING = tuple(kind.__name__ for kind in (MemoryCaptured, InteractionCaptured, DocumentIngested, ObservationFormed))
 _WITHOUT_TEXT = tuple(
     name for name, fields in TEXT_FIELDS.items() if not fields and name not in ("CommandAnswered", "WriteRefused")
 )
 
 
-def _check_cut(derived: tuple[Listed, ...], chosen: Mapping[int, Target]) -> None:
+def _check_cut(name: str, found: Iterable[Listed], chosen: Mapping[int, Target]) -> None:
     """``Rejected`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
-    cut = {_one(each.row) for each in derived if each.choice == "cut"}
-    done = {_one(each.row) for each in derived if each.row.position in chosen}
+    listed = [*found]
+    cut = {_one(each.row) for each in listed if each.choice == "cut"}
+    done = {_one(each.row) for each in listed if each.row.position in chosen}
     if whole := sorted(cut - done):
         raise Rejected(
-            f"derived: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
+            f"{name}: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
         )
 
 
 def _one(row: Row) -> str:
-    """What is one thing in a list: a subject, but each summary of a session by itself."""
+    """What is one thing in a list: a subject, but each message and each summary of a session by itself."""
     if row.stream == LEDGER_STREAM:
         return f"the event at position {row.position}"
-    return f"the summary at position {row.position}" if row.stream[0] == "s" else row.stream
+    what = "message" if row.type == MESSAGE else "summary"
+    return f"the {what} at position {row.position}" if row.stream[0] == "s" else row.stream
 
 
 def _loses_words(target: Target) -> bool:
@@ -635,10 +737,12 @@ def _excerpt(parts: Iterable[erasure.Part]) -> str:
 # --- who is meant ----------------------------------------------------------------------------------------------------
 
 
-def asked_for(connection: Any, given: str, owner: str, *, only: str = "") -> Asked:
+def asked_for(
+    connection: Any, given: str, owner: str, *, only: str = "", part: str = "goes by the position of its event"
+) -> Asked:
     """The subject with this id, or an unambiguous beginning of it; ``NotFound`` when it is none of this user's.
 
-    ``only`` is the letter of the kind that it has to be of.
+    ``only`` is the letter of the kind that it has to be of, ``part`` says how a part of a whole is named instead.
     """
     kind = ids.KINDS.get(given[:1], "") if given[1:2] == "_" else ""
     if kind and given[0] in (only or FAMILIES):
@@ -647,7 +751,7 @@ def asked_for(connection: Any, given: str, owner: str, *, only: str = "") -> Ask
         event = read_event(connection, first) if first is not None else None
         if event is not None and event.envelope.user == owner and event.stream.startswith(given):
             return Asked(kind, event.stream)
-    hint = f"; a {kind} goes by the position of its event" if kind in ("chunk", "summary") else ""
+    hint = f"; a {kind} {part.format(whole=_WHOLES[kind])}" if kind in _WHOLES else ""
     if only == "d" and not kind:
         hint = ", or is known by this path; a file is known by its absolute one"
     raise NotFound(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")

@@ -170,7 +170,8 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'blobs')"
     if found != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
-        raise Rejected(f"{path} is a database of another program, not a ledger", rule="format")
+        what = "a database of another program" if os.stat(path).st_size else "an empty file"
+        raise Rejected(f"{path} is {what}, not a ledger", rule="format")
 
 
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:

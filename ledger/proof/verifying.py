@@ -11,15 +11,16 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
 from ledger import answers, mapper
 from ledger.domain.errors import LedgerError, Rejected
-from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
+from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, LedgerUpgraded, ProjectionParked, ProjectionResumed
 from ledger.integrity import GENESIS, Erasures, check_chain
-from ledger.log_reading import Reading, blobs_named
+from ledger.log_reading import Reading, blobs_named, read_event
 from ledger.proof import checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
@@ -269,9 +270,11 @@ class _Look:
             self.problem(problem)
 
     def _look_at_the_erased(self) -> None:
-        """Rows that an erasure names among those that were skipped, and rows that are not there at all."""
+        """Skipped rows that an erasure names or that claim one, and rows that are not there at all."""
+        claims = "SELECT position FROM main.events WHERE position <= ? AND erased_by IS NOT NULL"
+        claimed = {place for (place,) in self._connection.execute(claims, (self._since,))}
         sql = "SELECT digest, state, erased_by FROM main.events WHERE position = ?"
-        for place in sorted(self._erasures.rows):
+        for place in sorted(claimed.union(self._erasures.rows)):
             if self._since < place <= self._last:
                 continue
             row = self._connection.execute(sql, (place,)).fetchone() if place <= self._since else None
@@ -368,8 +371,7 @@ class _Look:
             for each in fold.all:
                 version, parked_at = standing.get(each.name, (None, None))
                 if version != each.version:
-                    is_there = f"is of version {version}" if version is not None else "is not there"
-                    self._warnings.append(f"{each.name} {is_there}, and this product has {each.version}: not compared")
+                    self._of_another_version(each, version)
                 elif parked_at is not None:
                     self._warnings.append(f"{each.name} is parked at position {parked_at}, and was not compared")
                 elif each.name in stuck:
@@ -379,6 +381,33 @@ class _Look:
                 else:
                     self._compared.append(each.name)
                     self._compare(each, beside)
+
+    def _of_another_version(self, projection: Projection, version: int | None) -> None:
+        """Older products left older versions, and fewer tables; newer ones may, where the log lets only them write."""
+        told = f"this product has {projection.version}: not compared"
+        if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
+            self.problem(f"the projection {projection.name}: its tables are there, but it is not entered; {told}")
+        elif version is not None and version > projection.version and not self._is_for_newer_writers:
+            self.problem(
+                f"the projection {projection.name}: it is of version {version}, above the {projection.version} of this"
+                " product, and the log asks for no newer writer: not compared"
+            )
+        else:
+            is_there = f"is of version {version}" if version is not None else "is not there"
+            self._warnings.append(f"{projection.name} {is_there}, and {told}")
+
+    @cached_property
+    def _is_for_newer_writers(self) -> bool:
+        from ledger import api
+
+        sql = "SELECT max(position) FROM main.events WHERE type = ?"
+        position = self._connection.execute(sql, (LedgerUpgraded.__name__,)).fetchone()[0] or 1
+        event = read_event(self._connection, position)
+        return event is not None and api.least(event)[1] > api.WRITER
+
+    def _has_tables_of(self, projection: Projection) -> bool:
+        sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
+        return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
     def _standing(self) -> dict[str, tuple[int, int | None]]:
         """Version of each projection, and where it is parked; what only says that it is parked hides something."""

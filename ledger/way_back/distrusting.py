@@ -28,11 +28,11 @@ from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
-from ledger.way_back.plans import Reader, SourcePlan, UndoPlan
+from ledger.way_back.plans import ASKED, Reader, SourcePlan, UndoPlan
 from ledger.way_back.undetermined import receipts, undetermined
 from ledger.way_back.undoing import Done, Plan, Undoing, target_of
 from ledger.work import Work
-from projections import audit, control, documents
+from projections import audit, control
 from projections.projector import FAMILIES
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
@@ -131,7 +131,9 @@ class Distrusting(Undoing):
             acts = plan.acts or tuple((each.act, SourceDistrusted.__name__, ()) for each in found)
             about = Source(found[0].kind, found[0].source or "", found[0].since)
             memories = tuple(each for each in plan.streams if each[0] == "m")
-            return replace(plan, acts=acts, told=Told(about, memories, (), receipts(connection, told.user, memories)))
+            back = {position for _, _, positions in acts for position in positions}
+            shown = receipts(Reader(connection), told.user, memories, back)
+            return replace(plan, acts=acts, told=Told(about, memories, (), shown))
 
         def emit(work: Work, plan: Plan) -> None:
             _undo_again(work, plan, reason)
@@ -186,7 +188,7 @@ class Distrusting(Undoing):
         source = Source(data.kind, data.source or "", data.since) if data is not None else Source("", "", 1)
         memories = tuple(each for each in plan.streams if each[0] == "m")
         with self._read("interactions") as connection:
-            return Told(source, memories, (), receipts(connection, user, memories))
+            return Told(source, memories, (), receipts(Reader(connection), user, memories, plan.positions))
 
     # --- who is meant --------------------------------------------------------------------------------------------
 
@@ -216,14 +218,12 @@ class Distrusting(Undoing):
 
     def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
         memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
-        chunks = [
-            each for stream in plan.streams if stream[0] == "d" for each in documents.chunk_ids(connection, stream)
-        ]
+        gone = tuple(sorted(each for each in plan.gone if each in plan.streams))
         told = Told(
             found,
             memories,
-            tuple(sorted(each for each in plan.gone if each in plan.streams)),
-            receipts(connection, user, (*plan.streams, *chunks)),
+            gone,
+            receipts(plan.reader, user, plan.streams, plan.out, gone),
             undetermined(plan, self._writer.secret, user),
         )
         acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
@@ -251,9 +251,7 @@ class Distrusting(Undoing):
                 "what_if asks what would change without something, or under another policy: give one of them"
             )
         other = _other_policy(policy)
-        with self._read(
-            "audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence"
-        ) as connection:
+        with self._read(*ASKED) as connection:
             reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
             out, again, concerned, told = self._left_out(reader, owner, without, since)
             streams = sorted(each for each in concerned if each[0] == "m")

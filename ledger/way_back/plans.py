@@ -6,10 +6,12 @@ goes on until nothing more falls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from ledger.citations import Citations
 from ledger.domain import ids
+from ledger.domain.entities import name_form
 from ledger.domain.errors import UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
@@ -32,11 +34,15 @@ from ledger.domain.events import (
     SourceTrusted,
     Unknown,
 )
+from ledger.domain.observation import borne_out
 from ledger.log_reading import finished_at, read_event, read_stream
 from ledger.way_back.conversations import UNSAID, senseless, sessions_of
-from projections import audit, conflicts, control, documents, memories, merges
+from projections import audit, conflicts, control, documents, merges, observations
 from projections.projector import FAMILIES
 
+ASKED = (  # the projections that a plan is made by
+    *("audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence", "observations"),
+)
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
 LASTING = (  # what nothing takes back, or only an act of its own
     *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased"),
@@ -44,10 +50,11 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
 _JOINING = (MemoriesMerged, ConflictResolved)  # of several memories: without one of them the whole command falls
 _RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled")
 _TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired")
-_WITHOUT_EFFECT = (
+WITHOUT_EFFECT = (
     "WriteRefused",
     "CommandAnswered",
     "RecallServed",
@@ -67,6 +74,7 @@ class Reader:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        self.citations = Citations(connection)
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
         self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
@@ -130,25 +138,69 @@ class Reader:
             return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
         return is_subject(subject) and self.state(subject, but, also) is None
 
+    def stands(
+        self, subject: str, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    ) -> bool:
+        """Whether a subject that is cited is there, and rests in the end on something else than itself.
+
+        A memory rests on what any attempt at it cites, an observation on what bears it out. What goes round in a circle of
+        these stands on nothing, although each of them is cited by another.
+        """
+        seen, waiting = set[str](), [subject]
+        while waiting:
+            each = waiting.pop()
+            if each in seen or each in gone:
+                continue
+            seen.add(each)
+            if each[:2] not in ("m_", "o_"):
+                if not self.is_gone(each, but, also):
+                    return True
+                continue
+            for sources in self._beneath(each, but, also):
+                if not sources:
+                    return True
+                waiting += sources
+        return False
+
+    def _beneath(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
+        """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
+        if subject[0] == "o":
+            borne = [each for each, _ in borne_out(self.counting(subject, but, also)).values()]
+            counting = [each.source for each in borne if not each.withdrawn] or [each.source for each in borne]
+            if counting and self.state(subject, but, also) is not None:
+                yield counting
+            return
+
+        def is_out(position: int) -> bool:
+            return position in but or (position not in also and self.is_out(position))
+
+        for event in self.counting(subject, but, also):
+            if isinstance(event.data, ATTEMPTS):
+                sources: Sequence[str] = event.data.sources
+                if is_unsaid(self, event, is_out, lambda source: True):  # what it was found in is not there
+                    sources = [source for source in sources if not source.startswith("s_")]
+                    if not sources:
+                        continue
+                yield sources
+
     def citing(self, subject: str) -> list[str]:
         """The memories that cite a subject, or a chunk of it, as a source."""
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
-    def found_in(self, session: str) -> dict[int, list[str]]:
-        """The memories that were found in each message of a session, by its position."""
-        if session not in self._found_in:
-            found: dict[int, list[str]] = {}
-            for position, memory in memories.found_in(self.connection, session):
-                found.setdefault(position, []).append(memory)
-            self._found_in[session] = found
-        return self._found_in[session]
+    def resting_on(self, subject: str) -> list[str]:
+        """The memories that cite a subject, a chunk of it, or an observation that one of these bears out."""
+        found = dict.fromkeys(self.citing(subject))
+        chunks = documents.chunk_ids(self.connection, subject) if subject.startswith("d_") else ()
+        for source in (subject, *chunks):
+            for row in observations.ever_borne_out_by(self.connection, source):
+                found |= dict.fromkeys(self.citing(self.event(row).stream))
+        return list(found)
 
-    def is_part(self, source: str, subject: str) -> bool:
-        """Whether a source is the subject itself, or a chunk of it."""
-        if source == subject or not source.startswith("c_"):
-            return source == subject
-        place = documents.place_of(self.connection, source)
-        return place is not None and self.event(place[1]).stream == subject
+    def found_in(self, session: str) -> dict[int, list[str]]:
+        """The memories that rest on each message of a session, by its position."""
+        if session not in self._found_in:
+            self._found_in[session] = self.citations.memories(session)
+        return self._found_in[session]
 
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
         """What reacted to an event, within the memory of the same user.
@@ -164,6 +216,19 @@ class Reader:
         rows = (*merges.ever_about(self.connection, memory), *conflicts.ever_about(self.connection, memory))
         return [self.event(row).stream for row in rows]
 
+    def members_of(self, edge: AnyEvent) -> tuple[str, ...]:
+        """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
+        if edge.envelope.command != "merge":
+            return ()
+        entries = audit.of_command(self.connection, edge.envelope.command_id)
+        told = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
+        return next((data.memories for data in told if data.memory == edge.stream), ())
+
+    def merged_from(self, memory: str) -> set[str]:
+        """The memories that this one was merged into."""
+        told = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
+        return {data.memory for data in told if isinstance(data, MemoriesMerged)}
+
     def is_out(self, position: int) -> bool:
         return bool(control.out_of_force(self.connection, position, position))
 
@@ -173,12 +238,14 @@ class Reader:
         return [entry for entry in found if not self.is_out(entry.position)]
 
 
-def is_unsaid(data: Any, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
-    """Whether a memory was found in a message that is out of force, and nothing else bears it out but the session itself."""
-    origin = getattr(data, "origin", None)
-    if origin is None or not origin.position or not is_out(origin.position):
-        return False
-    return all(source.startswith("s_") or is_gone(source) for source in data.sources)
+def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
+    """Whether a memory rests on a message that is out of force, and no captured turn has its text still."""
+    for position in reader.citations.behind(event):
+        if is_out(position):
+            turn = getattr(reader.event(position).data, "interaction", None)
+            if turn is None or is_gone(turn):
+                return True
+    return False
 
 
 def rests_on(data: Event, gone: Collection[str]) -> bool:
@@ -260,9 +327,10 @@ class UndoPlan:
     def _gone_with(self, stream: str) -> set[str]:
         """Where a subject goes: the memories with no other source, and the commands about a project."""
         if self.reader.state(stream, self.positions) is not None:
-            return set()
+            left = {"m": [stream], "o": self.reader.citing(stream)}.get(ids.kind_of(stream), ())
+            return {event.envelope.command_id for event in self._unsupported(left)}
         self._gone.add(stream)
-        found = {event.envelope.command_id for event in self._unsupported(stream)}
+        found = {event.envelope.command_id for event in self._unsupported(self.reader.resting_on(stream))}
         if ids.kind_of(stream) == "i":
             for session in sessions_of(self.reader, stream):
                 found |= self._said_without(session)
@@ -276,50 +344,56 @@ class UndoPlan:
             found |= {entry.command_id for entry in entries if entry.position not in self.positions}
         return found
 
-    def _unsupported(self, gone: str) -> Iterable[AnyEvent]:
-        for memory in self.reader.citing(gone):
+    def _unsupported(self, memories: Iterable[str]) -> Iterable[AnyEvent]:
+        """The attempts at memories that cite something, and stand on nothing any more."""
+        for memory in memories:
             for event in self.reader.counting(memory, self.positions):
-                sources = getattr(event.data, "sources", ())
-                if any(self.reader.is_part(source, gone) for source in sources) and all(
-                    self.reader.is_gone(source, self.positions) for source in sources
-                ):
+                sources = event.data.sources if isinstance(event.data, ATTEMPTS) else ()
+                stood = any(map(self.reader.stands, sources))
+                if stood and not any(self.reader.stands(source, self.positions) for source in sources):
                     yield event
 
     def _read_in(self, added: AnyEvent) -> set[str]:
         """Where a chunk goes of a document that stays, or a message of a session: the memories with no other source."""
         if isinstance(added.data, ChunkAdded):
-            return {event.envelope.command_id for event in self._unsupported(added.data.chunk)}
+            citing = self.reader.resting_on(added.data.chunk)
+            return {event.envelope.command_id for event in self._unsupported(citing)}
         if not isinstance(added.data, MessageAppended):
             return set()
         found = self.reader.found_in(added.stream).get(added.position, ())
         events = (event for memory in found for event in self.reader.counting(memory, self.positions))
-        return {event.envelope.command_id for event in events if is_unsaid(event.data, self._is_out, self._is_gone)}
+        return {
+            event.envelope.command_id for event in events if is_unsaid(self.reader, event, self._is_out, self._is_gone)
+        }
 
     def _is_out(self, position: int) -> bool:
         return position in self.positions or self.reader.is_out(position)
 
     def _is_gone(self, subject: str) -> bool:
-        return self.reader.is_gone(subject, self.positions)
+        return not self.reader.stands(subject, self.positions)
 
 
 class SourcePlan:
     """What a source recorded and all it caused, event by event; other people's acts stay, where they still make sense.
 
-    ``out`` falls, ``acts`` are the undos of the source that are taken back, ``gone`` the subjects that cease to be, and
-    ``senseless`` the events of others that have nothing left to act on.
+    ``base`` is what the source recorded. ``out`` falls, ``acts`` are the undos of the source that are taken back, and ``gone``
+    the subjects that cease to be. Of others ``senseless`` are the events that do not fit what their subject would be, and
+    ``groundless`` those on a subject that would not be there: they would change nothing, and are out of force so that nobody
+    takes them for what was built on it.
     """
 
     def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
-        self.reader = reader
+        self.reader, self.base = reader, frozenset(base)
         self.out: set[int] = set()
         self.acts: dict[str, None] = {}
         self.again: set[int] = set()
         self.gone: set[str] = set(gone)
         self.senseless: list[AnyEvent] = []
+        self.groundless: dict[int, AnyEvent] = {}
         self._waiting: dict[str, None] = {}
         for subject in self.gone:
-            self._wake(reader.citing(subject))
-        self._take(base)
+            self._wake(reader.resting_on(subject))
+        self._take(self.base)
         self._settle()
         self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
 
@@ -329,7 +403,7 @@ class SourcePlan:
         waiting = [position for position in positions if position not in self.out]
         while waiting:
             event = self.reader.event(waiting.pop())
-            if event.position in self.out or event.type in LASTING + _WITHOUT_EFFECT or self._only_a_name(event):
+            if event.position in self.out or event.type in LASTING + WITHOUT_EFFECT or self._only_a_name(event):
                 if isinstance(event.data, CommandRedone | SourceTrusted):
                     waiting += [each for each in control.positions(event.data.ranges) if each not in self.out]
                 continue
@@ -342,10 +416,11 @@ class SourcePlan:
             if is_subject(event.stream):
                 self._wake([event.stream])
             if isinstance(event.data, ChunkAdded):
-                self._wake(self.reader.citing(event.data.chunk))
+                self._wake(self.reader.resting_on(event.data.chunk))
             if isinstance(event.data, MessageAppended):
                 self._wake(self.reader.found_in(event.stream).get(event.position, ()))
-
+            if isinstance(event.data, EdgeAsserted):
+                self._wake(self.reader.merged_from(event.stream))
             if isinstance(event.data, _JOINING):
                 command = audit.of_command(self.reader.connection, event.envelope.command_id)
                 waiting += [entry.position for entry in command if not self.reader.is_out(entry.position)]
@@ -389,32 +464,49 @@ class SourcePlan:
         for event in self.reader.counting(stream, self.out, self.again):
             if event.position in aside or self._unsupported(event):
                 fell.append(event.position)
-            elif state is not None and not family.admits(state, event.data):
+            elif not family.admits(state, event.data):
                 fell.append(event.position)
-                self.senseless.append(event)
+                if state is not None:
+                    self.senseless.append(event)
+                else:
+                    self.groundless[event.position] = event
             else:
                 state = family.evolve(state, event)
         self._take(fell)
+        self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # it may have lost what bore it out
         if state is None and stream not in self.gone:
             self.gone.add(stream)
-            self._wake(self.reader.citing(stream))
+            self._wake(self.reader.resting_on(stream))
             self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
             self._wake(self._predecessors(stream))
             self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
 
     def _unsupported(self, event: AnyEvent) -> bool:
         data = event.data
-        if isinstance(data, MemoryCaptured | DuplicateAbsorbed):
+        if isinstance(data, ATTEMPTS):
             gone = bool(data.sources) and all(map(self._is_gone, data.sources))
-            return gone or is_unsaid(data, self._is_out, self._is_gone)
+            return gone or is_unsaid(self.reader, event, self._is_out, self._is_gone)
         if isinstance(data, MemorySuperseded | EdgeRetired):
             return data.by in self.gone
+        if isinstance(data, EdgeAsserted):
+            members = self.reader.members_of(event)
+            return bool(members) and not any(self._says(each, event) for each in members)
         if isinstance(data, _JOINING):
             return rests_on(data, self.gone)
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
+    def _says(self, memory: str, edge: AnyEvent) -> bool:
+        """Whether a memory would have had the edge when another took it over from it."""
+        state = None
+        for event in self.reader.counting(memory, self.out, self.again):
+            if event.position < edge.position:
+                state = FAMILIES["m"].evolve(state, event)
+        said = edge.data
+        form = (name_form(said.source or ""), said.relation, name_form(said.target or ""))
+        return state is not None and any(each.form == form for each in state.edges)
+
     def _is_gone(self, subject: str) -> bool:
-        return subject in self.gone or self.reader.is_gone(subject, self.out, self.again)
+        return not self.reader.stands(subject, self.out, self.again, self.gone)
 
     def _is_out(self, position: int) -> bool:
         return position in self.out or (position not in self.again and self.reader.is_out(position))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ledger import answers
@@ -19,7 +20,9 @@ from ledger.domain.events import (
     ChunkAdded,
     CommandAnswered,
     CommandUndone,
+    ContextAssembled,
     DocumentReplaced,
+    DocumentRestored,
     DuplicateAbsorbed,
     MemoriesMerged,
     MemoryCaptured,
@@ -28,27 +31,34 @@ from ledger.domain.events import (
     MemoryRestored,
     MemoryRevised,
     MemorySuperseded,
-    PolicyAdopted,
     ReinforcementEvaluated,
+    SummaryCreated,
     WriteRefused,
 )
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
-from ledger.way_back.plans import NAMES, SourcePlan
+from ledger.way_back import refused
+from ledger.way_back.elsewhere import named, said
+from ledger.way_back.observed import formed, looked_at
+from ledger.way_back.plans import ATTEMPTS, NAMES, Reader, SourcePlan
+from ledger.way_back.under_policy import Policies
 from projections import audit, control, memories, merges, observation_hits, served
 from projections.projector import FAMILIES
 
 _ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
-_ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
 POOL = ("identity", "preference")  # the kinds that every project's interactions can reinforce
 
 
+_UNITED = (  # what a merged memory takes over from its members
+    *("content", "confidence", "reference_count", "tags", "entities", "edges", "valid_from", "valid_to"),
+)
+_INHERITED = ("tags", "entities")  # what a successor takes over where it is not told its own
+
+
 def _weight(state: Memory | None) -> object:
-    return (
-        None if state is None else (state.content, state.confidence, state.reference_count, state.tags, state.entities)
-    )
+    return None if state is None else tuple(getattr(state, name) for name in _UNITED)
 
 
 def undetermined(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Undetermined, ...]:
@@ -68,6 +78,10 @@ class _Search:
         self._were = {stream: self._past(stream) for stream in self._memories}
         self._would_be = {stream: self._other_past(stream) for stream in self._memories}
         self._untried = self._gaps()
+        self._nowhere = {event.position for event in plan.senseless} | set(plan.groundless)
+        self._groundless: dict[str, list[AnyEvent]] = {}
+        for event in plan.groundless.values():
+            self._groundless.setdefault(event.stream, []).append(event)
         self._saying: dict[tuple[object, ...], set[str]] = {}
         for stream in self._memories:
             for _, state in (*self._were[stream], *self._would_be[stream]):
@@ -76,19 +90,23 @@ class _Search:
 
     def everything(self) -> Iterator[answers.Undetermined]:
         for event in self._plan.senseless:
-            if not isinstance(event.data, DocumentReplaced | ChunkAdded) and self._did_more(event):
+            if not _is_taken_in(event) and self._did_more(event):
                 yield _told(event, "what it acted on would not have been so")
         yield from self._documents()
-        policies = [at for at in self._plan.out if self._plan.reader.event(at).type == PolicyAdopted.__name__]
         for position in self._asked():
             event = self._plan.reader.event(position)
-            if why := self._otherwise(event, min(policies, default=None)):
+            if why := self._otherwise(event):
                 yield _told(event, why)
+        plan, user = self._plan, self._user
+        observed = (formed(plan, self._is_found_otherwise), looked_at(plan, user, self._found_otherwise_from()))
+        for event, why in chain(Policies(plan, user).decided(), named(plan, user), said(plan), *observed):
+            yield _told(event, why)
         for stream in self._memories:
             yield from self._of_memory(stream)
         yield from self._twins()
         yield from self._undone()
         yield from self._merged()
+        yield from self._succeeded()
 
     def _merged(self) -> Iterator[answers.Undetermined]:
         """Merges of others, of members that would have stood otherwise: what they became follows from how they stood."""
@@ -97,16 +115,36 @@ class _Search:
                 for event, counts in self._plan.reader.stream(merge.id):
                     if not counts or event.position in self._plan.out or not isinstance(event.data, MemoriesMerged):
                         continue
-                    if self._differ(stream, event.position, _weight):
+                    began = audit.of_command(self._connection, event.envelope.command_id)[0].position
+                    if self._differ(stream, began, _weight):
                         yield _told(event, "a memory that was merged would have stood otherwise")
+
+    def _succeeded(self) -> Iterator[answers.Undetermined]:
+        """Successors, by others, that took over what the source had put onto the memory before."""
+        for stream in self._memories:
+            for event, counts in self._plan.reader.stream(stream):
+                data = event.data
+                if (
+                    not isinstance(data, MemorySuperseded)
+                    or not counts
+                    or data.by is None
+                    or data.by in self._plan.gone
+                ):
+                    continue
+                was, would = (_at(past[stream], event.position) for past in (self._were, self._would_be))
+                for captured, _ in self._plan.reader.stream(data.by):
+                    if captured.envelope.command_id == event.envelope.command_id and any(
+                        _is_inherited(captured, was, would, name) for name in _INHERITED
+                    ):
+                        yield _told(captured, "it took over tags or names that would not have been there")
 
     def _undone(self) -> Iterator[answers.Undetermined]:
         """Undos of others that the source's own attempts let through: without them something would have been built on it."""
         for stream in self._plan.gone.intersection(self._memories):
             events = self._plan.reader.stream(stream)
-            built = [e.position for e, counts in events if counts and not isinstance(e.data, _ATTEMPTS)]
+            built = [e.position for e, counts in events if counts and not isinstance(e.data, ATTEMPTS)]
             for event, counts in events if built else ():
-                if not counts and event.position not in self._plan.out and isinstance(event.data, _ATTEMPTS):
+                if not counts and event.position not in self._plan.out and isinstance(event.data, ATTEMPTS):
                     for at in control.taken_out_at(self._connection, event.position):
                         undo = self._plan.reader.event(at)
                         if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
@@ -114,14 +152,14 @@ class _Search:
 
     def _documents(self) -> Iterator[answers.Undetermined]:
         """Texts that others took in where one of the source was: each would have been a document of its own."""
+        told = set[str]()
         for stream in sorted(self._plan.streams | self._plan.gone):
             for event, counts in self._plan.reader.stream(stream) if stream[0] == "d" else ():
-                if isinstance(event.data, DocumentReplaced) and counts and self._is_anothers(event):
+                command, again = event.envelope.command_id, isinstance(event.data, DocumentRestored)
+                lost = event.position in (self._plan.groundless if again else self._nowhere)
+                if counts and lost and _is_taken_in(event) and command not in told:
+                    told.add(command)
                     yield _told(event, "it would have been taken in as a document of its own")
-
-    def _is_anothers(self, event: AnyEvent) -> bool:
-        senseless = {each.position for each in self._plan.senseless}
-        return event.position in senseless or (event.stream in self._plan.gone and event.position not in self._plan.out)
 
     # --- how the memories concerned were, and would have been -------------------------------------------------------
 
@@ -140,6 +178,20 @@ class _Search:
         """Whether a memory was otherwise, just before an event, than it would have been."""
         return how(_at(self._were[stream], position)) != how(_at(self._would_be[stream], position))
 
+    def _is_found_otherwise(self, stream: str, position: int) -> bool:
+        return stream in self._were and self._differ(stream, position, _findable)
+
+    def _found_otherwise_from(self) -> list[int]:
+        """The positions from which some memory was found otherwise than it would have been."""
+        found = set[int]()
+        for stream in self._memories:
+            steps = {position for past in (self._were[stream], self._would_be[stream]) for position, _ in past}
+            found |= {each for each in steps if self._differ(stream, each + 1, _findable)}
+        return sorted(found)
+
+    def _moved(self, position: int) -> refused.Moved:
+        return ((each, _at(self._were[each], position), _at(self._would_be[each], position)) for each in self._memories)
+
     # --- decisions about what stood in the way, or did not ----------------------------------------------------------
 
     def _did_more(self, event: AnyEvent) -> bool:
@@ -153,20 +205,16 @@ class _Search:
         found = self._connection.execute(sql, (self._first, self._user, *_ASKED)).fetchall()
         return [position for (position,) in found if position not in self._plan.out]
 
-    def _otherwise(self, event: AnyEvent, policy: int | None) -> str:
+    def _otherwise(self, event: AnyEvent) -> str:
         data, touched = event.data, self._plan.streams
         if isinstance(data, WriteRefused):
-            subject = data.subject or ""
-            moved = subject in self._were and self._differ(subject, event.position, _status)
-            refused = data.rule == "duplicate" or (data.rule == "transition" and (moved or subject[:1] != "m"))
-            return "a refusal that may not have been one" if refused else ""
+            otherwise = refused.may_not_have_been(self._plan, event, lambda: self._moved(event.position))
+            return "a refusal that may not have been one" if otherwise else ""
         if isinstance(data, CommandAnswered):
             return "it found things as it asked for them" if data.subject in touched else ""
         if isinstance(data, CandidatesExtracted):
             known = any(dropped.memory in touched for dropped in data.dropped)
             return "a value was dropped for a memory that changes" if known else ""
-        if policy is not None and event.position > policy:
-            return "made under a policy of the source"
         return self._evaluated(event)
 
     def _evaluated(self, event: AnyEvent) -> str:
@@ -202,7 +250,8 @@ class _Search:
             state = FAMILIES["m"].evolve(state, event)
             if isinstance(data, DuplicateAbsorbed) and before is not None and not _same(data, before):
                 yield _told(event, "what it says would have been a memory of its own")
-            if isinstance(data, MemorySuperseded) and before is None and data.by not in plan.gone:
+        for event in self._groundless.get(stream, ()):
+            if isinstance(event.data, MemorySuperseded) and event.data.by not in plan.gone:
                 yield _told(event, "there would have been nothing to supersede")
         yield from self._counted_before(stream)
         if state is not None:
@@ -212,7 +261,8 @@ class _Search:
         """An interaction counts once: one that the source used up would have counted by itself."""
         for event, _ in self._plan.reader.stream(stream):
             data = event.data
-            used = isinstance(data, MemoryReinforced) and event.position in self._plan.out and data.interaction
+            fell = event.position in self._plan.out and event.position not in self._plan.groundless
+            used = isinstance(data, MemoryReinforced) and fell and data.interaction
             if used and used not in self._plan.gone:
                 for each, _ in self._plan.reader.stream(used):
                     if isinstance(each.data, ReinforcementEvaluated) and each.position not in self._plan.out:
@@ -255,8 +305,12 @@ def _at(past: Past, position: int) -> Memory | None:
     return past[place - 1][1] if place else None
 
 
-def _status(state: Memory | None) -> object:
-    return state.status if state is not None else None
+def _is_inherited(event: AnyEvent, was: Memory | None, would: Memory | None, name: str) -> bool:
+    """Whether a capture has what the memory before had, and would have had otherwise."""
+    if not isinstance(event.data, ATTEMPTS) or was is None:
+        return False
+    known = getattr(was, name)
+    return bool(known) and (getattr(event.data, name) or ()) == known != (getattr(would, name) if would else ())
 
 
 def _findable(state: Memory | None) -> object:
@@ -305,19 +359,72 @@ def _same(data: DuplicateAbsorbed, state: Memory) -> bool:
     return data.status == state.status and normalise(data.content or "") == normalise(state.content or "")
 
 
+def _is_taken_in(event: AnyEvent) -> bool:
+    """Whether an event is part of taking a text in; one that was removed is restored by that."""
+    restored = isinstance(event.data, DocumentRestored) and event.envelope.command == "ingest"
+    return restored or isinstance(event.data, DocumentReplaced | ChunkAdded)
+
+
 def _told(event: AnyEvent, why: str) -> answers.Undetermined:
     return answers.Undetermined(position=event.position, type=event.type, subject=event.stream, why=why)
 
 
-def receipts(connection: Any, user: str, reached: Iterable[str]) -> tuple[str, ...]:
-    """Where one of these was shown: interactions (``memories_used``), and the receipts of recalls that gave it, or an
-    observation that it bears out."""
-    wanted = set(reached)
-    wanted |= observation_hits.citing(connection, wanted)
-    sql = (
-        "SELECT i.id, used.value FROM interactions i, json_each(i.memories_used) used"
-        " WHERE i.user = ? AND i.memories_used IS NOT NULL ORDER BY i.row"
-    )
-    shown = dict.fromkeys(id for id, memory in connection.execute(sql, (user,)) if memory in wanted)
-    given = [audit.at(connection, position) for position in served.of_subjects(connection, wanted, user)]
-    return (*shown, *(entry.event_id for entry in given if entry is not None))
+# --- where it was shown ----------------------------------------------------------------------------------------------
+
+
+def receipts(
+    reader: Reader, user: str, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Where something of a source was shown: interactions (``memories_used``, ``chunks_used``), then the receipts of the
+    recalls and assemblies that gave it.
+
+    A memory of these ``streams`` counts as a whole, and so does an observation that one of them bears out. Of documents,
+    sessions and turns only the words of events that fell count, or all where the subject itself is ``gone``.
+    """
+    connection, wanted = reader.connection, _reached(reader, streams, fallen, gone)
+    turns = {
+        row: id
+        for used in ("memories_used", "chunks_used")
+        for row, id, subject in connection.execute(
+            f"SELECT i.row, i.id, used.value FROM interactions i, json_each(i.{used}) used"
+            f" WHERE i.user = ? AND i.{used} IS NOT NULL",
+            (user,),
+        )
+        if subject in wanted
+    }
+    recalls = _receipts_at(connection, served.showing(connection, wanted, user))
+    woven = served.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # recalls that assemblies showed
+    found = recalls | _receipts_at(connection, woven)
+    shown = dict.fromkeys(found[position] for position in sorted(found))
+    return (*(turns[row] for row in sorted(turns)), *shown)
+
+
+def _reached(
+    reader: Reader, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str]
+) -> dict[str, list[int]]:
+    """The ids under which something of a source may have been shown, each with the positions of its events that are meant."""
+    touched = set(streams)
+    found: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
+    # of a session nothing goes but what falls: others may have been distrusted from it before
+    ceased = (event.position for stream in gone if stream[0] != "s" for event, _ in reader.stream(stream))
+    for position in sorted({*fallen, *ceased}):
+        event = reader.event(position)
+        found.setdefault(event.stream, []).append(position)
+        if isinstance(event.data, ChunkAdded):
+            found.setdefault(event.data.chunk, []).append(position)
+        elif isinstance(event.data, SummaryCreated):
+            found.setdefault(event.data.summary, []).append(position)
+    return found | {each: [] for each in observation_hits.citing(reader.connection, {*touched, *found})}
+
+
+def _receipts_at(connection: Any, positions: Iterable[int]) -> dict[int, str]:
+    """The receipts of recalls and assemblies, by position: the id of the event, or of the first of several."""
+    found: dict[int, str] = {}
+    for position in positions:
+        entry = audit.at(connection, position)
+        if entry is not None and entry.type == ContextAssembled.__name__:
+            told = audit.of_command(connection, entry.command_id)
+            entry = next(each for each in told if each.type == entry.type)
+        if entry is not None:
+            found[position] = entry.event_id
+    return found

@@ -35,7 +35,7 @@ from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
-from ledger.way_back.plans import LASTING, Reader, UndoPlan, act_named, is_subject, ranges
+from ledger.way_back.plans import ASKED, LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
 from projections import audit, control, documents, projects
 from projections.projector import FAMILIES
@@ -193,9 +193,7 @@ class Undoing(MemoryWrites, Reads):
 
     def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
         """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
-        with self._read(
-            "audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence"
-        ) as connection:
+        with self._read(*ASKED) as connection:
             (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
             try:
                 return make(connection, head)
@@ -203,7 +201,7 @@ class Undoing(MemoryWrites, Reads):
                 return Refused(head, error)
 
     def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-        work.need("audit", "force", "sources", "documents")
+        work.need("audit", "force", "sources", "documents", "observations")
         if planned is not None and planned.head == work.transaction.position:
             if isinstance(planned, Refused):
                 raise planned.error
@@ -257,8 +255,9 @@ class Undoing(MemoryWrites, Reads):
                 f"no command of this user is named by {what}: give a command's or event's id, a position, "
                 "a correlation id, or a session or verb that was used"
             )
-        if lasting := [entry.type for entry in entries if entry.type in LASTING]:
-            raise Rejected(f"{lasting[0]} cannot be undone", rule="transition")
+        if lasting := [entry for entry in entries if entry.type in LASTING]:
+            told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
+            raise Rejected(told, rule="transition")
         for entry in entries:
             event = read_event(connection, entry.position)
             if event is None or isinstance(event.data, Unknown):
@@ -326,6 +325,41 @@ def _one(connection: Any, target: str | int) -> list[audit.Entry]:
             return [entry for entry in told if entry.type not in ("BulkStarted", "BulkFinished")]
         return audit.of_command(connection, first.command_id)
     return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
+
+
+_INSTEAD = {
+    "LegalHoldPlaced": "lift the hold",
+    "LegalHoldReleased": "place the hold again",
+    "ProjectionParked": "rebuild folds the projection again",
+    "WriteRefused": "nothing was written",
+}
+
+
+def _instead(connection: Any, entry: audit.Entry) -> str:
+    """What can be done about an act that nothing takes back; a redo and a trust by their opposites, named in full."""
+    event = read_event(connection, entry.position)
+    data = event.data if event is not None else None
+    about = _distrust_in(connection, entry.command_id)
+    if isinstance(data, CommandRedone) and about is not None:
+        return f"it is part of a distrust, and trust {entry.command_id} takes back all of that"
+    if isinstance(data, CommandRedone):
+        back = (audit.at(connection, each) for each in control.positions(data.ranges))
+        found = list(dict.fromkeys(each.command_id for each in back if each is not None))
+        more = f" … ({len(found)} in all)" if len(found) > 5 else ""
+        return f"undo again what it put back: undo {', '.join(found[:5])}{more}"
+    if isinstance(data, SourceTrusted):
+        about = _distrust_in(connection, data.distrusted)
+        named = f"{about.source!r:.60} (kind {about.kind})" if about is not None and about.source else "the source"
+        return f"distrust {named} again"
+    return _INSTEAD.get(entry.type, "it is for good")
+
+
+def _distrust_in(connection: Any, command: str) -> SourceDistrusted | None:
+    """The distrust that is, or is part of, a command."""
+    for entry in audit.of_command(connection, command):
+        if entry.type == SourceDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
+            return event.data if isinstance(event.data, SourceDistrusted) else None
+    return None
 
 
 def _act(connection: Any, entry: audit.Entry) -> str:

@@ -1,0 +1,147 @@
+"""What others than a subject's own events say of it: why it was undone, distrusted, kept out of recall, merged or held.
+
+Such an act names what it is about by a position, by ranges of them, by an id, or as a member. It stays, and counts; why it
+was done goes with what it was done to.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    AnyEvent,
+    BulkStarted,
+    CommandRedone,
+    CommandUndone,
+    ConflictFound,
+    ConflictResolved,
+    ConsolidationCompleted,
+    ConsolidationFailed,
+    LegalHoldPlaced,
+    LegalHoldReleased,
+    MemoriesMerged,
+    MemorySuperseded,
+    MergeProposed,
+    MergeRejected,
+    SourceDistrusted,
+    SourceTrusted,
+    TextQuarantined,
+    TextReleased,
+)
+from ledger.log_reading import read_event, read_stream
+from projections import audit, conflicts, merges
+
+REASON = ("data.reason",)
+BY_ID = ("interaction", "session", "document")  # sources that are subjects; an actor's name is none
+CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
+_OF_LEDGER: tuple[type[Any], ...] = (
+    *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, SourceDistrusted, SourceTrusted),
+    *(BulkStarted, LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
+)
+_OF_JOINED: dict[type[Any], tuple[str, ...]] = {
+    ConflictFound: ("data.slot", "data.values"),
+    ConflictResolved: REASON,
+    MergeProposed: ("data.content",),
+    MemoriesMerged: REASON,
+    MergeRejected: REASON,
+}
+NAMES = frozenset(kind.__name__ for kind in (*_OF_LEDGER, *_OF_JOINED))
+_tags = msgspec.json.Decoder(tuple[str, ...])
+
+Said = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
+
+
+def about(connection: Any, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Said]:
+    """What the ledger's own events say of these subjects, and of the events at these positions."""
+    ordered, acts = sorted(positions), set[str]()  # the acts that something undoes by their id
+    for event in _own_events(connection, user):
+        data = event.data
+        if isinstance(data, CONSOLIDATED):
+            continue
+        if _names(data, subjects, ordered) or _ends(data) in acts:
+            acts.add(event.envelope.command_id)
+            yield event.position, REASON
+
+
+def _own_events(connection: Any, user: str) -> Iterator[AnyEvent]:
+    names = tuple(kind.__name__ for kind in _OF_LEDGER)
+    sql = f"SELECT position FROM events WHERE stream = ? AND type IN ({', '.join('?' * len(names))}) ORDER BY version"
+    for (position,) in connection.execute(sql, (LEDGER_STREAM, *names)).fetchall():
+        event = read_event(connection, position)
+        if event is not None and event.envelope.user == user and isinstance(event.data, _OF_LEDGER):
+            yield event
+
+
+def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bool:
+    match data:
+        case TextQuarantined() | TextReleased():
+            return _any_within(positions, (data.at, data.at))
+        case CommandUndone() | CommandRedone():
+            return any(_any_within(positions, each) for each in data.ranges)
+        case SourceDistrusted():
+            return data.kind in BY_ID and data.source in subjects
+        case LegalHoldPlaced():
+            return data.subject in subjects
+        case BulkStarted() if data.act == "distrust":
+            return data.kind in BY_ID and data.target in subjects
+        case BulkStarted() if data.act != "erase":
+            return any(_any_within(positions, each) for each in data.ranges)
+        case _:
+            return False
+
+
+def _ends(data: Any) -> str | None:
+    """The act that this one ends: it is about the same."""
+    if isinstance(data, SourceTrusted):
+        return data.distrusted
+    return data.hold if isinstance(data, LegalHoldReleased) else None
+
+
+def _any_within(positions: Sequence[int], span: tuple[int, int]) -> bool:
+    at = bisect_left(positions, span[0])
+    return at < len(positions) and positions[at] <= span[1]
+
+
+# --- of memories -----------------------------------------------------------------------------------------------------
+
+
+def joining(connection: Any, memory: str, whole: bool) -> Iterator[Said]:
+    """What conflicts say that a memory said; of one that goes whole, also why it was merged or decided about, and why that
+    superseded the others in the same command."""
+    rows = {*merges.ever_about(connection, memory), *conflicts.ever_about(connection, memory)}
+    rows |= {each.row for each in merges.naming(connection, [memory])}
+    for row in sorted(rows):
+        first = read_event(connection, row)
+        for event in read_stream(connection, first.stream, 2**62) if first is not None else ():
+            fields = _OF_JOINED.get(type(event.data))
+            if fields is not None and (whole or isinstance(event.data, ConflictFound)):
+                yield event.position, fields
+            if whole and isinstance(event.data, MemoriesMerged | ConflictResolved):
+                for entry in audit.of_command(connection, event.envelope.command_id):
+                    if entry.type == MemorySuperseded.__name__:
+                        yield entry.position, REASON
+
+
+def scopes(connection: Any, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]) -> Iterator[Said]:
+    """The consolidations whose tags bound them to what goes, and to nothing that stays: memory -> the tags that it had."""
+    staying: list[set[str]] | None = None
+    for event in _own_events(connection, user) if any(tags.values()) else ():
+        bound = set(event.data.tags or ()) if isinstance(event.data, CONSOLIDATED) else set[str]()
+        if bound and any(bound <= set(had) for had in tags.values()):
+            staying = _tags_but(connection, user, gone) if staying is None else staying
+            if not any(bound <= each for each in staying):
+                yield event.position, ("data.tags",)
+
+
+def _tags_but(connection: Any, user: str, gone: Collection[str]) -> list[set[str]]:
+    """The tags of each memory and observation of a user but for these."""
+    found = []
+    for table in ("memories", "observations"):
+        sql = f"SELECT id, tags FROM {table} WHERE user = ? AND tags IS NOT NULL"
+        found += [set(_tags.decode(tags)) for id, tags in connection.execute(sql, (user,)) if id not in gone]
+    return found

@@ -89,6 +89,8 @@ class BackingUp(Mending):
         started, given = time.monotonic(), os.path.abspath(path_name(backup))
         if not os.path.lexists(given):
             raise NotFound(f"there is no backup at {given}")
+        if os.path.isfile(given) and not os.path.getsize(given) and not os.path.exists(f"{given}-wal"):
+            raise StorageError(f"the backup at {given} was cut short: it is empty")
         place = free_place(path, "a recovery")
         with in_the_making(place, "a recovery") as part:
             with closing(EventStore.open(given, readonly=True, create=False)) as source:

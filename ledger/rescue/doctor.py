@@ -320,13 +320,19 @@ class _Visit:
         return writer <= api.WRITER
 
     def unknown(self, connection: sqlite3.Connection) -> None:
-        known = ", ".join("?" * len(TYPES))
-        sql = f"SELECT type, count(*) FROM events WHERE type NOT IN ({known}) GROUP BY type ORDER BY 2 DESC"
-        found = connection.execute(sql, tuple(TYPES)).fetchall()
-        if found:
-            told = ", ".join(f"{count:,} {type_[:60]}" for type_, count in found[:5])
-            self.tell("note", "unknown events", f"of types that this version does not know: {told}",
-                      "they are kept as they are; a newer version knows them")  # fmt: skip
+        sql = (
+            "SELECT type, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.schema') END, count(*) FROM events"
+            " GROUP BY 1, 2 ORDER BY 3 DESC"
+        )
+        told = [
+            f"{count:,} {type_[:60]}" + (f" of schema {schema}" if type_ in TYPES else "")
+            for type_, schema, count in connection.execute(sql)
+            if type_ not in TYPES or (isinstance(schema, int) and schema > TYPES[type_].schema)
+        ]
+        if told:
+            self.tell("note", "unknown events",
+                      f"of types or schemas that this version does not know: {', '.join(told[:5])}",
+                      "they are kept as they are, and what they govern stops; a newer version knows them")  # fmt: skip
 
     def clock(self, connection: sqlite3.Connection) -> None:
         (last,) = connection.execute("SELECT max(position) FROM events").fetchone()

@@ -1,8 +1,8 @@
 """Damaged projections come back from the log by themselves; a damaged log is never touched.
 
 What does not fit is noticed at open; a page that SQLite cannot read is noticed by the command or read that meets it, and
-that is done again after the mending. Mending is a rebuild. Where the damaged pages do not even let their old tables be
-dropped, a fresh file is made of the proven log and copied into this one through SQLite, in one transaction.
+that is done again after the mending (``doing_again``). Mending is a rebuild. Where the damaged pages do not even let their
+old tables be dropped, a fresh file is made of the proven log and copied into this one through SQLite, in one transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from ledger import answers
 from ledger.care import Care, Progress
@@ -22,6 +22,8 @@ from ledger.domain.errors import Conflict, LedgerError, StorageError
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
 from ledger.rescue.copying import check_log, copy_log, in_the_making
+from ledger.rescue.doing_again import damages as damages
+from ledger.rescue.doing_again import sqlite_code
 from ledger.sqlite_files import typed
 from ledger.work import Body, Outcome, Who
 from ledger.writing import Writer
@@ -30,33 +32,12 @@ from projections.rebuild import RebuildUnderWay
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
-DONE_AGAIN = (  # reads, and what only goes on where it was
-    *("interaction", "interactions", "memory", "memories", "review", "recall", "why", "history", "confidence", "audit"),
-    *("refusals", "state", "project", "projects", "policy", "stats", "digest", "distrusted", "what_if", "diff"),
-    *("documents", "document", "chunk", "erasures", "receipts", "model_calls", "_finish_bulk_acts"),
-    *("merges", "conflicts", "conflict", "observation", "observations"),
-)
-
 
 # How problems that ``verify`` finds begin, and what they are about; all others are the log's own.
 OF_PROJECTIONS = re.compile(
     r"(position \d+: )?the projections?\b|the schema: (table|index of) (?!events\b|blobs\b)"
 ).match
 OF_PAGES = re.compile(r"the file: (?!its )").match
-
-
-def sqlite_code(error: BaseException | None) -> int:
-    """What SQLite said in the first place; 0 when it was not SQLite."""
-    while error is not None:
-        if isinstance(error, sqlite3.Error):
-            return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-        error = error.__cause__
-    return 0
-
-
-def damages(error: BaseException) -> bool:
-    """Whether an error may come from damaged tables: pages that cannot be read, or a table or column that is missing."""
-    return sqlite_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 
 
 class MendingWriter(Writer):
@@ -66,13 +47,25 @@ class MendingWriter(Writer):
     check_upgrades: Callable[[sqlite3.Connection, int], None]
     looked_at = 0  # the log was searched for upgrades up to here
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._here = threading.local()
+
+    @property
+    def recorded(self) -> int:
+        """How many commands of this thread recorded something."""
+        return getattr(self._here, "recorded", 0)
+
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
         try:
-            return super().run(command, who, body, arguments)
+            outcome = super().run(command, who, body, arguments)
         except StorageError as error:
             if not damages(error) or not self.mend(error):
                 raise
-            return super().run(command, who, body, arguments)  # nothing of the first try was committed
+            outcome = super().run(command, who, body, arguments)  # nothing of the first try was committed
+        if outcome.events:
+            self._here.recorded = self.recorded + 1
+        return outcome
 
     def _look_again(self, transaction: Any) -> None:
         self.check_upgrades(transaction.connection, self.looked_at)
@@ -85,6 +78,7 @@ class Mending(Care):
 
     _mending: threading.RLock
     _mended: int  # how often
+    _mends_now = False
 
     def _mend(self, error: StorageError, *, seen: int | None = None) -> bool:
         """Whether damage was mended, by this thread or meanwhile by another; ``StorageError`` when it is the log's own.
@@ -95,10 +89,16 @@ class Mending(Care):
         if self._store.readonly or self._store.busy_here():
             return False
         with self._mending:
+            if self._mends_now:
+                return False  # it was met amid the mending
             if self._mended == seen:
                 if sqlite_code(error) == sqlite3.SQLITE_ERROR and self._projections_fit():
                     return False
-                self._fold_anew()
+                self._mends_now = True
+                try:
+                    self._fold_anew()
+                finally:
+                    self._mends_now = False
                 self._mended += 1
         return True
 
@@ -186,31 +186,6 @@ class Mending(Care):
 
 class _WentOn(Exception):
     """Somebody committed after the copy was made."""
-
-
-Door = TypeVar("Door", bound=Mending)
-
-
-def mends(door: type[Door]) -> type[Door]:
-    """Makes the reads of the whole door mend what they meet."""
-    for name in DONE_AGAIN:
-        if (read := getattr(door, name, None)) is not None:
-            setattr(door, name, _again_after_mending(read))
-    return door
-
-
-def _again_after_mending(read: Any) -> Any:
-    @functools.wraps(read)
-    def again(self: Any, *args: Any, **named: Any) -> Any:
-        seen = self._mended
-        try:
-            return read(self, *args, **named)
-        except StorageError as error:
-            if not damages(error) or not self._mend(error, seen=seen):
-                raise
-        return read(self, *args, **named)
-
-    return again
 
 
 # --- whether the tables fit ------------------------------------------------------------------------------------------

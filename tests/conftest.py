@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings
 
 from ledger import Ledger
@@ -23,6 +26,9 @@ settings.register_profile("short", max_examples=20, deadline=None)
 if os.environ.get("HYPOTHESIS_PROFILE") != "long":
     settings.load_profile("short")
 
+
+# A command line is built once for all tests: building it takes longer than most of its commands.
+typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 # Whoever runs the tests may have settings of their own.
 for _name in [each for each in os.environ if each.startswith(("LEDGER_", "MEMORY_LEDGER_"))]:

@@ -253,6 +253,15 @@ def test_import_and_export(db: str, tmp_path: Path) -> None:
     assert run("import", str(tmp_path / "none.jsonl"), db=db).exit_code == 3
 
 
+def test_the_digest_of_beliefs_is_that_of_a_moment(db: str) -> None:
+    run("remember", "The sea is salty.", db=db)
+    then, position = answer("digest", "--beliefs", db=db), str(answer("stats", db=db)["position"])  # type: ignore[index]
+    run("remember", "The sea is deep.", db=db)
+    assert answer("digest", "--beliefs", "--as-of", position, db=db) == then != answer("digest", "--beliefs", db=db)
+    refused = run("digest", "--as-of", position, db=db)
+    assert refused.exit_code == 4 and "beliefs only" in refused.stderr
+
+
 def test_a_key_answers_twice_and_is_said_to(db: str) -> None:
     first, again = (run("remember", "Once.", "--key", "k", db=db) for _ in range(2))
     assert first.stdout == again.stdout

@@ -193,7 +193,7 @@ def test_a_disk_that_forgets_the_names_of_files_is_found_out(shim):
 
 def test_the_entrance_runs_what_is_named_and_fails_when_a_test_does(monkeypatch, capsys):
     results = {"kills": Result("kills", 3, (), 0.1), "faults": Result("faults", 3, ("it is lost",), 0.1)}
-    monkeypatch.setattr(entrance, "run", lambda name, module, short, seed: results[name])
+    monkeypatch.setattr(entrance, "run", lambda name, module, short, seed, part: results[name])
     assert entrance.main(["--short", "kills"]) == 0
     assert entrance.main(["--long", "faults", "kills"]) == 1
     assert "it is lost" in capsys.readouterr().out

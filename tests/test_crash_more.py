@@ -14,6 +14,7 @@ if str(ROOT) not in sys.path:  # where the product is installed without its tool
     sys.path.insert(0, str(ROOT))
 
 from ledger import Ledger  # noqa: E402
+from tools.crash import __main__ as harness  # noqa: E402
 from tools.crash import bits, concurrency, erasure, fuzz, malice, model  # noqa: E402
 from tools.crash.shim import Unavailable, together  # noqa: E402
 
@@ -28,6 +29,30 @@ def test_no_flipped_bit_of_the_log_changes_an_event_in_silence(tmp_path: Path) -
     assert len(found) == 120 and failures == []
     assert [each.detail for each in found if each.verdict == "silent"] == []
     assert bits.controls(found) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("--part", "3/2", "bits"), ("--part", "0/2", "bits"), ("--part", "half", "bits"), ("--part", "1/2", "kills")],
+)
+def test_only_flipped_bits_are_done_in_parts_of_all(wrong: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        harness.main(list(wrong))
+    assert "part" in capsys.readouterr().err
+
+
+def test_the_parts_together_are_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[bits.Flip] = []
+
+    def seen(image: Path, outside: str, flips: list[bits.Flip]) -> tuple[list[bits.Seen], list[str]]:
+        tried.extend(flips)
+        return [], []
+
+    monkeypatch.setattr(bits, "in_processes", seen)
+    monkeypatch.setattr(bits, "every", lambda image, choose: [bits.Flip("", byte, 1) for byte in range(10)])
+    for number in (1, 2, 3):
+        harness.run("bits", "tools.crash.bits", False, 1, (number, 3))
+    assert sorted(flip.byte for flip in tried) == list(range(10))
 
 
 def test_a_sample_meets_every_page_and_every_frame(tmp_path: Path) -> None:

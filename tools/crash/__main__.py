@@ -41,16 +41,25 @@ def main(arguments: list[str] | None = None) -> int:
     length.add_argument("--short", action="store_true", help="minutes, for every change (the default)")
     length.add_argument("--long", action="store_true", help="hours, for a release")
     parser.add_argument("--seed", type=int, default=1, help="another seed tries other cases (default: 1)")
+    parser.add_argument(
+        "--part",
+        type=part,
+        default=(1, 1),
+        metavar="K/N",
+        help="of the flipped bits: the K-th of N parts, for a long run",
+    )
     parser.add_argument("--verbose", "-v", action="store_true", help="every note that a test made")
     parser.add_argument("--json", action="store_true", help="one JSON object a test")
     parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")
     given = parser.parse_args(arguments)
     if wrong := set(given.test) - set(known):
         parser.error(f"no test is called {', '.join(sorted(wrong))}; there are: {', '.join(known)}")
+    if given.part != (1, 1) and given.test != ["bits"]:
+        parser.error("only the test bits is done in parts")
     fine = True
     for name, module in TESTS:
         if name in given.test or not given.test:
-            result = run(name, module, not given.long, given.seed)
+            result = run(name, module, not given.long, given.seed, given.part)
             print(
                 json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result, all_notes=given.verbose),
                 flush=True,
@@ -59,7 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if fine else 1
 
 
-def run(name: str, module: str, short: bool, seed: int) -> Result:
+def part(given: str) -> tuple[int, int]:
+    """``2/8`` is the second of eight."""
+    number, _, of = given.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{given!r} is no part such as 2/8")
+    return int(number), int(of)
+
+
+def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
     """One test; where it breaks down, that is its failure."""
     started = time.monotonic()
     try:
@@ -69,7 +86,7 @@ def run(name: str, module: str, short: bool, seed: int) -> Result:
             return Result(name, 0, (f"{module} is not there",), 0.0)
         return Result(name, 0, (f"{module} does not load: {error}",), 0.0)
     try:
-        result: Result = test.run(short, seed)
+        result: Result = test.run(short, seed) if part == (1, 1) else test.run(short, seed, part)
     except Exception as error:
         return Result(name, 0, (f"{type(error).__name__}: {error}",), time.monotonic() - started)
     return result

@@ -73,13 +73,15 @@ class Seen:
     read_otherwise: bool = False  # who does not verify reads something else, without an error
 
 
-def run(short: bool, seed: int) -> Result:
+def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
+    """All flips, or the first number's part of so many parts: together the parts are all of them."""
     started, found, failures = time.monotonic(), list[Seen](), list[str]()
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
         image = Path(folder, "memory.db")
         outside = make(image)
         sizes = {suffix: os.stat(f"{image}{suffix}").st_size for suffix in ("", "-wal")}
         flips = list(sampled(image, random.Random(seed)) if short else every(image, random.Random(seed)))
+        flips = flips[part[0] - 1 :: part[1]]
         found, failures = in_processes(image, outside, flips)
     count = Counter(each.verdict for each in found)
     failures += [each.detail for each in found if each.verdict == "silent"]

@@ -6,17 +6,18 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import Conflict
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
+from ledger.folding_ahead import folding_ahead
 from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import documents, interactions, memories, observations, projects, sessions, vectors
-from projections.digests import digest
 from projections.projector import Projector, checkpoint, create_all, resumed
 from projections.rebuild import Rebuild
 from projections.sqlite import SQLiteRows
@@ -83,11 +84,13 @@ class Care(Numbers):
             raise Conflict("rebuild() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         parked_before = self._parked()
-        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)
-        events, parked = work.run(lambda transaction, projector: self._switched(transaction, projector, parked_before))
-        with self._store.snapshot() as connection:
-            value = digest(connection, self._writer.secret)
-        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=value, parked=parked)
+        secret = self._writer.secret
+        ahead = partial(folding_ahead, self._store.path, secret)
+        work = Rebuild(self._store, secret, self._created.ledger_id, Reading, progress, ahead)
+        events, parked, digest = work.run(
+            lambda transaction, projector: self._switched(transaction, projector, parked_before)
+        )
+        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=digest, parked=parked)
 
     def _parked(self) -> set[str]:
         with self._store.snapshot() as connection:

@@ -15,7 +15,7 @@ from ledger.domain.errors import LedgerError, ModelFailed, NotFound, Rejected
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.interaction_writes import InteractionWrites, is_distrusted
+from ledger.interaction_writes import InteractionWrites, has_to_wait
 from ledger.log_reading import find_row
 from ledger.memory_writes import By, source_list, tag_list, who
 from ledger.observation_answers import Consolidated, ConsolidationReport
@@ -152,7 +152,7 @@ class Consolidating(InteractionWrites):
             for user, project, newest in consolidations.scopes(connection):
                 scope = Scope(user, project)
                 if user not in wanted:
-                    wanted[user] = control.policy(connection, user).consolidate
+                    wanted[user] = control.wants(connection, user, "consolidate")
                 if not wanted[user] or not self._worth_trying(connection, scope, consolidator, newest):
                     continue
                 after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
@@ -174,7 +174,7 @@ class Consolidating(InteractionWrites):
         try:
             (self._by_rules if using == GROUPING else self._by_model)(run)
         except Exception as error:
-            if not isinstance(error, ModelFailed) and not is_distrusted(error):  # recorded, or may not be
+            if not isinstance(error, ModelFailed) and not has_to_wait(error):  # recorded, or may not be
                 self._record_failed_run(run, type(error).__name__)
             return {**run.counts, "sources": run.sources, "failures": 1}
         return {**run.counts, "sources": run.sources}

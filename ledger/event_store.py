@@ -254,11 +254,15 @@ class EventStore:
         There are few, and each is kept until the store closes, so every call must name the same preparation.
         """
         self._check_open()
+        local = self._reading
+        local.travels = getattr(local, "travels", 0) + 1
         try:
             with self._travellers.lend(prepare) as connection:
                 yield connection
         except BaseException as error:
             _raise_typed(error)
+        finally:
+            local.travels -= 1
 
     def _enter_snapshot(self) -> sqlite3.Connection:
         self._check_open()
@@ -336,8 +340,9 @@ class EventStore:
     # --- care --------------------------------------------------------------------------------------------------------
 
     def busy_here(self) -> bool:
-        """Whether this thread has a transaction or a snapshot under way."""
-        return self._owner == get_ident() or bool(getattr(self._reading, "depth", 0))
+        """Whether this thread has a transaction or a snapshot under way, be it one of the past."""
+        local = self._reading
+        return self._owner == get_ident() or bool(getattr(local, "depth", 0) or getattr(local, "travels", 0))
 
     @contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.domain import events as e
+from ledger.domain.erasure import GIVEN_IDS
 from ledger.domain.errors import Rejected
 from ledger.domain.guards import secrets, threats
 from ledger.domain.guards.ordinary import is_ordinary
@@ -325,7 +326,7 @@ class _Look:
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
-        for field in (*PLANS[kind], *GIVEN_IDS.get(kind, ())):
+        for field in (*PLANS[kind], *GIVEN_IDS.get(kind.__name__, ())):
             value = getattr(data, field)
             if not value or field in repeated or (type(value) is str and guard.is_plain(value)):
                 continue
@@ -416,10 +417,6 @@ class _Look:
 
 # Of each type of event the fields that are text; and the words of people's own that are stored as codes.
 PLANS: dict[type[e.Event], tuple[str, ...]] = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}
-GIVEN_IDS: dict[type[e.Event], tuple[str, ...]] = {  # kept as they were given, so they may be anything
-    e.InteractionCaptured: ("memories_used", "chunks_used"),
-    e.ResponseAttached: ("memories_used", "chunks_used"),
-}
 CODED: dict[type[e.Event], tuple[str, ...]] = {e.MemoryCaptured: ("kind",), e.DuplicateAbsorbed: ("kind",)}
 
 

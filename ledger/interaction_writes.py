@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -206,7 +206,7 @@ class InteractionWrites(MergeWrites, Reads):
         try:
             return self._reinforce_by(subject, cause, told)
         except Exception as error:
-            if is_distrusted(error):
+            if has_to_wait(error):
                 return None
             self._record_failure(subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
             return None
@@ -401,9 +401,10 @@ def _is_quarantined(connection: Any, subject: Interaction) -> bool:
     return bool(quarantine.among(connection, positions))
 
 
-def is_distrusted(error: Exception) -> bool:
-    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
-    return isinstance(error, Rejected) and error.rule == "trust"
+def has_to_wait(error: Exception) -> bool:
+    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted, or until a
+    version comes that can read what governs it."""
+    return isinstance(error, UnknownEvent) or (isinstance(error, Rejected) and error.rule == "trust")
 
 
 def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:

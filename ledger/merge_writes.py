@@ -13,7 +13,7 @@ from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFound, Rejected, UnknownEvent
 from ledger.domain.merge import Merge
 from ledger.memory_writes import By, MemoryWrites, Whose, check_reason, text_list, who
 from ledger.merge_reads import MergeReads
@@ -224,7 +224,7 @@ class MergeWrites(MemoryWrites, MergeReads):
     ) -> int:
         """Looks through the memories of each user once, and then at what has changed since this process looked."""
         with self._read("memories", "force") as connection:
-            users = [user for user in memories.users(connection) if getattr(control.policy(connection, user), what)]
+            users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
         recorded = 0
         for user in users:
             with self._read("memories", "merges", "conflicts") as connection:
@@ -237,6 +237,8 @@ class MergeWrites(MemoryWrites, MergeReads):
             except Rejected as refusal:
                 if refusal.rule != "trust":
                     raise
+            except UnknownEvent:  # it waits for the version that can read what governs it
+                continue
             else:
                 self._looked[what, user] = head
         return recorded

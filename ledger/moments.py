@@ -22,6 +22,7 @@ from ledger.quarantining import Quarantining
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
+from ledger.rescue.doing_again import mends
 from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
@@ -48,7 +49,8 @@ class Moments(Reads):
         """The ledger as it was known at a moment, for reading: it answers what it would have answered then.
 
         ``moment`` is a position; the id of an event; or a time (a datetime with a tzinfo, ISO 8601 with ``Z`` or an
-        offset, or a date, which is its first instant in UTC). A text of digits is a position. A time is the longest
+        offset, or a date or month, which is its first instant in UTC). A text of digits is a position, and so the basic
+        form of a date needs its dashes or a time (20261121T0930Z). A time is the longest
         prefix of the log in which nothing was recorded later, for clocks may jump back. ``valid`` asks what was true in
         the world at a time, as known at the moment: ``memory``, ``memories``, ``graph`` and ``recall`` then answer with what was
         active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
@@ -96,7 +98,7 @@ class Moments(Reads):
         elif isinstance(moment, str) and not times.is_time(moment):
             raise Rejected(
                 f"{moment!r:.60} is no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
-                "a date like 2026-11-21, or the id of an event"
+                "a date like 2026-11-21, a month like 2026-11, or the id of an event"
             )
         if isinstance(moment, int) and not isinstance(moment, bool):
             if not 1 <= moment <= head:
@@ -123,6 +125,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
+@mends
 class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
@@ -130,7 +133,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
     """
 
     def __init__(self, ledger: Reads, position: int, time: str, valid: str | None) -> None:
-        self._position, self.as_of, self._valid = position, time, valid
+        self._ledger, self._position, self.as_of, self._valid = ledger, position, time, valid
         self._default, self._created = ledger._default, ledger._created
         self._writer = cast("Writer", _Present(ledger._writer.secret, time))
         self._store = cast("EventStore", _Past(ledger, position))

@@ -18,14 +18,14 @@ from msgspec import Struct
 from ledger import answers
 from ledger.consolidating import Consolidating
 from ledger.domain import interaction as domain
-from ledger.domain.errors import LedgerError, ModelFailed, Rejected
+from ledger.domain.errors import LedgerError, ModelFailed, Rejected, UnknownEvent
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.session import Session
 from ledger.domain.times import moment
-from ledger.interaction_writes import is_distrusted, policy_who
+from ledger.interaction_writes import has_to_wait, policy_who
 from ledger.language.asking import check_outside
 from ledger.lease import leased
 from ledger.log_reading import first_position
@@ -156,7 +156,7 @@ class Running(Consolidating):
             return
         for subject in self._pending_within("extraction", piece, run):
             with self._read("sessions") as connection:
-                wanted = control.policy(connection, subject.user or "").extract
+                wanted = control.wants(connection, subject.user or "", "extract")
                 wanted = wanted and not is_left_to_session(connection, subject)
             if wanted:
                 self._run_extraction(subject, run)
@@ -177,7 +177,7 @@ class Running(Consolidating):
         except Exception as error:
             called_off = isinstance(error, ModelFailed) and error.kind == "Cancelled"
             run.add(failures=int(not called_off), calls=int(isinstance(error, ModelFailed)))
-            if not is_distrusted(error) and not isinstance(error, ModelFailed):  # that is recorded
+            if not has_to_wait(error) and not isinstance(error, ModelFailed):  # that is recorded
                 failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
                 self._record_failure(subject, told, failure)
 
@@ -188,7 +188,7 @@ class Running(Consolidating):
             state = sessions.get(connection, first) if first is not None else None
             if state is None or state.user is None or not state.names or state.failures >= FAILURES:
                 return
-            if not control.policy(connection, state.user).extract or self._keeps_out(*state.names):
+            if not control.wants(connection, state.user, "extract") or self._keeps_out(*state.names):
                 return
         model, told = meant_model(self, None, None), Who(user=state.user, actor=extraction.ACTOR)
         left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
@@ -211,7 +211,7 @@ class Running(Consolidating):
         with self._read("memories") as connection:
             faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
             users = {memory.user for memory in faded if memory.user is not None}
-            wanted = {user for user in users if control.policy(connection, user).expire}
+            wanted = {user for user in users if control.wants(connection, user, "expire")}
         for memory in faded:
             if memory.user in wanted and not run.stop():
                 run.add(expired=self._expire_one(memory, memory.user, run.as_of))
@@ -220,8 +220,8 @@ class Running(Consolidating):
         told = Who(user=user or "", actor=expiry.ACTOR)
         try:
             done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except Rejected as refusal:
-            if is_distrusted(refusal):
+        except (Rejected, UnknownEvent) as refusal:
+            if has_to_wait(refusal):
                 return False
             raise
         return bool(done.events)

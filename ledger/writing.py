@@ -43,7 +43,7 @@ from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
 from ledger.guarding import Guard
-from ledger.log_reading import HalfDone, Reading, check_tables, find_row, first_position, half_done
+from ledger.log_reading import HalfDone, Reading, check_tables, decode_range, find_row, first_position, half_done
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
@@ -77,10 +77,12 @@ class Writer:
         self._transaction: Transaction | None = None
         self._rows_of: object = None
         self._changes = -1  # of the store, when this writer last looked
+        self._left_at = -1  # the last position that this writer knows to be folded
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
         self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
+        self._unread: list[control.Unread] | None = None
         self._half_done: list[HalfDone] | None = None
         self.finishers: dict[str, Callable[[str], object]] = {}  # kind of act -> how one that is half done goes on
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
@@ -194,17 +196,28 @@ class Writer:
         if distrusted is None:
             found = control.distrusted(self.connection())
             distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
+        unread = self.unread()
+        if not (distrusted or unread) or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
             return
         who = work.who
         if who.part_of is not None:
             return  # an act that was begun is finished
+        if unread and any((who.actor, who.client, who.agent, work.session)):
+            control.refuse_unread(unread, who.user, control.OF_TRUST)  # whom it means cannot be read
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
             if (who.user, kind, source) in distrusted:
                 raise Rejected(
                     f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
                     rule="trust",
                 )
+
+    def unread(self) -> list[control.Unread]:
+        """What a newer version wrote that governs what may be done, of every user; looked for again when others wrote."""
+        known = self._unread
+        if known is None:
+            self.rows.flush()
+            known = self._unread = control.unread(self.connection())
+        return known
 
     def _outcome(self, subject: str, events: Sequence[AnyEvent], position: int, *, absorbed: bool) -> Outcome:
         """The answer, read under the lock. What this very command parked has none, and the command stands."""
@@ -282,7 +295,7 @@ class Writer:
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
             changing = changing or isinstance(data, _CHANGING)
-            version = versions.get(stream) or self._version(transaction, stream, first)
+            version = versions.get(stream) or self._version(work, stream, first)
             versions[stream] = version + 1
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
             place = (project, occurred_at)
@@ -305,15 +318,18 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         self._batch_events += len(events)
+        self._left_at = transaction.position
         if changing:
             self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
 
-    def _version(self, transaction: Transaction, stream: str, first: int) -> int:
+    def _version(self, work: Work, stream: str, first: int) -> int:
         """The next version in a stream; what this product cannot read in it stops the command."""
         if not first and stream != LEDGER_STREAM:
             return 1
-        last, state = transaction.version(stream), self.projector.states.get(stream)
+        if first and work.who.part_of is None and (unread := self.unread()):
+            control.refuse_unread(unread, work.who.user, control.OF_FORCE, after=first)
+        last, state = work.transaction.version(stream), self.projector.states.get(stream)
         if state is not None and state.version != last:
             raise UnknownEvent(f"{stream} holds an event of a newer version, so this product cannot decide about it")
         return last + 1
@@ -382,10 +398,23 @@ class Writer:
 
     def begin(self, transaction: Transaction) -> None:
         self.attend(transaction)
+        if transaction.position != self._left_at:
+            self._catch_up(transaction)
         if blocked := self.projector.parked.intersection(ESSENTIAL):
             raise Rejected(
                 f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again"
             )
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Folds what somebody wrote to the log alone: nothing is decided without it."""
+        folded = transaction.connection.execute("SELECT position FROM checkpoint").fetchone()
+        if not self._batch_thread and folded is not None and 0 < folded[0] < transaction.position:
+            self.forget()
+            for event in decode_range(transaction.connection, folded[0] + 1, transaction.position):
+                self.projector.fold(event, self.rows)
+            self.projector.flush(self.rows)
+            checkpoint(transaction.connection, transaction.position, transaction.head)
+        self._left_at = transaction.position
 
     def attend(self, transaction: Transaction) -> None:
         """Works in this transaction from here, whatever is parked."""
@@ -407,6 +436,7 @@ class Writer:
         self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)
 
     def forget(self) -> None:
+        self._left_at = -1
         self.forget_names()
         self.projector.forget()
         if self._rows_of is not None:
@@ -424,7 +454,7 @@ class Writer:
         self._names.clear()
         self._labels.clear()
         self._policies.clear()
-        self._distrusted = self._half_done = None
+        self._distrusted = self._unread = self._half_done = None
 
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]

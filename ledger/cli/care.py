@@ -20,7 +20,7 @@ CARE = "Care"
 
 def add_to(app: typer.Typer) -> None:
     command(app, CARE, view="stats", past=PAST)(stats)
-    command(app, CARE)(digest)
+    command(app, CARE, past=PAST)(digest)
     for function in (rebuild, run_policies):
         command(app, CARE, view="report", writes=True)(function)
     command(app, CARE, view="report")(export)
@@ -42,7 +42,7 @@ def digest(
     ledger: Ledger,
     beliefs: Annotated[bool, typer.Option("--beliefs", help="Over what is believed, without ids and times.")] = False,
 ) -> Any:
-    """The hash over all projections, equal after any rebuild; or over what is believed."""
+    """The hash over all projections, equal after any rebuild; or over what is believed, now or (--as-of) then."""
     return ledger.digest(beliefs=beliefs)
 
 

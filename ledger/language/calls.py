@@ -46,12 +46,14 @@ def emit_call(
     ranges: Iterable[tuple[int, int]] = (),
     shown: Sequence[str] = (),
     actions: Sequence[Taken | Dropped] = (),
+    cited: Iterable[Acted] = (),
     left_over: int = 0,
 ) -> None:
     """Records an answered call in the append of what it led to, inside the body of that command.
 
     ``ranges`` are the positions of what the model was given to read, ``shown`` the ids behind the numbers in its prompt. Of
-    the ``actions`` a hundred are listed, and of those that were not kept their text; ``left_over`` counts more.
+    the ``actions`` a hundred are listed, and of those that were not kept their text; ``left_over`` counts more. Behind them
+    stands what the model ``cited`` for what it came to.
     """
     listed = [each if isinstance(each, Taken) else Taken(each.what, each.reason, text=each.text) for each in actions]
     told = listed[:LISTED]
@@ -67,7 +69,10 @@ def emit_call(
             output_tokens=asked.answer.output_tokens,
             attempts=asked.attempts,
             milliseconds=asked.milliseconds,
-            actions=tuple(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in told),
+            actions=(
+                *(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in told),
+                *cited,
+            ),
             texts=_texts(work, told),
             left_over=left_over + len(listed) - len(told),
         ),

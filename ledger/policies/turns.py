@@ -40,6 +40,8 @@ MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for 
 UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
 
 ADD, SUPERSEDE, EDGES = "add", "supersede", "edges"
+CITES = "cites"  # in the list of what a model did: which message it named for a memory
+CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -170,6 +172,7 @@ class Batch:
         self.results: list[Result] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
+        self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, all lines that say it; none where it names none)
         self._retired: dict[int, str] = {}
         self._ended: list[str] = []  # ids of those
         self._chars = dict.fromkeys(budgets.GROUPS, 0)
@@ -223,11 +226,11 @@ class Batch:
                 return Result(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return Result(proposal.what, "echo", echoed.id)
-        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), lines[0])
+        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), _nobodys(lines[0]))
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
             return Result(proposal.what, why)
-        reason, known = self._known(attempt, seen.like, target)
+        reason, known = self._known(attempt, seen.like, target, proposal.cited)
         if known is None:
             return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
@@ -268,7 +271,9 @@ class Batch:
             origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
         )
 
-    def _known(self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None) -> tuple[str, str | None]:
+    def _known(
+        self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None, cited: tuple[Line, ...]
+    ) -> tuple[str, str | None]:
         """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
         besides = target.row if target is not None else 0
         if (made := self._made_near(attempt)) is not None:
@@ -284,6 +289,7 @@ class Batch:
                     continue  # what is believed stands beside what waits, and review tells of both
                 if each is known and not self.work.beyond(each):
                     twins.absorb(self.work, each, attempt)
+                    self.cited.append((each.id, cited))
             return why, each.id
         return "", None
 
@@ -312,6 +318,7 @@ class Batch:
         self.work.emit(stream, attempt)
         self.made.append((stream, attempt))
         self.of_line.append((stream, line))
+        self.cited.append((stream, proposal.cited))
         if attempt.status == "active":
             self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
             if target is not None:
@@ -345,6 +352,11 @@ class Batch:
             del self.work.emitted[mark:]
             return Result(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
         return Result(EDGES, KEPT, anchor)
+
+
+def _nobodys(line: Line) -> Line:
+    """Where nothing is cited: the time of a line, and none of its words."""
+    return replace(line, position=0, interaction=None)
 
 
 def _malformed(proposal: Proposal) -> str:

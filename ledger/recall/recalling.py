@@ -108,8 +108,12 @@ class Recalling(Reads):
             now=self._writer.now(),
             observations=observations,
         )
+        return self._answered(asked, receipt=receipt)
+
+    def _answered(self, asked: Asked, *, receipt: bool, session: str | None = None) -> Pack:
+        """The pack, recorded where that is asked for: of a ``session`` (its id) what it was asked for."""
         pack, about = self._packed(asked)
-        return replace(pack, receipt=self._recorded(asked, about, pack)) if receipt else pack
+        return replace(pack, receipt=self._recorded(asked, about, pack, session)) if receipt else pack
 
     def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
         """The pack, and the id of the project that it is about."""
@@ -160,7 +164,7 @@ class Recalling(Reads):
         text = " ".join(word for word in told.words if word not in names) if names else whole
         return self._vectors.ask(text or whole, asked.user, asked.letters)
 
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
         raise Rejected(
             "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
         )

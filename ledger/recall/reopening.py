@@ -42,8 +42,8 @@ SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state
 class Reopening(Recalling):
     """The part of the library door that records recalls."""
 
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack) -> str:
-        """Appends what was given, and returns the id of that event."""
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
+        """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
         settings: dict[str, int | str | tuple[str, ...] | None] = {
             "k": asked.k,
             "budget": asked.budget,
@@ -66,7 +66,7 @@ class Reopening(Recalling):
         items = tuple(map(_served, order))
 
         def body(work: Work) -> str:
-            work.project = project
+            work.project, work.session = project, session
             query = self._writer.body(work, asked.query)
             numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
             work.emit(LEDGER_STREAM, RecallServed(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]

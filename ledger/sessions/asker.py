@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.language import calls
 from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside
 from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
+from ledger.log_reading import read_event
 from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Result, Seen
 from ledger.work import Who, Work
@@ -26,6 +28,8 @@ NEEDS = (
     *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
     *("sessions", "projects", "erasures", "quarantine"),
 )
+
+Cited = tuple[str, tuple[Line, ...]]  # a memory, and the lines that say it
 
 
 class Answered(Struct, frozen=True):
@@ -84,7 +88,9 @@ class Unanswered(Exception):
         self.request, self.error = request, error
 
 
-def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result]) -> None:
+def record_call(
+    work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result], cited: Iterable[Cited] = ()
+) -> None:
     """The call, in the append of what it led to."""
     taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
     taken += calls.dropped(found.parsed)
@@ -97,8 +103,19 @@ def record_call(work: Work, found: Answered, lines: Sequence[Line], results: Seq
         ranges=places(lines),
         shown=found.shown,
         actions=taken,
+        cited=_citations(work, cited),
         left_over=found.left_over,
     )
+
+
+def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
+    """What the model named for each memory that came of a session, by the ids of the messages' events."""
+    for memory, lines in cited:
+        positions = [line.position for line in lines] if len(lines) <= found_in.CITED else []
+        events = (read_event(work.connection(), position) for position in positions)
+        targets: list[str | None] = [event.envelope.event_id for event in events if event is not None]
+        for target in targets or [None]:
+            yield Acted(found_in.CITES, found_in.KEPT, memory, target)
 
 
 def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:

@@ -15,7 +15,9 @@ from ledger.domain.events import ContextAssembled, LeftOut, Ranges
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import Item
 from ledger.log_reading import read_known
+from ledger.recall.asked import checked
 from ledger.recall.packs import Pack
+from ledger.recall.recalling import OBSERVATIONS
 from ledger.recorders import read_tip
 from ledger.sessions.assembled import Assembly, Entry, Evicted, texts_of
 from ledger.sessions.reading import SessionReads, Told
@@ -92,23 +94,27 @@ class SessionAssembly(SessionReads):
     ) -> Pack | None:
         if query is None or not query.strip():
             return None
-        within = max(1, int(budget * share))
-        recall: Any = self._ledger
-        pack: Pack = recall.recall(
-            query,
-            user=self.user,
-            project=self._project_of(),
-            among=among,
-            k=RECALLED,
-            budget=within,
-            unit="tokens",
-            receipt=record,
-        )
-        return pack
-
-    def _project_of(self) -> str | None:
         with self._reading() as (_, state):
-            return state.project if state is not None else self._project
+            project, session = (state.project, state.id) if state is not None else (self._project, None)
+        recall: Any = self._ledger
+        asked = checked(
+            query=query,
+            user=self.user,
+            project=project,
+            kinds=(),
+            among=among,
+            status="active",
+            k=RECALLED,
+            budget=max(1, int(budget * share)),
+            unit="tokens",
+            packing="prefix",
+            ranking="score/1",
+            explain=False,
+            now=recall._writer.now(),
+            observations=OBSERVATIONS,
+        )
+        pack: Pack = recall._answered(asked, receipt=record, session=session)
+        return pack
 
     def _assembled(
         self, connection: Any, window: Window, budget: int, tail: int, pack: Pack | None, seen: int

@@ -447,7 +447,7 @@ class Miner:
         piece = read.piece
         batch = Batch(work, sources_in(state.id), memories_used(work, piece.lines))
         results = batch.apply(found.seen, found.relations, piece.lines)
-        record_call(work, found, piece.lines, results)
+        record_call(work, found, piece.lines, results, batch.cited)
         moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, MODEL_EXTRACTOR)
         work.emit(state.id, moved, first=state.row)
         close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())

@@ -422,9 +422,10 @@ class Undetermined(Struct, frozen=True, kw_only=True):
 class DistrustReport(Struct, frozen=True, kw_only=True):
     """What a source had recorded and caused, out of force or (``trust``) in force again.
 
-    ``memories`` are those that changed, ``gone`` the subjects that are no more, ``receipts`` the interactions, recorded
-    recalls and recorded assemblies that were shown one of those memories or words of the source, ``undetermined`` the
-    decisions of others that may have come out otherwise.
+    ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
+    observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
+    interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the source,
+    ``undetermined`` the decisions of others that may have come out otherwise.
     """
 
     kind: str
@@ -432,6 +433,8 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     since: int
     events: int
     memories: tuple[str, ...]
+    observations: tuple[str, ...]
+    unsupported: tuple[str, ...]
     gone: tuple[str, ...]
     receipts: tuple[str, ...]
     undetermined: tuple[Undetermined, ...]
@@ -463,14 +466,27 @@ class Belief(Struct, frozen=True, kw_only=True):
     then: Memory | None
 
 
+class ObservedBelief(Struct, frozen=True, kw_only=True):
+    """One observation as it is and as it would be, by its wording, its live sources or its status; ``None`` where it is not,
+    or would not be. Without a live source its status is "unsupported"."""
+
+    id: str
+    now: Observation | None
+    then: Observation | None
+
+
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and held otherwise."""
+    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and held otherwise.
+
+    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would stand otherwise.
+    """
 
     position: int
     events: int
     lost: tuple[Belief, ...]
     gained: tuple[Belief, ...]
     changed: tuple[Belief, ...]
+    observations: tuple[ObservedBelief, ...]
     undetermined: tuple[Undetermined, ...]
 
 

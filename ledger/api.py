@@ -42,7 +42,7 @@ from ledger.sessions.session import Sessions
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
 from ledger.way_back import bulk
-from ledger.way_back.distrusting import Distrusting
+from ledger.way_back.supposing import Supposing
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
 from projections import audit
@@ -72,7 +72,7 @@ class Ledger(
     DocumentWrites,
     Reopening,
     Erasing,
-    Distrusting,
+    Supposing,
     Transfer,
     BackingUp,
     Doctoring,

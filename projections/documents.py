@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from ledger.domain import document
 from ledger.domain.document import Document, moved
-from ledger.domain.events import AnyEvent, ChunkAdded, DocumentIngested, DocumentReplaced
+from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections import control
@@ -144,17 +144,10 @@ class Documents:
 
     def _in_force(self, change: Change) -> dict[int, Values]:
         """The chunks that the events in force come to, each by its row."""
-        found: dict[int, Values] = {}
-        for event in change.in_force if change.new is not None else ():
-            data, at = event.data, change.event.position
-            if isinstance(data, DocumentIngested):
-                found = {}
-            elif isinstance(data, ChunkAdded):
-                found[event.position] = self._added(event, data, at)
-            elif isinstance(data, DocumentReplaced):
-                goes_on = moved(data.kept)
-                found = {row: (*values[:_INDEX], goes_on[values[_INDEX]], *values[_INDEX + 1 :])
-                         for row, values in found.items() if values[_INDEX] in goes_on}  # fmt: skip
+        found, at = dict[int, Values](), change.event.position
+        for row, (event, index) in document.text_of(change.in_force if change.new is not None else ()).items():
+            values = self._added(event, event.data, at)
+            found[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
         return found
 
 

@@ -312,6 +312,13 @@ def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
     return found
 
 
+def without_a_text(connection: sqlite3.Connection, positions: Iterable[int]) -> bool:
+    """Whether a text of one of these events of interactions was erased."""
+    fields = ", ".join(each for each in _ERASED if "e.state" in each)
+    sql = f"SELECT 1 FROM events e WHERE e.position = ? AND e.erased_by IS NOT NULL AND 'null' IN ({fields})"
+    return any(connection.execute(sql, (position,)).fetchone() is not None for position in positions)
+
+
 def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, set[int]]:
     """The positions of the wordings of these observations that are in quarantine."""
     found: dict[str, set[int]] = {}

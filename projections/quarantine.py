@@ -147,3 +147,9 @@ def listing(connection: sqlite3.Connection, user: str, limit: int) -> list[Held]
         " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
     )
     return [Held(*row) for row in connection.execute(sql, (user, limit))]
+
+
+def said_of(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
+    """(where it was said, whether to hold it) of all that was said of the text of an event, in force or not; the last first."""
+    sql = "SELECT position, held FROM quarantine_said WHERE at = ? ORDER BY position DESC"
+    return [(position, bool(held)) for position, held in connection.execute(sql, (at,))]

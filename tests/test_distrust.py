@@ -680,48 +680,6 @@ def test_an_act_above_its_bound_goes_in_parts_and_any_open_finishes_it(
         assert ledger.digest() == folded_from_zero(ledger)
 
 
-# --- what if ---------------------------------------------------------------------------------------------------------
-
-
-def test_what_if_shows_what_a_distrust_would_do_and_touches_nothing(ledger: Ledger) -> None:
-    coffee = ledger.remember("The user drinks coffee.", actor="ann", confidence=0.5)
-    other = ledger.remember("The user has a cat.", actor="ann", confidence=0.5)
-    ledger.reinforce(other.id, 0.2, actor="eve")
-    tea = ledger.supersede(coffee.id, "The user drinks tea.", actor="eve")
-    position, digest = ledger.position, ledger.digest()
-    shown = ledger.what_if(without={"actor": "eve"})
-    assert (ledger.position, ledger.digest()) == (position, digest)
-    assert [each.id for each in shown.lost] == [tea.id] and [each.id for each in shown.gained] == [coffee.id]
-    (moved,) = shown.changed
-    assert moved.now is not None and moved.then is not None
-    assert (moved.id, moved.now.confidence, moved.then.confidence) == (other.id, 0.7, 0.5)
-    ledger.distrust("eve", kind="actor")
-    assert sorted(each.id for each in ledger.memories()) == sorted([coffee.id, other.id])
-
-
-def test_what_if_without_a_command_takes_what_was_built_on_it(ledger: Ledger) -> None:
-    idea = ledger.propose("The user runs.")
-    ledger.promote(idea.id)
-    shown = ledger.what_if(without=idea.position)
-    assert [each.id for each in shown.lost] == [idea.id] and shown.events == 2
-
-
-def test_what_if_the_policy_had_been_another(ledger: Ledger) -> None:
-    fact = ledger.remember("The cabin has a red wooden door.", kind="identity", confidence=0.5)
-    also = ledger.remember("The cabin has a red wooden door and a porch.", kind="identity", confidence=0.5)
-    for _ in range(3):
-        ledger.capture("Which?", "The cabin has a red wooden door and a porch.")
-    ledger.reinforce(fact.id, 0.1)
-    shown = ledger.what_if(policy={"gain": 0.1})
-    told = {each.id: each.then.confidence for each in shown.changed if each.then is not None}
-    assert told == {fact.id: 0.9, also.id: 0.8}
-    fewer = ledger.what_if(policy={"matches_a_turn": 1})
-    counts = {each.id: each.then.reference_count for each in fewer.changed if each.then is not None}
-    assert len(counts) == 1 and set(counts.values()) <= {0, 1}
-    none = ledger.what_if(policy={"matches_a_turn": 0})
-    assert {each.then.reference_count for each in none.changed if each.then is not None} == {0, 1}
-
-
 # --- exactness -------------------------------------------------------------------------------------------------------
 
 TEXTS = (

@@ -618,7 +618,13 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     told = (
         f"{found.kind} {one_line(found.source)} from position {found.since}: {would} {counted(found.events, 'event')}"
     )
-    lists = {"memories": found.memories, "gone": found.gone, "shown to": found.receipts}
+    lists = {
+        "memories": found.memories,
+        "observations": found.observations,
+        "unsupported": found.unsupported,
+        "gone": found.gone,
+        "shown to": found.receipts,
+    }
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
@@ -643,9 +649,21 @@ def what_if(found: answers.WhatIf) -> RenderableType:
         for name, beliefs in groups
         for each in beliefs
     ]
-    told = Text(f"{counted(len(rows), 'belief')} would differ at position {found.position}; nothing was written")
+    observed: list[list[RenderableType]] = [
+        [Text(each.id), _observed(each.now), _observed(each.then)] for each in found.observations
+    ]
+    count = len(rows) + len(observed)
+    told = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
     table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
+    table += [listing("observation", "now", "then", rows=observed)] if observed else []
     return Group(*table, told, *_open_questions(found.undetermined))
+
+
+def _observed(found: Observation | None) -> Text:
+    if found is None:
+        return Text("—", style="dim")
+    proof = counted(found.proof_count, "source")
+    return detailed(short(found.text, QUOTED_CHARS), found.status, _decimal(found.confidence), proof, found.freshness)
 
 
 def _belief(memory: answers.Memory | None) -> Text:

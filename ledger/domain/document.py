@@ -222,6 +222,24 @@ def moved(kept: Iterable[Moved]) -> dict[int, int]:
     return {first + step: to + step for first, last, to in kept for step in range(last - first + 1)}
 
 
+def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
+    """The chunks that a document has after all of these events in force, by the position of what added each: that event, and
+    its index in the text as it is now."""
+    found = dict[int, tuple[AnyEvent, int]]()
+    for event in events:
+        match event.data:
+            case DocumentIngested():
+                found = {}
+            case ChunkAdded(index=index):
+                found[event.position] = (event, index)
+            case DocumentReplaced(kept=kept):
+                goes_on = moved(kept)
+                found = {at: (added, goes_on[index]) for at, (added, index) in found.items() if index in goes_on}
+            case _:
+                pass
+    return found
+
+
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
 
 DocumentEvent = DocumentIngested | ChunkAdded | DocumentReplaced | DocumentRemoved | DocumentRestored

@@ -1,39 +1,35 @@
-"""Distrust and trust: a source and all it caused out of force, and back; what if it, or the policy, were different."""
+"""Distrust and trust: a source and all it caused out of force, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
-    AnyEvent,
     CommandRedone,
     CommandUndone,
-    MemoryReinforced,
-    ReinforcementEvaluated,
     SourceDistrusted,
     SourceTrusted,
 )
-from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy, adopted
 from ledger.domain.text import check_text
 from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
+from ledger.observation_reads import UNSUPPORTED
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
-from ledger.way_back.plans import ASKED, Reader, SourcePlan, UndoPlan
+from ledger.way_back.otherwise import Otherwise
+from ledger.way_back.plans import Reader, SourcePlan
 from ledger.way_back.undetermined import receipts, undetermined
-from ledger.way_back.undoing import Done, Plan, Undoing, target_of
+from ledger.way_back.undoing import Done, Plan, Undoing
 from ledger.work import Work
 from projections import audit, control
-from projections.projector import FAMILIES
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
 IDENTIFIED = {"i": "interaction", "s": "session", "d": "document"}
@@ -55,6 +51,8 @@ class Told(Struct, frozen=True):
     source: Source
     memories: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    observations: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
     undetermined: tuple[answers.Undetermined, ...] = ()
 
@@ -86,7 +84,7 @@ class Distrusting(Undoing):
             found = self._source(connection, told.user, source, kind, since)
             if (known := _standing(connection, told.user, found)) is not None:
                 return Plan(head, told=Told(replace(found, since=known.since)))
-            plan = _source_plan(connection, told.user, found)
+            plan = source_plan(connection, told.user, found)
             return self._plan_of(connection, head, plan, found, told.user)
 
         def emit(work: Work, plan: Plan) -> None:
@@ -132,8 +130,10 @@ class Distrusting(Undoing):
             about = Source(found[0].kind, found[0].source or "", found[0].since)
             memories = tuple(each for each in plan.streams if each[0] == "m")
             back = {position for _, _, positions in acts for position in positions}
-            shown = receipts(Reader(connection), told.user, memories, back)
-            return replace(plan, acts=acts, told=Told(about, memories, (), shown))
+            reader = Reader(connection)
+            shown = receipts(reader, told.user, memories, back)
+            changed, left = self._observations_moved(Otherwise(reader, undone, back), plan.streams)
+            return replace(plan, acts=acts, told=Told(about, memories, (), changed, left, shown))
 
         def emit(work: Work, plan: Plan) -> None:
             _undo_again(work, plan, reason)
@@ -172,6 +172,8 @@ class Distrusting(Undoing):
             since=told.source.since,
             events=len(plan.positions) or sum(len(positions) for _, _, positions in plan.acts),
             memories=told.memories,
+            observations=told.observations,
+            unsupported=told.unsupported,
             gone=told.gone,
             receipts=told.receipts,
             undetermined=told.undetermined,
@@ -188,7 +190,7 @@ class Distrusting(Undoing):
         source = Source(data.kind, data.source or "", data.since) if data is not None else Source("", "", 1)
         memories = tuple(each for each in plan.streams if each[0] == "m")
         with self._read("interactions") as connection:
-            return Told(source, memories, (), receipts(Reader(connection), user, memories, plan.positions))
+            return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
     # --- who is meant --------------------------------------------------------------------------------------------
 
@@ -216,147 +218,33 @@ class Distrusting(Undoing):
             raise NotFound(f"no {kind} of this user is called {source!r:.60}")
         return found
 
+    def _observations_moved(self, other: Otherwise, streams: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The observations that will stand otherwise, and those of them that it leaves without a live source."""
+        changed, left = list[str](), list[str]()
+        for now, then in other.observations(streams, self._writer.now()):
+            changed.append((now or then).id)  # type: ignore[union-attr]
+            if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
+                left.append(then.id)
+        return tuple(changed), tuple(left)
+
     def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
         memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
         gone = tuple(sorted(each for each in plan.gone if each in plan.streams))
+        changed, left = self._observations_moved(Otherwise(plan.reader, plan.out, plan.again), plan.streams)
         told = Told(
             found,
             memories,
             gone,
-            receipts(plan.reader, user, plan.streams, plan.out, gone),
-            undetermined(plan, self._writer.secret, user),
+            receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
+            undetermined=undetermined(plan, self._writer.secret, user),
+            observations=changed,
+            unsupported=left,
         )
         acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
         return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
 
-    # --- what if -------------------------------------------------------------------------------------------------
 
-    def what_if(
-        self,
-        *,
-        without: str | int | Mapping[str, str] | None = None,
-        since: Position | Time | None = None,
-        policy: Mapping[str, Any] | None = None,
-        user: str | None = None,
-    ) -> answers.WhatIf:
-        """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
-
-        ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
-        an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
-        ``gain``, ``echo_gain`` and ``matches_a_turn`` for what a matcher found; what was never matched cannot be tried now.
-        """
-        owner = self._user(user)
-        if without is None and policy is None:
-            raise Rejected(
-                "what_if asks what would change without something, or under another policy: give one of them"
-            )
-        other = _other_policy(policy)
-        with self._read(*ASKED) as connection:
-            reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-            out, again, concerned, told = self._left_out(reader, owner, without, since)
-            streams = sorted(each for each in concerned if each[0] == "m")
-            if other is not None:
-                streams = _reinforced(connection, owner)
-            return self._difference(connection, owner, head, _Other(reader, out, again, other), streams, told)
-
-    def _left_out(
-        self, reader: Reader, owner: str, without: Any, since: Any
-    ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Undetermined, ...]]:
-        if without is None:
-            return (), (), (), ()
-        connection = reader.connection
-        source = self._source_of(connection, owner, without, since)
-        if source is None:
-            entries = self._named(connection, owner, target_of(without), None, None)
-            plan = UndoPlan(reader, {entry.command_id for entry in entries})
-            return plan.positions, (), plan.streams, ()
-        found = _source_plan(connection, owner, source, reader)
-        return found.out, found.again, found.streams, undetermined(found, self._writer.secret, owner)
-
-    def _source_of(self, connection: Any, owner: str, without: Any, since: Any) -> Source | None:
-        if isinstance(without, Mapping):
-            if len(without) != 1:
-                raise Rejected(
-                    f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
-                )
-            ((kind, name),) = without.items()
-            return self._source(connection, owner, check_text("source", name, max_bytes=1024), kind, since)
-        if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
-            return self._source(connection, owner, without, None, since)
-        if since is not None:
-            raise Rejected("since goes with a source, and a command is one moment")
-        return None
-
-    def _difference(
-        self,
-        connection: Any,
-        owner: str,
-        head: int,
-        other: _Other,
-        streams: Iterable[str],
-        told: tuple[answers.Undetermined, ...],
-    ) -> answers.WhatIf:
-        lost: list[answers.Belief] = []
-        gained: list[answers.Belief] = []
-        changed: list[answers.Belief] = []
-        for stream in streams:
-            now: Memory | None = other.reader.state(stream)
-            then = other.state(stream)
-            if (now or then) is None or (now or then).user != owner or _same(now, then):  # type: ignore[union-attr]
-                continue
-            shown = (self._memories(connection, [each])[0] if each is not None else None for each in (now, then))
-            belief = answers.Belief(id=stream, now=next(shown), then=next(shown))
-            held, would = _held(now), _held(then)
-            (changed if held == would else lost if held else gained).append(belief)
-        return answers.WhatIf(
-            position=head,
-            events=len(other.out),
-            lost=tuple(lost),
-            gained=tuple(gained),
-            changed=tuple(changed),
-            undetermined=told,
-        )
-
-
-class _Other:
-    """The fold under other assumptions: without some events, with others again, and with other gains."""
-
-    def __init__(
-        self, reader: Reader, out: Collection[int], again: Collection[int], policy: Mapping[str, int] | None
-    ) -> None:
-        self.reader, self.out, self._again, self._policy = reader, out, again, policy
-        self._ranks: dict[str, dict[str, int]] = {}
-
-    def state(self, stream: str) -> Memory | None:
-        evolve, state = FAMILIES["m"].evolve, None
-        for event in self.reader.counting(stream, self.out, self._again):
-            under = self._under(event)
-            state = evolve(state, under) if under is not None else state
-        return state
-
-    def _under(self, event: AnyEvent) -> AnyEvent | None:
-        """The event as the other policy would have it; None where it would not have been."""
-        data = event.data
-        if self._policy is None or not isinstance(data, MemoryReinforced) or data.matcher is None:
-            return event
-        most = self._policy.get("matches_a_turn")
-        if most is not None and self._rank(data.interaction or "", event.stream) >= most:
-            return None
-        gain = self._policy.get("echo_gain" if data.echo else "gain", data.delta)
-        return replace(event, envelope=replace(event.envelope, data=replace(data, delta=gain)))
-
-    def _rank(self, interaction: str, memory: str) -> int:
-        """The place of a memory among the matches of an interaction, best first."""
-        if interaction not in self._ranks:
-            events = self.reader.stream(interaction)
-            found = [event.data for event, _ in events if isinstance(event.data, ReinforcementEvaluated)]
-            self._ranks[interaction] = {
-                match.memory: place for data in found for place, match in enumerate(data.matches)
-            }
-        return self._ranks[interaction].get(memory, 0)
-
-
-def _source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
+def source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
         base = [event.position for event, _ in reader.stream(source.name) if event.position >= source.since]
@@ -418,40 +306,3 @@ def _redone(connection: Any, act: str) -> list[CommandRedone]:
     """The undos by the source that its distrust took back."""
     events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
     return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
-
-
-def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):
-        raise Rejected(f"another policy is a dict of parameters and their values, and not a {type(given).__name__}")
-    allowed = ("gain", "echo_gain", "matches_a_turn")
-    if not given or (unknown := [each for each in given if each not in allowed]):
-        what = f"{unknown[0]!r:.40} is" if given else "nothing was"
-        raise Rejected(
-            f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
-        )
-    checked = asdict(adopted(Policy(), dict(given)))
-    return {name: checked[name] for name in given}
-
-
-def _reinforced(connection: Any, owner: str) -> list[str]:
-    """The memories of a user that a matcher reinforced."""
-    sql = (
-        "SELECT m.id FROM memories m WHERE m.user = ? AND EXISTS"
-        " (SELECT 1 FROM confidence_steps s WHERE s.memory = m.row AND s.matcher IS NOT NULL) ORDER BY m.row"
-    )
-    return [id for (id,) in connection.execute(sql, (owner,))]
-
-
-def _held(state: Memory | None) -> bool:
-    return state is not None and state.status == "active" and not state.quarantined
-
-
-_ASIDE = {"position": 0, "version": 0, "row": 0}
-
-
-def _same(now: Memory | None, then: Memory | None) -> bool:
-    if now is None or then is None:
-        return now is then
-    return replace(now, **_ASIDE) == replace(then, **_ASIDE)

@@ -42,6 +42,7 @@ from projections.projector import FAMILIES
 
 ASKED = (  # the projections that a plan is made by
     *("audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence", "observations"),
+    "quarantine",
 )
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
 LASTING = (  # what nothing takes back, or only an act of its own

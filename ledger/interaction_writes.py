@@ -417,7 +417,7 @@ def _check_used(work: Work, used: Sequence[str]) -> None:
             len(each) == LENGTH
             and each.startswith("m_")
             and work.find(each, "m") is None
-            and work.known_elsewhere(each)
+            and work.of_another_user(each)
         ):
             raise Rejected(
                 f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"

@@ -452,7 +452,7 @@ def own(work: Work, source: str) -> str:
         source[0] not in FAMILIES
     ):  # a summary lies in the stream of its session; merges and conflicts are nobody's source
         return source
-    if work.find(source, source[0]) is None and work.known_elsewhere(source):
+    if work.find(source, source[0]) is None and work.of_another_user(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
     return str(work.load(source, source[0]).id)
 

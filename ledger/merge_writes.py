@@ -131,7 +131,7 @@ class MergeWrites(MemoryWrites, MergeReads):
 
     @staticmethod
     def _own_memory(work: Work, given: str) -> str:
-        if work.find(given, "m") is None and work.known_elsewhere(given):
+        if work.find(given, "m") is None and work.of_another_user(given):
             raise Rejected(
                 f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
             )

@@ -18,7 +18,7 @@ from ledger.domain.project import NAME_BYTES, name_form
 from ledger.domain.text import check_text
 from ledger.event_store import Transaction
 from ledger.guarding import Found, Taken, Verdict
-from ledger.log_reading import first_position
+from ledger.log_reading import first_position, read_event
 from projections import control
 from projections.sqlite import SQLiteRows
 
@@ -202,6 +202,12 @@ class Work:
         return self._writer.projector.states.get(given) is not None or (
             first_position(self._writer.connection(), given) is not None
         )
+
+    def of_another_user(self, given: str) -> bool:
+        """Whether this is the full id of a subject of somebody else; one of this user may have been undone."""
+        first = first_position(self._writer.connection(), given)
+        event = read_event(self._writer.connection(), first) if first is not None else None
+        return event is not None and event.envelope.user != self.who.user
 
     # --- names ---------------------------------------------------------------------------------------------------
 

@@ -431,5 +431,6 @@ def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:
 
 
 def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
-    sql = "SELECT memory FROM dependents WHERE source = ? ORDER BY memory"
-    return [memory for (memory,) in connection.execute(sql, (source,))]
+    """The rows of the memories that cite a source, or did before they or what cited it were undone."""
+    parts = (f"SELECT memory FROM {table} WHERE source = ?" for table in ("dependents", "were_dependents"))
+    return [memory for (memory,) in connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))]

@@ -248,16 +248,9 @@ def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chun
 
 
 def dependents(connection: sqlite3.Connection, subject: str) -> list[int]:
-    """The rows of the memories that cite a subject; of a document also those that cite a chunk it has or had."""
-    found = set(control.dependents(connection, subject))
-    if subject.startswith("d_"):
-        for table in ("chunks", "chunks_were"):
-            sql = (
-                f"SELECT d.memory FROM events e CROSS JOIN {table} c ON c.document = e.position"
-                " CROSS JOIN dependents d ON d.source = c.id WHERE e.stream = ? AND e.version = 1"
-            )
-            found |= {memory for (memory,) in connection.execute(sql, (subject,))}
-    return sorted(found)
+    """The rows of the memories that cite or cited a subject; of a document also those with a chunk it has or had."""
+    sources = [subject, *(chunk_ids(connection, subject) if subject.startswith("d_") else ())]
+    return sorted({row for source in sources for row in control.dependents(connection, source)})
 
 
 def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:

@@ -1107,16 +1107,6 @@ def test_undoing_a_trust_says_whom_to_distrust_again(ledger: Ledger) -> None:
     assert contents(ledger) == []
 
 
-def test_undoing_a_distrust_that_took_undos_back_says_what_to_trust(ledger: Ledger) -> None:
-    fact = ledger.remember("The lamp is green.", actor="ann")
-    ledger.undo(fact.position, actor="eve")
-    report = ledger.distrust("eve", kind="actor")
-    with pytest.raises(Rejected, match=f"part of a distrust, and trust {report.command_id} takes back all"):
-        ledger.undo(report.command_id)
-    ledger.trust(report.command_id or "")
-    assert contents(ledger) == []
-
-
 def test_undoing_a_refusal_says_that_nothing_was_written(ledger: Ledger) -> None:
     with pytest.raises(LedgerError):
         ledger.undo(1)

@@ -6,7 +6,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from conftest import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from ledger import Ledger, LedgerError
 from ledger.observation_answers import Observation
 
 NOTES = "# Boats\n\nThe boat is blue.\n\n# Doors\n\nThe door is red and made of oak.\n"
+
 
 def test_what_if_shows_what_a_distrust_would_do_and_touches_nothing(ledger: Ledger) -> None:
     coffee = ledger.remember("The user drinks coffee.", actor="ann", confidence=0.5)
@@ -115,7 +115,18 @@ def test_another_gain_moves_no_observation(ledger: Ledger) -> None:
 
 
 DOES = (
-    *("remember", "capture", "ingest", "ingest again", "observe", "observe", "observe", "revise", "withdraw", "retract"),
+    *(
+        "remember",
+        "capture",
+        "ingest",
+        "ingest again",
+        "observe",
+        "observe",
+        "observe",
+        "revise",
+        "withdraw",
+        "retract",
+    ),
     *("restore", "supersede", "quarantine", "release", "remove", "put back", "erase"),
 )
 acts = st.lists(

@@ -16,7 +16,6 @@ from ledger.domain.events import (
     CommandRedone,
     CommandUndone,
     SourceDistrusted,
-    SourceTrusted,
 )
 from ledger.domain.text import check_text
 from ledger.log_reading import find_row, first_position, read_event
@@ -27,9 +26,9 @@ from ledger.way_back import bulk
 from ledger.way_back.otherwise import Otherwise
 from ledger.way_back.plans import Reader, SourcePlan
 from ledger.way_back.undetermined import receipts, undetermined
-from ledger.way_back.undoing import Done, Plan, Undoing
+from ledger.way_back.undoing import Done, Plan, Undoing, taken_again
 from ledger.work import Work
-from projections import audit, control
+from projections import control
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
 IDENTIFIED = {"i": "interaction", "s": "session", "d": "document"}
@@ -119,28 +118,18 @@ class Distrusting(Undoing):
                 found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
             if not found:
                 raise NotFound(f"no distrust of {source!r:.60} is in force for this user")
-            undone = {
-                position
-                for each in found
-                for event in _redone(connection, each.act)
-                for position in control.positions(event.ranges)
-            }
-            plan = self._back(connection, head, [each.act for each in found], undone)
-            acts = plan.acts or tuple((each.act, SourceDistrusted.__name__, ()) for each in found)
+            ending = [each.act for each in found]
+            plan, undone = self._back(connection, head, ending), taken_again(connection, ending)
             about = Source(found[0].kind, found[0].source or "", found[0].since)
             memories = tuple(each for each in plan.streams if each[0] == "m")
-            back = {position for _, _, positions in acts for position in positions}
+            back = {position for _, _, positions in plan.acts for position in positions}
             reader = Reader(connection)
             shown = receipts(reader, told.user, memories, back)
             changed, left = self._observations_moved(Otherwise(reader, undone, back), plan.streams)
-            return replace(plan, acts=acts, told=Told(about, memories, (), changed, left, shown))
+            return replace(plan, told=Told(about, memories, (), changed, left, shown))
 
         def emit(work: Work, plan: Plan) -> None:
-            _undo_again(work, plan, reason)
             self._emit_back(work, plan, reason)
-            for act, _, positions in plan.acts:
-                if not positions:
-                    work.emit(LEDGER_STREAM, SourceTrusted(act, (), reason))
 
         done = self._act("trust", told, make, emit, (source, kind, reason), dry_run)
         return self._distrust_report(done, told.user, trusted=True)
@@ -228,16 +217,17 @@ class Distrusting(Undoing):
         return tuple(changed), tuple(left)
 
     def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
-        memories = tuple(sorted(each for each in plan.streams if each[0] == "m"))
-        gone = tuple(sorted(each for each in plan.gone if each in plan.streams))
-        changed, left = self._observations_moved(Otherwise(plan.reader, plan.out, plan.again), plan.streams)
+        changed = plan.changed()
+        memories = tuple(sorted(each for each in changed if each[0] == "m"))
+        gone = tuple(sorted(each for each in plan.gone if each in changed))
+        observed, left = self._observations_moved(Otherwise(plan.reader, plan.out, plan.again), plan.streams)
         told = Told(
             found,
             memories,
             gone,
             receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
             undetermined=undetermined(plan, self._writer.secret, user),
-            observations=changed,
+            observations=observed,
             unsupported=left,
         )
         acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
@@ -293,16 +283,3 @@ def _back_again(work: Work, plan: Plan, reason: str) -> None:
     for act, _, positions in plan.acts:
         for spans in bulk.parts(positions):
             work.emit(LEDGER_STREAM, CommandRedone(act, spans, reason))
-
-
-def _undo_again(work: Work, plan: Plan, reason: str) -> None:
-    """The undos that a distrust had taken back are made again."""
-    for act, _, _ in plan.acts:
-        for redone in _redone(work.connection(), act):
-            work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
-
-
-def _redone(connection: Any, act: str) -> list[CommandRedone]:
-    """The undos by the source that its distrust took back."""
-    events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
-    return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]

@@ -184,8 +184,22 @@ class Reader:
                         continue
                 yield sources
 
+    def is_unsupported(
+        self, attempt: AnyEvent, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    ) -> bool:
+        """Whether an attempt at a memory cites something, and nothing of that stands; or was found in what nobody said."""
+
+        def is_out(position: int) -> bool:
+            return position in but or (position not in also and self.is_out(position))
+
+        def is_gone(subject: str) -> bool:
+            return not self.stands(subject, but, also, gone)
+
+        sources = attempt.data.sources
+        return (bool(sources) and all(map(is_gone, sources))) or is_unsaid(self, attempt, is_out, is_gone)
+
     def citing(self, subject: str) -> list[str]:
-        """The memories that cite a subject, or a chunk of it, as a source."""
+        """The memories that cite a subject, or a chunk of it, as a source, or did when they were not undone."""
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
     def resting_on(self, subject: str) -> list[str]:
@@ -260,6 +274,16 @@ def is_subject(stream: str) -> bool:
     return stream[1:2] == "_" and stream[0] in FAMILIES
 
 
+class _Everything(frozenset[int]):
+    """All positions, whatever they are."""
+
+    def __contains__(self, position: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
+
+
 class UndoPlan:
     """The commands that fall together: the ones named, what they caused, and what makes no sense without them."""
 
@@ -285,8 +309,12 @@ class UndoPlan:
         return sorted(self.commands, key=self._order.__getitem__)
 
     def later_than(self, named: Collection[str]) -> list[str]:
-        """The commands that built on those named."""
-        return [command for command in self.in_order if command not in named]
+        """The commands that built on those named; not those of which nothing is in force any more."""
+        return [command for command in self.in_order if command not in named and self._is_in_force(command)]
+
+    def _is_in_force(self, command: str) -> bool:
+        entries = audit.of_command(self.reader.connection, command)
+        return any(entry.position in self.positions and not self.reader.is_out(entry.position) for entry in entries)
 
     def _add(self, command: str) -> list[int]:
         """Takes a command in; the positions that this puts out of force."""
@@ -309,13 +337,17 @@ class UndoPlan:
         return {entry.command_id for entry in found if not self.reader.is_out(entry.position)}
 
     def _built_on(self, stream: str) -> set[str]:
-        """The commands whose events no longer make sense on what the subject becomes."""
+        """The commands whose events no longer make sense on what the subject becomes; where it will not be there, also those
+        that are out of force."""
         family, state, found = FAMILIES[ids.kind_of(stream)], None, set[str]()
         for event in self.reader.counting(stream, self.positions):
             if family.admits(state, event.data):
                 state = family.evolve(state, event)
             else:
                 found.add(event.envelope.command_id)
+        if self.reader.state(stream, self.positions, EVERYTHING) is None:
+            left = self.reader.counting(stream, self.positions, EVERYTHING)
+            found |= {event.envelope.command_id for event in left if event.type not in LASTING + WITHOUT_EFFECT}
         if ids.kind_of(stream) == "s":
             found |= self._said_without(stream)
         return found
@@ -346,12 +378,15 @@ class UndoPlan:
         return found
 
     def _unsupported(self, memories: Iterable[str]) -> Iterable[AnyEvent]:
-        """The attempts at memories that cite something, and stand on nothing any more."""
+        """The attempts at memories that cite something, and stand on nothing any more; of those out of force the ones that
+        would not, whatever is put back later."""
         for memory in memories:
-            for event in self.reader.counting(memory, self.positions):
-                sources = event.data.sources if isinstance(event.data, ATTEMPTS) else ()
-                stood = any(map(self.reader.stands, sources))
-                if stood and not any(self.reader.stands(source, self.positions) for source in sources):
+            for event, counts in self.reader.stream(memory):
+                if event.position in self.positions or not isinstance(event.data, ATTEMPTS):
+                    continue
+                sources, also = event.data.sources, () if counts else EVERYTHING
+                stood = any(self.reader.stands(source, (), also) for source in sources)
+                if stood and not any(self.reader.stands(source, self.positions, also) for source in sources):
                     yield event
 
     def _read_in(self, added: AnyEvent) -> set[str]:
@@ -374,6 +409,41 @@ class UndoPlan:
         return not self.reader.stands(subject, self.positions)
 
 
+class _World:
+    """The log without what ``out`` holds: as it is, with some events ``again``; or whatever is put back later. In it the
+    ``gone`` are no more."""
+
+    def __init__(self, reader: Reader, out: Collection[int], again: Collection[int], gone: set[str]) -> None:
+        self.reader, self.out, self.again, self.gone = reader, out, again, gone
+
+    def counting(self, stream: str) -> list[AnyEvent]:
+        return self.reader.counting(stream, self.out, self.again)
+
+    def unsupported(self, event: AnyEvent) -> bool:
+        """Whether an event fits its subject, and yet falls with what it was made of."""
+        data = event.data
+        if isinstance(data, ATTEMPTS):
+            return self.reader.is_unsupported(event, self.out, self.again, self.gone)
+        if isinstance(data, MemorySuperseded | EdgeRetired):
+            return data.by in self.gone
+        if isinstance(data, EdgeAsserted):
+            members = self.reader.members_of(event)
+            return bool(members) and not any(self._says(each, event) for each in members)
+        if isinstance(data, _JOINING):
+            return rests_on(data, self.gone)
+        return isinstance(data, MemoryReinforced) and data.interaction in self.gone
+
+    def _says(self, memory: str, edge: AnyEvent) -> bool:
+        """Whether a memory would have had the edge when another took it over from it."""
+        state = None
+        for event in self.counting(memory):
+            if event.position < edge.position:
+                state = FAMILIES["m"].evolve(state, event)
+        said = edge.data
+        form = (name_form(said.source or ""), said.relation, name_form(said.target or ""))
+        return state is not None and any(each.form == form for each in state.edges)
+
+
 class SourcePlan:
     """What a source recorded and all it caused, event by event; other people's acts stay, where they still make sense.
 
@@ -391,12 +461,18 @@ class SourcePlan:
         self.gone: set[str] = set(gone)
         self.senseless: list[AnyEvent] = []
         self.groundless: dict[int, AnyEvent] = {}
+        self._now = _World(reader, self.out, self.again, self.gone)
+        self._ever = _World(reader, self.out, EVERYTHING, set(gone))
         self._waiting: dict[str, None] = {}
         for subject in self.gone:
             self._wake(reader.resting_on(subject))
         self._take(self.base)
         self._settle()
         self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
+
+    def changed(self) -> set[str]:
+        """The subjects that count other events then than they do."""
+        return {stream for stream in self.streams if self._now.counting(stream) != self.reader.counting(stream)}
 
     # --- what falls ----------------------------------------------------------------------------------------------
 
@@ -462,8 +538,8 @@ class SourcePlan:
         left = senseless(self.reader, stream, self.out, self.again, self.gone.__contains__) if stream[0] == "s" else []
         self.senseless += [event for event in left if isinstance(event.data, UNSAID)]
         aside = {event.position for event in left}
-        for event in self.reader.counting(stream, self.out, self.again):
-            if event.position in aside or self._unsupported(event):
+        for event in self._now.counting(stream):
+            if event.position in aside or self._now.unsupported(event):
                 fell.append(event.position)
             elif not family.admits(state, event.data):
                 fell.append(event.position)
@@ -475,42 +551,32 @@ class SourcePlan:
                 state = family.evolve(state, event)
         self._take(fell)
         self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # it may have lost what bore it out
-        if state is None and stream not in self.gone:
-            self.gone.add(stream)
-            self._wake(self.reader.resting_on(stream))
-            self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
-            self._wake(self._predecessors(stream))
-            self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
+        self._end(stream, state, self._now)
+        self._hold(stream)
 
-    def _unsupported(self, event: AnyEvent) -> bool:
-        data = event.data
-        if isinstance(data, ATTEMPTS):
-            gone = bool(data.sources) and all(map(self._is_gone, data.sources))
-            return gone or is_unsaid(self.reader, event, self._is_out, self._is_gone)
-        if isinstance(data, MemorySuperseded | EdgeRetired):
-            return data.by in self.gone
-        if isinstance(data, EdgeAsserted):
-            members = self.reader.members_of(event)
-            return bool(members) and not any(self._says(each, event) for each in members)
-        if isinstance(data, _JOINING):
-            return rests_on(data, self.gone)
-        return isinstance(data, MemoryReinforced) and data.interaction in self.gone
+    def _hold(self, stream: str) -> None:
+        """What is out of force already, and would fall as well were it in force: a redo does not bring it back then.
 
-    def _says(self, memory: str, edge: AnyEvent) -> bool:
-        """Whether a memory would have had the edge when another took it over from it."""
-        state = None
-        for event in self.reader.counting(memory, self.out, self.again):
-            if event.position < edge.position:
-                state = FAMILIES["m"].evolve(state, event)
-        said = edge.data
-        form = (name_form(said.source or ""), said.relation, name_form(said.target or ""))
-        return state is not None and any(each.form == form for each in state.edges)
+        Of conversations a redo itself looks whether they still fit.
+        """
+        family, state, held = FAMILIES[stream[0]], None, list[int]()
+        in_force = {event.position for event in self._now.counting(stream)}
+        for event in self._ever.counting(stream) if stream[0] != "s" else ():
+            if self._ever.unsupported(event) or (state is None and not family.admits(state, event.data)):
+                held += [event.position] if event.position not in in_force else []
+            elif family.admits(state, event.data):
+                state = family.evolve(state, event)
+        self._take(held)
+        self._end(stream, state, self._ever)
 
-    def _is_gone(self, subject: str) -> bool:
-        return not self.reader.stands(subject, self.out, self.again, self.gone)
-
-    def _is_out(self, position: int) -> bool:
-        return position in self.out or (position not in self.again and self.reader.is_out(position))
+    def _end(self, stream: str, state: Any, world: _World) -> None:
+        if state is not None or stream in world.gone:
+            return
+        world.gone.add(stream)
+        self._wake(self.reader.resting_on(stream))
+        self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
+        self._wake(self._predecessors(stream))
+        self._wake(sessions_of(self.reader, stream) if stream[0] == "i" else ())
 
     def _predecessors(self, gone: str) -> list[str]:
         """The memories that the events of a subject superseded in the same command, or whose edges they retired."""

@@ -35,7 +35,7 @@ from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
-from ledger.way_back.plans import ASKED, LASTING, Reader, UndoPlan, act_named, is_subject, ranges
+from ledger.way_back.plans import ASKED, ATTEMPTS, LASTING, Reader, UndoPlan, act_named, is_subject, ranges
 from ledger.work import Outcome, Who, Work
 from projections import audit, control, documents, projects
 from projections.projector import FAMILIES
@@ -255,7 +255,11 @@ class Undoing(MemoryWrites, Reads):
                 f"no command of this user is named by {what}: give a command's or event's id, a position, "
                 "a correlation id, or a session or verb that was used"
             )
-        if lasting := [entry for entry in entries if entry.type in LASTING]:
+        distrusts = {entry.command_id for entry in entries if entry.type == SourceDistrusted.__name__}
+        taken = [
+            entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts
+        ]
+        if lasting := [entry for entry in taken if entry.type in LASTING]:
             told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
             raise Rejected(told, rule="transition")
         for entry in entries:
@@ -277,25 +281,31 @@ class Undoing(MemoryWrites, Reads):
 
     # --- putting back --------------------------------------------------------------------------------------------
 
-    def _back(self, connection: Any, head: int, acts: Iterable[str], but: Collection[int] = ()) -> Plan:
-        """What the acts keep out of force, if all of it still fits, ``but`` without some events; ``Conflict`` where not."""
-        reader = Reader(connection)
+    def _back(self, connection: Any, head: int, acts: Iterable[str]) -> Plan:
+        """What the acts keep out of force, if all of it still fits without what they put back; ``Conflict`` where not."""
+        reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
         held = [(act, control.taken_out_by(connection, act)) for act in acts]
+        held = [(act, kept) for act, kept in held if kept or act in distrusts]
         ending = {act for act, _ in held}
+        but = taken_again(connection, ending)
         positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
+        positions -= but
         streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
         for stream in filter(is_subject, streams):
             _check_legal(reader, stream, positions, but)
+        _check_support(reader, positions, but)
         _check_keys(reader, positions)
         _check_names(reader, positions)
         commands = {reader.event(each).envelope.command_id for each in positions}
-        types = {act: control.acts(connection, kept[0])[act] for act, kept in held if kept}
-        told = tuple((act, types[act], tuple(kept)) for act, kept in held if kept)
+        types = {act: (SourceDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
+        told = tuple((act, types[act], tuple(kept)) for act, kept in held)
         return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told)
 
     @staticmethod
     def _emit_back(work: Work, plan: Plan, reason: str) -> None:
         for act, type_, positions in plan.acts:
+            for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
+                work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
             verb, event = ("trust", SourceTrusted) if type_ == SourceDistrusted.__name__ else ("redo", CommandRedone)
             if len(positions) > bulk.BULK_EVENTS:
                 if len(plan.acts) > 1:
@@ -304,8 +314,22 @@ class Undoing(MemoryWrites, Reads):
                     )
                 bulk.announce(work, positions, act=verb, target=act, reason=reason)
                 continue
-            for spans in bulk.parts(positions):
+            for spans in bulk.parts(positions) or [()]:
                 work.emit(LEDGER_STREAM, event(act, spans, reason))
+
+
+def redone_by(connection: Any, act: str) -> list[CommandRedone]:
+    """The undos of a source that its distrust took back."""
+    if all(each.act != act for each in control.distrusted(connection)):
+        return []
+    events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
+    return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
+
+
+def taken_again(connection: Any, acts: Iterable[str]) -> set[int]:
+    """What goes out of force when these acts end: a distrust had put it back."""
+    redone = (each for act in acts for each in redone_by(connection, act))
+    return {position for each in redone for position in control.positions(each.ranges)}
 
 
 class Done(Struct, frozen=True):
@@ -339,9 +363,6 @@ def _instead(connection: Any, entry: audit.Entry) -> str:
     """What can be done about an act that nothing takes back; a redo and a trust by their opposites, named in full."""
     event = read_event(connection, entry.position)
     data = event.data if event is not None else None
-    about = _distrust_in(connection, entry.command_id)
-    if isinstance(data, CommandRedone) and about is not None:
-        return f"it is part of a distrust, and trust {entry.command_id} takes back all of that"
     if isinstance(data, CommandRedone):
         back = (audit.at(connection, each) for each in control.positions(data.ranges))
         found = list(dict.fromkeys(each.command_id for each in back if each is not None))
@@ -379,6 +400,16 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
         state = family.evolve(state, event)
     if stream[0] == "s":
         _check_conversation(reader, stream, state, again, but)
+
+
+def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when a memory would be back whose sources, all that it has, fell since."""
+    for event in map(reader.event, sorted(again)):
+        if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
+            raise Conflict(
+                f"{event.stream} of position {event.position} rests on {', '.join(event.data.sources[:5])}, which is not there"
+                " any more: put that back first"
+            )
 
 
 def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:

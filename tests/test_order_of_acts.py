@@ -1,0 +1,208 @@
+"""Undo, redo, distrust and trust in any order: what was put back stands on something, and every act can be ended."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from conftest import Clock, folded_from_zero
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+
+WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
+
+
+def held(ledger: Ledger, id: str) -> bool:
+    return ledger.memory(id) is not None
+
+
+# --- an undo before a distrust ---------------------------------------------------------------------------------------
+
+
+def test_a_redo_brings_back_no_memory_whose_only_source_is_distrusted_by_now(ledger: Ledger) -> None:
+    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
+    fact = ledger.remember(WORDS[0], source=turn.id, actor="ann")
+    ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
+    undone = ledger.undo(fact.position, cascade=True)
+    report = ledger.distrust("eve", kind="actor")
+    assert fact.id not in report.gone, "it was gone already"
+    ledger.redo(undone.command_id or "")
+    assert not held(ledger, fact.id)
+    ledger.trust("eve", kind="actor")
+    found = ledger.memory(fact.id)
+    assert found is not None and found.content == "The lamp is bright green."
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_chain_of_undone_memories_falls_with_its_source_too(ledger: Ledger) -> None:
+    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
+    first = ledger.remember(WORDS[0], source=turn.id, actor="ann")
+    second = ledger.remember(WORDS[1], source=first.id, actor="bob")
+    own = ledger.remember(WORDS[2], source=first.id, actor="bob")
+    ledger.remember(WORDS[2], actor="ann")
+    undone = ledger.undo(first.position, cascade=True)
+    ledger.distrust("eve", kind="actor")
+    ledger.redo(undone.command_id or "")
+    assert [held(ledger, each.id) for each in (first, second, own)] == [False, False, True]
+    ledger.trust("eve", kind="actor")
+    assert all(held(ledger, each.id) for each in (first, second, own))
+
+
+def test_a_memory_found_in_a_message_that_was_undone_falls_with_the_session(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "I prefer green tea.", actor="eve")
+    session.extract(using="rules", actor="ann")
+    (fact,) = ledger.memories(status="all")
+    undone = ledger.undo(fact.position)
+    ledger.distrust("eve", kind="actor")
+    ledger.redo(undone.command_id or "")
+    assert not held(ledger, fact.id)
+    ledger.trust("eve", kind="actor")
+    assert held(ledger, fact.id)
+
+
+# --- an undo of the source after that of what rests on it -----------------------------------------------------------
+
+
+def test_a_redo_of_what_rests_on_an_undone_source_is_a_conflict_until_that_is_back(ledger: Ledger) -> None:
+    turn = ledger.capture("Which lamp?", "The green one.", reinforce=False)
+    fact = ledger.remember(WORDS[0], source=turn.id)
+    ledger.undo(fact.position)
+    ledger.undo(turn.position)
+    with pytest.raises(Conflict, match=f"{turn.id}.*put that back first"):
+        ledger.redo(fact.position)
+    assert not held(ledger, fact.id)
+    ledger.redo(turn.position)
+    ledger.redo(fact.position)
+    assert held(ledger, fact.id)
+
+
+def test_what_is_undone_cannot_be_cited_and_is_nobody_elses(ledger: Ledger) -> None:
+    turn = ledger.capture("Which lamp?", "The green one.", reinforce=False)
+    ledger.undo(turn.position)
+    with pytest.raises(NotFound, match=f"no interaction of this user has the id '{turn.id}'"):
+        ledger.remember(WORDS[0], source=turn.id)
+    with pytest.raises(Rejected, match="another user"):
+        ledger.remember(WORDS[0], source=turn.id, user="ben")
+
+
+# --- two sources -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["ann", "eve"])
+@pytest.mark.parametrize("back", ["ann", "eve"])
+def test_what_two_sources_made_is_back_when_both_are_trusted(ledger: Ledger, first: str, back: str) -> None:
+    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
+    fact = ledger.remember(WORDS[0], source=turn.id, actor="ann")
+    second = {"ann": "eve", "eve": "ann"}
+    for each in (first, second[first]):
+        ledger.distrust(each, kind="actor", actor="root")
+    ledger.trust(back, kind="actor", actor="root")
+    assert not held(ledger, fact.id)
+    ledger.trust(second[back], kind="actor", actor="root")
+    assert held(ledger, fact.id) and ledger.distrusted() == []
+
+
+# --- undoing a distrust ----------------------------------------------------------------------------------------------
+
+
+def test_undoing_a_distrust_makes_the_undos_of_the_source_again(ledger: Ledger) -> None:
+    fact = ledger.remember(WORDS[0], actor="ann")
+    ledger.undo(fact.position, actor="eve")
+    act = ledger.distrust("eve", kind="actor")
+    assert held(ledger, fact.id)
+    ledger.undo(act.command_id)
+    assert not held(ledger, fact.id) and ledger.distrusted() == []
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_undoing_a_distrust_of_one_who_said_nothing_trusts_him(ledger: Ledger) -> None:
+    act = ledger.distrust("nobody", kind="actor")
+    ledger.undo(act.command_id)
+    assert ledger.distrusted() == []
+    assert ledger.remember(WORDS[0], actor="nobody").id
+
+
+# --- any order -------------------------------------------------------------------------------------------------------
+
+acts = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *("remember", "remember", "cite", "cite", "capture", "revise", "retract"),
+                *("undo", "undo", "redo", "redo", "distrust", "trust"),
+            ]
+        ),
+        st.sampled_from(("ann", "bob", "eve")),
+        st.integers(0, 9),
+        st.integers(0, 3),
+    ),
+    min_size=5,
+    max_size=24,
+)
+
+
+class Hand:
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.sources: list[str] = []
+        self.positions: list[int] = []
+
+    def do(self, what: str, actor: str, one: int, word: int) -> None:
+        ledger = self.ledger
+        source = self.sources[one % len(self.sources)] if self.sources else ""
+        position = self.positions[one % len(self.positions)] if self.positions else 1
+        if what == "remember":
+            self._made(ledger.remember(WORDS[word], actor=actor))
+        elif what == "cite":
+            self._made(ledger.remember(WORDS[word], source=source, actor=actor))
+        elif what == "capture":
+            self._made(ledger.capture(f"Question {one}?", "Answer.", actor=actor, reinforce=False))
+        elif what == "revise":
+            self.positions.append(ledger.revise(source, f"{WORDS[word]} {one}", actor=actor).position)
+        elif what == "retract":
+            self.positions.append(ledger.retract(source, actor=actor).position)
+        elif what == "undo":
+            ledger.undo(position, cascade=True, actor=actor)
+        elif what == "redo":
+            ledger.redo(position, actor=actor)
+        elif what == "distrust":
+            ledger.distrust(actor, kind="actor", actor="root")
+        else:
+            ledger.trust(actor, kind="actor", actor="root")
+
+    def _made(self, found: object) -> None:
+        self.sources.append(found.id)  # type: ignore[attr-defined]
+        self.positions.append(found.position)  # type: ignore[attr-defined]
+
+
+def without_support(ledger: Ledger) -> list[str]:
+    """The memories that no attempt in force stands behind with a source that is there, or with none."""
+    found = []
+    for memory in ledger.memories(status="all"):
+        steps = ledger.history(memory.id) or []
+        attempts = [step for step in steps if step.in_force and step.type in ("MemoryCaptured", "DuplicateAbsorbed")]
+        cited = [step.data.get("sources") or [] for step in attempts]
+        if not any(not each or any(ledger.interaction(x) or ledger.memory(x) for x in each) for each in cited):
+            found.append(memory.id)
+    return found
+
+
+@given(acts)
+@settings(deadline=None)
+def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, str, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:
+        hand = Hand(ledger)
+        for step in steps:
+            with suppress(LedgerError):
+                hand.do(*step)
+            assert without_support(ledger) == [], step
+        for each in ledger.distrusted():
+            with suppress(Conflict):  # what happened since may not fit what the source did
+                ledger.trust(each.command_id, actor="root")
+            assert without_support(ledger) == []
+        assert ledger.digest() == folded_from_zero(ledger)

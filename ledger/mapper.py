@@ -51,13 +51,14 @@ _DECODERS: dict[str, tuple[Callable[[str], Envelope[Any]], int]] = {
 def decode(
     position: int, first: int, stream: str, version: int, type_: str, state: str, key: bytes | None = None
 ) -> AnyEvent:
-    """The event in one row of the log; ``UnknownEvent`` when its JSON is not an event at all."""
+    """The event in one row of the log; ``UnknownEvent`` when its JSON is not an event at all, or a damaged page has made a
+    number or bytes of what was text."""
     try:
         decoded, schema = _DECODERS[type_]
         envelope = decoded(state)
         if envelope.schema == schema:
             return Recorded(position, first, stream, version, type_, envelope, key)
-    except (KeyError, msgspec.DecodeError):
+    except (KeyError, TypeError, UnicodeEncodeError, msgspec.DecodeError):
         pass
     return Recorded(position, first, stream, version, type_, _uncommon(position, type_, state), key)
 
@@ -65,8 +66,9 @@ def decode(
 def _uncommon(position: int, type_: str, state: str) -> Envelope[Any]:
     try:
         envelope: Envelope[Any] = _raw_decoder.decode(state)
-    except (msgspec.DecodeError, RecursionError):
-        raise UnknownEvent(f"the row at position {position} ({type_[:60]}) holds no event that can be read") from None
+    except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
+        named = f"({type_:.60})" if isinstance(type_, str) else "(a type that is no text)"
+        raise UnknownEvent(f"the row at position {position} {named} holds no event that can be read") from None
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))

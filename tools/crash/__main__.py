@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="K/N",
         help="of the flipped bits: the K-th of N parts, for a long run",
     )
-    parser.add_argument("--verbose", "-v", action="store_true", help="every note that a test made")
+    parser.add_argument("--verbose", "-v", action="store_true", help="every note and every failure")
     parser.add_argument("--json", action="store_true", help="one JSON object a test")
     parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")
     given = parser.parse_args(arguments)
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         if name in given.test or not given.test:
             result = run(name, module, not given.long, given.seed, given.part)
             print(
-                json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result, all_notes=given.verbose),
+                json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result, everything=given.verbose),
                 flush=True,
             )
             fine = fine and result.ok
@@ -92,19 +92,20 @@ def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = 
     return result
 
 
-def told(result: Result, *, all_notes: bool = False) -> str:
+def told(result: Result, *, everything: bool = False) -> str:
     verdict = "FAILED" if not result.ok else "skipped" if result.skipped else "ok"
     lines = [
         f"{result.name:12} {verdict:8} {result.cases:>8,} cases {result.seconds:>8.1f} s  {result.skipped}".rstrip()
     ]
-    notes = result.notes if all_notes else result.notes[:NOTES]
+    notes = result.notes if everything else result.notes[:NOTES]
+    failures = result.failures if everything else result.failures[:SHOWN]
     lines += [f"    {note}" for note in notes]
     lines += (
         [f"    … and {len(result.notes) - len(notes)} notes more (--verbose)"] if len(notes) < len(result.notes) else []
     )
-    lines += [f"  ! {failure}" for failure in result.failures[:SHOWN]]
-    if len(result.failures) > SHOWN:
-        lines.append(f"  ! and {len(result.failures) - SHOWN} more")
+    lines += [f"  ! {failure}" for failure in failures]
+    if len(failures) < len(result.failures):
+        lines.append(f"  ! and {len(result.failures) - len(failures)} more (--verbose)")
     return "\n".join(lines)
 
 

@@ -320,7 +320,8 @@ def told(ledger: Ledger) -> Told:
     with ledger._store.snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        listed = connection.execute("SELECT CAST(name AS TEXT) FROM sqlite_master WHERE CAST(type AS TEXT) = 'table'")
+        tables = [name for (name,) in listed]
         own = sorted(name for name in tables if name not in ("leases", "blobs") and name not in inside)
         rows = [sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in own]
     answers = [

@@ -28,7 +28,7 @@ from ledger.observation_reads import ObservationReads
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
 from ledger.way_back import bulk
-from ledger.way_back.plans import act_named
+from ledger.way_back.in_force import act_named
 from ledger.work import Outcome, Work
 from projections import audit, control, observations
 

@@ -25,7 +25,7 @@ from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
 from ledger.erasure import erasing
 from ledger.log_reading import read_event
 from ledger.way_back import bulk
-from ledger.way_back.plans import Reader, is_subject
+from ledger.way_back.in_force import Reader, is_subject
 from projections import control
 from projections.projector import FAMILIES
 

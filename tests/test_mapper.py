@@ -9,8 +9,8 @@ import pytest
 from examples import EVENTS, MEMORY, envelope
 
 from ledger import Rejected, mapper
-from ledger.domain.errors import UnknownEvent
 from ledger.domain import events as e
+from ledger.domain.errors import UnknownEvent
 
 
 def test_an_event_above_a_mebibyte_is_refused() -> None:
@@ -62,5 +62,5 @@ def test_a_field_that_a_newer_product_added_to_the_envelope_does_no_harm() -> No
 @pytest.mark.parametrize("what", ["type", "state"])
 def test_what_a_damaged_page_made_of_a_type_or_a_state_is_told_as_unreadable(what: str, damaged: Any) -> None:
     type_, state = (damaged, "[]") if what == "type" else ("MemoryPromoted", damaged)
-    with pytest.raises(UnknownEvent, match="the row at position 7 .* holds no event that can be read"):
+    with pytest.raises(UnknownEvent, match=r"the row at position 7 .* holds no event that can be read"):
         mapper.decode(7, 7, MEMORY, 1, type_, state)

@@ -43,7 +43,7 @@ from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
-from ledger.way_back.plans import act_named
+from ledger.way_back.in_force import act_named
 from ledger.work import Who, Work
 from projections import audit, control, documents, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES

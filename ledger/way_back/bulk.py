@@ -25,7 +25,6 @@ from ledger.domain.events import (
 from ledger.log_reading import began, finished_at
 from ledger.memory_writes import LIST_ITEMS
 from ledger.policies import evidence
-from ledger.way_back.plans import ranges
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import audit, control
@@ -39,7 +38,7 @@ Part = Callable[[Spans], Event]
 
 def parts(positions: Iterable[int]) -> list[Spans]:
     """Positions as ranges, at most 2,000 an event (DESIGN 3)."""
-    spans = ranges(positions)
+    spans = control.ranges(positions)
     return [spans[start : start + LIST_ITEMS] for start in range(0, len(spans), LIST_ITEMS)]
 
 

@@ -17,7 +17,7 @@ from ledger.domain.events import (
 from ledger.domain.standing import INVALID, WindowFold
 
 if TYPE_CHECKING:
-    from ledger.way_back.plans import Reader
+    from ledger.way_back.in_force import Reader
 
 UNSAID = (SummaryInvalidated, SummaryRestored)  # acts on summaries, which have nothing left to act on
 

@@ -23,8 +23,9 @@ from ledger.memory_writes import By, Time, check_reason, who
 from ledger.observation_reads import UNSUPPORTED
 from ledger.reads import NOWHERE, named
 from ledger.way_back import bulk
+from ledger.way_back.in_force import Reader
 from ledger.way_back.otherwise import Otherwise
-from ledger.way_back.plans import Reader, SourcePlan
+from ledger.way_back.source_plan import SourcePlan
 from ledger.way_back.undetermined import receipts, undetermined
 from ledger.way_back.undoing import Done, Plan, Undoing, taken_again
 from ledger.work import Work

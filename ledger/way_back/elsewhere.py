@@ -13,7 +13,8 @@ from ledger.domain.events import (
     SessionAliasAdded,
     SummaryCreated,
 )
-from ledger.way_back.plans import LASTING, NAMES, WITHOUT_EFFECT, SourcePlan
+from ledger.way_back.in_force import LASTING, NAMES, WITHOUT_EFFECT
+from ledger.way_back.source_plan import SourcePlan
 
 _NAMING = {  # and the column of the trail that it decides
     ProjectAliasAdded.__name__: "project",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ledger.domain.events import AnyEvent, EvidenceAdded, ObservationFormed, ObservationRevised
-from ledger.way_back.plans import SourcePlan
+from ledger.way_back.source_plan import SourcePlan
 from projections import documents, observations
 
 Differs = Callable[[str, int], bool]  # whether what a memory said, and that it could be found, was otherwise then

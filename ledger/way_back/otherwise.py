@@ -12,7 +12,7 @@ from ledger.domain import document
 from ledger.domain.events import AnyEvent, MemoryReinforced, ReinforcementEvaluated, TextQuarantined, TextReleased
 from ledger.domain.observation import Observation, borne_out
 from ledger.observation_reads import observation_answers
-from ledger.way_back.plans import Reader
+from ledger.way_back.in_force import Reader
 from projections import documents, observations, projects, quarantine
 from projections.projector import FAMILIES
 

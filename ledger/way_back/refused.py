@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ledger.domain.events import AnyEvent, WriteRefused
 from ledger.domain.memory import Memory
 from ledger.policies import budgets
-from ledger.way_back.plans import SourcePlan
+from ledger.way_back.source_plan import SourcePlan
 
 State = Memory | None
 Moved = Iterable[tuple[str, State, State]]  # (memory, how it stood, how it would have stood), just before an event

@@ -15,9 +15,10 @@ from ledger.domain.policy import Policy, adopted
 from ledger.domain.text import check_text
 from ledger.memory_writes import Time
 from ledger.way_back.distrusting import IDENTIFIED, Distrusting, Position, Source, source_plan
+from ledger.way_back.in_force import ASKED, Reader
 from ledger.way_back.otherwise import Otherwise
-from ledger.way_back.plans import ASKED, Reader, UndoPlan
 from ledger.way_back.undetermined import undetermined
+from ledger.way_back.undo_plan import UndoPlan
 from ledger.way_back.undoing import target_of
 
 

@@ -20,7 +20,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.policy import Policy
 from ledger.policies import budgets
-from ledger.way_back.plans import SourcePlan
+from ledger.way_back.source_plan import SourcePlan
 
 Parameters = dict[str, Any]
 _TEXTS = (  # what the guards look through

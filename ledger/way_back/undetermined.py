@@ -40,8 +40,9 @@ from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back import refused
 from ledger.way_back.elsewhere import named, said
+from ledger.way_back.in_force import ATTEMPTS, NAMES, Reader
 from ledger.way_back.observed import formed, looked_at
-from ledger.way_back.plans import ATTEMPTS, NAMES, Reader, SourcePlan
+from ledger.way_back.source_plan import SourcePlan
 from ledger.way_back.under_policy import Policies
 from projections import audit, control, memories, merges, observation_hits, served
 from projections.projector import FAMILIES

@@ -35,7 +35,8 @@ from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
-from ledger.way_back.plans import ASKED, ATTEMPTS, LASTING, Reader, UndoPlan, act_named, is_subject, ranges
+from ledger.way_back.in_force import ASKED, ATTEMPTS, LASTING, Reader, act_named, is_subject
+from ledger.way_back.undo_plan import UndoPlan
 from ledger.work import Outcome, Who, Work
 from projections import audit, control, documents, projects
 from projections.projector import FAMILIES
@@ -478,7 +479,7 @@ def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:
     """One event, or where the lists are long several of the same append."""
-    for names, spans in zip_longest(_parts(tuple(commands)), _parts(ranges(positions)), fillvalue=()):
+    for names, spans in zip_longest(_parts(tuple(commands)), _parts(control.ranges(positions)), fillvalue=()):
         work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(spans), reason))
 
 

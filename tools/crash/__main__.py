@@ -61,7 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
         if name in given.test or not given.test:
             result = run(name, module, not given.long, given.seed, given.part)
             print(
-                json.dumps(asdict(result) | {"ok": result.ok}) if given.json else told(result, everything=given.verbose),
+                json.dumps(asdict(result) | {"ok": result.ok})
+                if given.json
+                else told(result, everything=given.verbose),
                 flush=True,
             )
             fine = fine and result.ok

@@ -1,0 +1,273 @@
+"""The log as a plan reads it: what is in force, what it would come to without some events or with others put back, and what
+rests on what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from ledger.citations import Citations
+from ledger.domain.errors import UnknownEvent
+from ledger.domain.events import (
+    AnyEvent,
+    ConflictResolved,
+    DuplicateAbsorbed,
+    Event,
+    MemoriesMerged,
+    MemoryCaptured,
+    Unknown,
+)
+from ledger.domain.observation import borne_out
+from ledger.log_reading import finished_at, read_event, read_stream
+from projections import audit, conflicts, control, documents, merges, observations
+from projections.projector import FAMILIES
+
+ASKED = (  # the projections that a plan is made by
+    *("audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence", "observations"),
+    "quarantine",
+)
+NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
+LASTING = (  # what nothing takes back, or only an act of its own
+    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased"),
+    *("ErasureCompleted", "BulkFinished", "CheckpointSealed", "LegalHoldPlaced"),
+    *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
+)
+ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
+_RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled")
+WITHOUT_EFFECT = (
+    "WriteRefused",
+    "CommandAnswered",
+    "RecallServed",
+    "ModelCalled",
+    "ModelCallFailed",
+    "BulkStarted",
+    "CompactionSkipped",
+    "ContextAssembled",
+)
+
+
+class Reader:
+    """The log and what is in force, through one connection; what was read once is kept."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.citations = Citations(connection)
+        self._events: dict[int, AnyEvent] = {}
+        self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
+        self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        self._found_in: dict[str, dict[int, list[str]]] = {}
+
+    def event(self, position: int) -> AnyEvent:
+        if position not in self._events:
+            event = read_event(self.connection, position)
+            assert event is not None
+            self._events[position] = event
+        return self._events[position]
+
+    def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
+        """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
+        if stream not in self._streams:
+            sql = "SELECT o.position FROM events e CROSS JOIN out_of_force o ON o.position = e.position WHERE e.stream = ?"
+            out = {position for (position,) in self.connection.execute(sql, (stream,))}
+            events = read_stream(self.connection, stream, 2**62)
+            if any(isinstance(event.data, Unknown) for event in events):
+                raise UnknownEvent(
+                    f"{stream} holds an event of a newer version, so nothing in it can be put out of force"
+                )
+            self._streams[stream] = [(event, event.position not in out) for event in events]
+        return self._streams[stream]
+
+    def was_out(self, stream: str) -> dict[int, list[tuple[int, int]]]:
+        """The positions of a stream that were ever out of force, each with from where to where in the log."""
+        if stream not in self._were_out:
+            found: dict[int, list[tuple[int, int]]] = {}
+            for table, until in (("out_of_force", 2**62), ("was_out_of_force", "o.to_position")):
+                sql = (
+                    f"SELECT o.position, o.from_position, {until} FROM events e"
+                    f" CROSS JOIN {table} o ON o.position = e.position WHERE e.stream = ?"
+                )
+                for position, since, to in self.connection.execute(sql, (stream,)):
+                    found.setdefault(position, []).append((since, to))
+            self._were_out[stream] = found
+        return self._were_out[stream]
+
+    def counting(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> list[AnyEvent]:
+        """The events of a stream that would count without some of them, or with others put back."""
+        events = self.stream(stream)
+        return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
+
+    def state(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> Any:
+        """What the subject would be."""
+        family, state = FAMILIES[stream[0]], None
+        for event in self.counting(stream, but, also):
+            state = family.evolve(state, event)
+        return state
+
+    def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
+        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there.
+
+        A chunk that a newer text no longer has was read all the same; it goes with the event that added it.
+        """
+        if subject.startswith("c_") and (place := documents.place_of(self.connection, subject)) is not None:
+            added = self.event(place[0])
+            events = self.stream(added.stream)
+            needed = (events[0], events[added.version - 1])  # its document began, and it was added
+            return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
+        return is_subject(subject) and self.state(subject, but, also) is None
+
+    def stands(
+        self, subject: str, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    ) -> bool:
+        """Whether a subject that is cited is there, and rests in the end on something else than itself.
+
+        A memory rests on what any attempt at it cites, an observation on what bears it out. What goes round in a circle of
+        these stands on nothing, although each of them is cited by another.
+        """
+        seen, waiting = set[str](), [subject]
+        while waiting:
+            each = waiting.pop()
+            if each in seen or each in gone:
+                continue
+            seen.add(each)
+            if each[:2] not in ("m_", "o_"):
+                if not self.is_gone(each, but, also):
+                    return True
+                continue
+            for sources in self._beneath(each, but, also):
+                if not sources:
+                    return True
+                waiting += sources
+        return False
+
+    def _beneath(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
+        """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
+        if subject[0] == "o":
+            borne = [each for each, _ in borne_out(self.counting(subject, but, also)).values()]
+            counting = [each.source for each in borne if not each.withdrawn] or [each.source for each in borne]
+            if counting and self.state(subject, but, also) is not None:
+                yield counting
+            return
+
+        def is_out(position: int) -> bool:
+            return position in but or (position not in also and self.is_out(position))
+
+        for event in self.counting(subject, but, also):
+            if isinstance(event.data, ATTEMPTS):
+                sources: Sequence[str] = event.data.sources
+                if is_unsaid(self, event, is_out, lambda source: True):  # what it was found in is not there
+                    sources = [source for source in sources if not source.startswith("s_")]
+                    if not sources:
+                        continue
+                yield sources
+
+    def is_unsupported(
+        self, attempt: AnyEvent, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    ) -> bool:
+        """Whether an attempt at a memory cites something, and nothing of that stands; or was found in what nobody said."""
+
+        def is_out(position: int) -> bool:
+            return position in but or (position not in also and self.is_out(position))
+
+        def is_gone(subject: str) -> bool:
+            return not self.stands(subject, but, also, gone)
+
+        sources = attempt.data.sources
+        return (bool(sources) and all(map(is_gone, sources))) or is_unsaid(self, attempt, is_out, is_gone)
+
+    def citing(self, subject: str) -> list[str]:
+        """The memories that cite a subject, or a chunk of it, as a source, or did when they were not undone."""
+        return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
+
+    def resting_on(self, subject: str) -> list[str]:
+        """The memories that cite a subject, a chunk of it, or an observation that one of these bears out."""
+        found = dict.fromkeys(self.citing(subject))
+        chunks = documents.chunk_ids(self.connection, subject) if subject.startswith("d_") else ()
+        for source in (subject, *chunks):
+            for row in observations.ever_borne_out_by(self.connection, source):
+                found |= dict.fromkeys(self.citing(self.event(row).stream))
+        return list(found)
+
+    def found_in(self, session: str) -> dict[int, list[str]]:
+        """The memories that rest on each message of a session, by its position."""
+        if session not in self._found_in:
+            self._found_in[session] = self.citations.memories(session)
+        return self._found_in[session]
+
+    def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
+        """What reacted to an event, within the memory of the same user.
+
+        An observation that was formed or borne out is not among it: that rests on its sources, and one that is no longer
+        live bears it out no longer, without any event.
+        """
+        found = audit.caused_by(self.connection, event.envelope.event_id)
+        return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
+
+    def joining(self, memory: str) -> list[str]:
+        """The merges and conflicts that a memory is a member of."""
+        rows = (*merges.ever_about(self.connection, memory), *conflicts.ever_about(self.connection, memory))
+        return [self.event(row).stream for row in rows]
+
+    def members_of(self, edge: AnyEvent) -> tuple[str, ...]:
+        """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
+        if edge.envelope.command != "merge":
+            return ()
+        entries = audit.of_command(self.connection, edge.envelope.command_id)
+        told = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
+        return next((data.memories for data in told if data.memory == edge.stream), ())
+
+    def merged_from(self, memory: str) -> set[str]:
+        """The memories that this one was merged into."""
+        told = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
+        return {data.memory for data in told if isinstance(data, MemoriesMerged)}
+
+    def is_out(self, position: int) -> bool:
+        return bool(control.out_of_force(self.connection, position, position))
+
+    def about(self, project: str) -> list[audit.Entry]:
+        """The entries in force that are about a project."""
+        found = audit.trail(self.connection, user=None, project=project, limit=2**31)
+        return [entry for entry in found if not self.is_out(entry.position)]
+
+
+def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
+    """Whether a memory rests on a message that is out of force, and no captured turn has its text still."""
+    for position in reader.citations.behind(event):
+        if is_out(position):
+            turn = getattr(reader.event(position).data, "interaction", None)
+            if turn is None or is_gone(turn):
+                return True
+    return False
+
+
+def rests_on(data: Event, gone: Collection[str]) -> bool:
+    """Whether one of these memories is what a merge was made of, or was kept over others."""
+    if isinstance(data, MemoriesMerged):
+        return not set(data.memories).isdisjoint(gone)
+    return isinstance(data, ConflictResolved) and data.winner in gone
+
+
+def is_subject(stream: str) -> bool:
+    return stream[1:2] == "_" and stream[0] in FAMILIES
+
+
+class _Everything(frozenset[int]):
+    """All positions, whatever they are."""
+
+    def __contains__(self, position: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
+
+
+def act_named(connection: Any, event: AnyEvent) -> str:
+    """The act that an undo or a distrust is or belongs to: its command, or the one that began the bulk."""
+    began = event.envelope.correlation_id
+    first = audit.by_event(connection, began) if began else None
+    is_part = first is not None and any(
+        entry.type == "BulkStarted" for entry in audit.of_command(connection, first.command_id)
+    )
+    if not is_part or not began:
+        return event.envelope.command_id
+    end = finished_at(connection, began)  # after that anybody may name it as the correlation of something else
+    return began if end is None or event.position < end else event.envelope.command_id

@@ -287,6 +287,11 @@ def _check_parent(parent: str) -> None:
         raise Rejected(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")
 
 
+def no_ledger(path: str) -> str:
+    """What a file is that says of itself that it is no ledger."""
+    return "a database of another program" if _bytes_of(path) else "an empty file"
+
+
 def _bytes_of(path: str) -> int:
     try:
         return os.stat(path).st_size
@@ -377,7 +382,7 @@ class LedgerFile:
         """Read only, so that a file that is no ledger stays as it is."""
         application_id, version, names = self._facts("mode=ro" if _bytes_of(self._wal) else "immutable=1")
         if application_id != APPLICATION_ID:
-            raise Rejected(f"{self.path} is a database of another program, not a ledger", rule="format")
+            raise Rejected(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
         if version > FORMAT and not self.readonly:
             raise Rejected(
                 f"{self.path} has the format {version} of a newer version and may be read (readonly=True); "

@@ -154,7 +154,7 @@ def test_nothing_is_built_on_what_an_undo_is_about_to_take(
     last = turns(ledger, correlation_id="run")[-1]
     came = in_gap(monkeypatch, lambda: other.remember("It follows.", source=last.id))
     report = ledger.undo("run")
-    assert isinstance(came[0], Rejected) and other.memories() == []
+    assert isinstance(came[0], NotFound) and other.memories() == []
     assert report.events == 8 and ledger.interactions() == []
     finished = next(each for each in ledger.audit() if each.type == "BulkFinished")
     assert report.position == finished.position, "the report is of the moment at which all of it was done"
@@ -183,7 +183,7 @@ def test_what_a_distrusted_source_said_supports_nothing_from_the_announcement_on
     last = turns(ledger, actor="eve")[-1]
     came = in_gap(monkeypatch, lambda: other.remember("It follows.", source=last.id))
     ledger.distrust("eve", kind="actor")
-    assert isinstance(came[0], Rejected) and ledger.memories() == [] == ledger.interactions()
+    assert isinstance(came[0], NotFound) and ledger.memories() == [] == ledger.interactions()
 
 
 def test_a_turn_captured_in_the_gap_reinforces_only_what_stays(

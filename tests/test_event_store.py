@@ -26,7 +26,7 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
 
-from ledger import event_store, sqlite_files
+from ledger import Ledger, event_store, sqlite_files
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, StorageError
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain, digest, link
@@ -637,6 +637,14 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     path.write_bytes(b"dear diary " * 1000)
     for readonly in (False, True):
         refused(path, StorageError, readonly=readonly)
+
+
+def test_an_empty_file_is_told_as_such_to_who_reads_and_filled_by_who_writes(tmp_path):
+    path = tmp_path / "memory.db"
+    path.touch()
+    assert "is an empty file, not a ledger" in refused(path, Rejected, readonly=True)
+    with Ledger.open(path) as ledger:
+        assert ledger.remember("The lamp is green.").id
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])

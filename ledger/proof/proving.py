@@ -19,7 +19,7 @@ from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
 from ledger.reads import Reads
-from ledger.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, typed
+from ledger.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, no_ledger, typed
 from ledger.work import Work
 
 
@@ -170,8 +170,7 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'blobs')"
     if found != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
-        what = "a database of another program" if os.stat(path).st_size else "an empty file"
-        raise Rejected(f"{path} is {what}, not a ledger", rule="format")
+        raise Rejected(f"{path} is {no_ledger(path)}, not a ledger", rule="format")
 
 
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:

@@ -29,6 +29,7 @@ from ledger.sqlite_files import (
     checked_path,
     examining,
     lock_of,
+    no_ledger,
     path_name,
     typed,
 )
@@ -252,8 +253,12 @@ class _Visit:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (parts,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchone()
         if parts < 2 and found != APPLICATION_ID:
-            what = "an empty file" if not _bytes_of(self.path) else "a database of another program"
-            self.tell("problem", "format", f"this is {what}, not a ledger", "name the ledger's own file with --db")
+            self.tell(
+                "problem",
+                "format",
+                f"this is {no_ledger(self.path)}, not a ledger",
+                "name the ledger's own file with --db",
+            )
             return False
         if version > FORMAT:
             self.tell("warning", "format", f"the file has format {version}, and this version writes {FORMAT}",

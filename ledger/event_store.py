@@ -66,10 +66,11 @@ class EventStore:
         self._private_lock = threading.RLock()
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._cursor: sqlite3.Cursor | None = None
+        self._awaits_disk = True
         self._transaction: Transaction
         self._data_version, self._position, self._head = -1, 0, GENESIS
         self.changes = 0  # how often a transaction began after somebody else's commit, or a rollback
-        self._scope = _TransactionScope(self)
+        self._scope, self._repeatable = _TransactionScope(self, durable=True), _TransactionScope(self, durable=False)
 
     @classmethod
     def open(
@@ -85,9 +86,13 @@ class EventStore:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def transact(self) -> AbstractContextManager[Transaction]:
-        """The writer's lock and one transaction; inside this thread's own it is the same, and the outermost commits."""
-        return self._scope
+    def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """The writer's lock and one transaction; inside this thread's own it is the same, and the outermost commits.
+
+        What is not ``durable`` may be gone after a power cut, and never without all that came after it: for what can be done
+        again. The next durable commit, by whomever, makes it durable too.
+        """
+        return self._scope if durable else self._repeatable
 
     @property
     def is_mine(self) -> bool:
@@ -121,7 +126,7 @@ class EventStore:
             connection.execute(f"PRAGMA busy_timeout = {round(self._file.busy_timeout_seconds * 1000)}")
         return True
 
-    def _enter(self) -> Transaction:
+    def _enter(self, durable: bool) -> Transaction:
         if self._closed or self._pool.foreign or self.readonly:
             self._refuse_writing()
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
@@ -130,6 +135,7 @@ class EventStore:
             self._depth += 1
             return self._transaction
         try:
+            self._await_disk(durable)
             transaction = self._transaction = self._begin()
             self._depth, self._owner = 1, get_ident()
             return transaction
@@ -137,6 +143,13 @@ class EventStore:
             self._roll_back()
             self._lock.release()
             _raise_typed(error)
+
+    def _await_disk(self, wanted: bool) -> None:
+        """Whether a commit waits until it is on the disk; SQLite takes that between two transactions only."""
+        if wanted is not self._awaits_disk:
+            cursor = self._cursor or self._open_writer()
+            cursor.execute("PRAGMA synchronous = " + ("FULL" if wanted else "NORMAL"))
+            self._awaits_disk = wanted
 
     def _begin(self) -> Transaction:
         cursor = self._cursor or self._open_writer()
@@ -177,6 +190,8 @@ class EventStore:
             finally:
                 self._transaction.over = True
                 self._depth = self._owner = 0
+                with suppress(sqlite3.Error):  # then the next transaction sees to it
+                    self._await_disk(True)
                 self._lock.release()
         if error is not None and (translated := _typed(error)):
             raise translated from error
@@ -189,7 +204,7 @@ class EventStore:
         except BaseException as error:
             self._roll_back()
             _raise_typed(error)
-        self._file.after_commit(transaction.connection, wrote=transaction.wrote or None)
+        self._file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
         transaction.wrote = 0
 
     def _renew(self, transaction: Transaction) -> None:
@@ -422,13 +437,13 @@ class EventStore:
 class _TransactionScope:
     """What ``transact()`` gives; it has no state of its own, so one serves every call."""
 
-    __slots__ = ("_store",)
+    __slots__ = ("_durable", "_store")
 
-    def __init__(self, store: EventStore) -> None:
-        self._store = store
+    def __init__(self, store: EventStore, *, durable: bool) -> None:
+        self._store, self._durable = store, durable
 
     def __enter__(self) -> Transaction:
-        return self._store._enter()
+        return self._store._enter(self._durable)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         self._store._leave(error)

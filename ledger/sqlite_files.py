@@ -33,6 +33,7 @@ sqlite3.register_adapter(bytes, bytes)
 
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
+LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
 LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
@@ -460,17 +461,18 @@ class LedgerFile:
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
-    def after_commit(self, connection: sqlite3.Connection, *, wrote: int | None = None) -> None:
+    def after_commit(self, connection: sqlite3.Connection, *, wrote: int | None = None, soon: bool = True) -> None:
         """A PASSIVE checkpoint when the -wal has grown, unless another is at it; the commit stands either way.
 
         ``wrote`` is about how many bytes; after little the size of the -wal is not looked at, which is a call to the system.
+        Not ``soon``: more commits of the same kind follow, and what they write twice goes into the file once.
         """
         self._unseen += LOOK_BYTES if wrote is None else wrote + COMMIT_BYTES
         if self._unseen < LOOK_BYTES:
             return
         self._unseen = 0
         size = _bytes_of(self._wal)
-        if size <= self._checkpoint_above:
+        if size <= (self._checkpoint_above if soon else LATE_CHECKPOINT_BYTES):
             if size <= CHECKPOINT_BYTES:
                 self._checkpoint_above = CHECKPOINT_BYTES
             return

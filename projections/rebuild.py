@@ -26,6 +26,7 @@ from projections.sqlite import SQLiteRows
 BATCH = 4_000  # events folded and written in one transaction
 LONG = 20_000  # events that are worth a second process
 TAIL = 1_000  # at most so many events are left for the transaction that switches
+INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds
 SCATTERED = 50_000  # rows with keys in no order that are written together
 FAR = ("memories", "sessions")  # hashed by the second process: about half of all
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
@@ -44,7 +45,7 @@ class RebuildUnderWay(Conflict):
 class Log(Protocol):
     """What a rebuild needs of the event store."""
 
-    def transact(self) -> Any: ...
+    def transact(self, *, durable: bool = True) -> Any: ...
     def snapshot(self) -> Any: ...
 
 
@@ -99,6 +100,7 @@ class Rebuild:
         self._projector = Projector(secret, self._reading)
         self._scattered = Scattered(None, FRESH)
         self._scattered.refused = self._projector.refused
+        self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._beside = True  # fresh tables stand beside the live ones, and will change places with them
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...], str]:
@@ -107,8 +109,9 @@ class Rebuild:
         try:
             self._start()
             with self._second_process() as ahead:
-                position = self._catch_up(ahead)
-                position = self._switch(position, switched)
+                position = self._catch_up(0, ahead)
+                self._make_late_indexes()
+                position = self._switch(self._catch_up(position), switched)
                 self._empty_old()
                 digest = self._digest(ahead)
         finally:
@@ -162,8 +165,12 @@ class Rebuild:
             self._check_lease(transaction.connection)
             create_checkpoints(transaction.connection)
             self._beside = transaction.position > TAIL
+            self._late = [each for each in self._tables() if isinstance(each, Table) and each.late]
+            self._late = self._late if transaction.position <= INDEXED else []
             for table in self._tables() if self._beside else ():
-                sqlite.create(transaction.connection, table, FRESH)
+                sqlite.create(
+                    transaction.connection, table, FRESH, indexes=table.name not in {t.name for t in self._late}
+                )
 
     def _tables(self) -> list[Table | TextIndex]:
         return [table for projection in projections(self._secret) for table in projection.tables]
@@ -178,9 +185,9 @@ class Rebuild:
                     ahead = stack.enter_context(self._ahead())
             yield ahead
 
-    def _catch_up(self, ahead: Ahead | None) -> int:
+    def _catch_up(self, done: int, ahead: Ahead | None = None) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
-        done = self._with_help(ahead) if ahead is not None else 0
+        done = self._with_help(ahead) if ahead is not None else done
         while self._beside:
             with self._log.snapshot() as connection:
                 head = _head(connection)
@@ -217,7 +224,7 @@ class Rebuild:
 
     def _write(self, rows: SQLiteRows, first: int) -> None:
         self._scattered.take_from(rows, first)
-        with self._log.transact() as transaction:
+        with self._log.transact(durable=False) as transaction:
             self._check_lease(transaction.connection)
             rows.connection = transaction.connection
             self._projector.flush(rows, first=first)
@@ -227,10 +234,17 @@ class Rebuild:
     def _write_scattered(self, least: int) -> None:
         """Those rows, if there are so many of them."""
         if len(self._scattered) >= least:
-            with self._log.transact() as transaction:
+            with self._log.transact(durable=False) as transaction:
                 self._check_lease(transaction.connection)
                 self._scattered.connection = transaction.connection
                 self._projector.flush(self._scattered, first=self._scattered.first)
+
+    def _make_late_indexes(self) -> None:
+        """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
+        for table in self._late if self._beside else ():
+            with self._log.transact(durable=False) as transaction:
+                self._check_lease(transaction.connection)
+                sqlite.create_indexes(transaction.connection, table, FRESH)
 
     def _log_head(self) -> int:
         with self._log.snapshot() as connection:
@@ -298,7 +312,7 @@ class Rebuild:
         with self._log.snapshot() as connection:
             names = prefixed(connection, prefix)
         while names:
-            with self._log.transact() as transaction:
+            with self._log.transact(durable=False) as transaction:
                 self._check_lease(transaction.connection)
                 left = EMPTYING
                 while names and left > 0:

@@ -63,11 +63,10 @@ def versioned(
     """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
     then, was = Standing("from_position", closed=closed), Standing("to_position")
     standing = ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL")
-    live = Table(name, standing, ("row",), indexes, then=then)
+    live = Table(name, standing, ("row",), indexes, late=True, then=then)
     ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")
-    return live, Table(
-        closed, ended, ("row", "from_position"), (("row, to_position, from_position", ""),), appended=True, then=was
-    )
+    by_row = (("row, to_position, from_position", ""),)
+    return live, Table(closed, ended, ("row", "from_position"), by_row, appended=True, late=True, then=was)
 
 
 def ended(live: Table, name: str) -> Table:

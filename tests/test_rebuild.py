@@ -84,11 +84,11 @@ def killed_at(step, path):
         ledger, left = Ledger.open(path), [step]
 
         def counting(enter):
-            def call():
+            def call(**how):
                 left[0] -= 1
                 if not left[0]:
                     os._exit(9)
-                return enter()
+                return enter(**how)
 
             return call
 
@@ -317,6 +317,35 @@ def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_
         assert_sound(ledger)
 
 
+def indexes(ledger):
+    """What every index is on: its table, its columns and condition, without the number in its name."""
+    with ledger._store.snapshot() as connection:
+        told = connection.execute("SELECT tbl_name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+        return sorted((table, sql.split(" ON ", 1)[1].strip('"').replace('"', "")) for table, sql in told)
+
+
+@pytest.mark.parametrize("indexed", [1, 4_000_000])
+def test_a_rebuild_makes_every_index_again_at_once_or_with_the_rows(path, monkeypatch, indexed):
+    monkeypatch.setattr(rebuild, "BATCH", 9)
+    monkeypatch.setattr(rebuild, "TAIL", 5)
+    monkeypatch.setattr(rebuild, "INDEXED", indexed)
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        before, late = indexes(ledger), []
+        make = rebuild.sqlite.create_indexes
+
+        def made(connection, table, prefix=""):
+            rows = connection.execute(f"SELECT count(*) FROM {prefix}{table.name}").fetchone()[0]
+            late.append((table.name, rows)) if rows else None
+            make(connection, table, prefix)
+
+        monkeypatch.setattr(rebuild.sqlite, "create_indexes", made)
+        ledger.rebuild()
+        assert indexes(ledger) == before and len(before) > 20
+        assert (dict(late).get("memories", 0) > 0) is (indexed > 1)
+        assert_sound(ledger)
+
+
 # --- meanwhile -------------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +370,60 @@ def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
         assert {f"meanwhile {number}" for number in range(len(count))} <= contents(other)
         assert ledger.digest() == other.digest()
         assert_sound(ledger)
+
+
+def test_what_is_written_while_the_indexes_are_made_is_in_the_result(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 9)
+    monkeypatch.setattr(rebuild, "TAIL", 5)
+    make, made = rebuild.Rebuild._make_late_indexes, []
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        life(ledger)
+
+        def meanwhile(self):
+            make(self)
+            made.extend(other.remember(f"meanwhile {number}").id for number in range(30))
+
+        monkeypatch.setattr(rebuild.Rebuild, "_make_late_indexes", meanwhile)
+        report = ledger.rebuild()
+        assert len(made) == 30 and report.events == ledger.position
+        assert {each.id for each in ledger.memories()} >= set(made)
+        monkeypatch.undo()
+        assert_sound(ledger)
+
+
+def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(path, monkeypatch):
+    monkeypatch.setattr(rebuild, "BATCH", 9)
+    monkeypatch.setattr(rebuild, "TAIL", 5)
+    waits = {"batch": set(), "between": set()}
+    write, flush = rebuild.Rebuild._write, rebuild.SQLiteRows.flush
+
+    def asked(connection):
+        return connection.execute("PRAGMA synchronous").fetchone()[0]
+
+    def flushed(self):
+        if self.prefix == rebuild.FRESH and self.connection.in_transaction:
+            waits["batch"].add(asked(self.connection))
+        flush(self)
+
+    def written(self, rows, first):
+        write(self, rows, first)
+        with ledger._store.transact() as transaction:
+            waits["between"].add(asked(transaction.connection))
+        with pytest.raises(RuntimeError), ledger._store.transact(durable=False):
+            raise RuntimeError
+        with ledger._store.transact() as transaction, ledger._store.transact(durable=False):
+            waits["between"].add(asked(transaction.connection))
+
+    monkeypatch.setattr(rebuild.SQLiteRows, "flush", flushed)
+    monkeypatch.setattr(rebuild.Rebuild, "_write", written)
+    full, normal = 2, 1
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        ledger.rebuild()
+        assert waits["between"] == {full}
+        assert waits["batch"] == {normal, full}, "the switch itself waits"
+        with ledger._store.transact() as transaction:
+            assert asked(transaction.connection) == full
 
 
 def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(path, monkeypatch):

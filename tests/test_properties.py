@@ -425,11 +425,11 @@ class LedgerMachine(RuleBasedStateMachine):
         store, left, digest = self.ledger._store, [step], self.ledger.digest()
 
         def counting(enter):
-            def call():
+            def call(**how):
                 left[0] -= 1
                 if not left[0]:
                     raise Killed
-                return enter()
+                return enter(**how)
 
             return call
 

@@ -195,7 +195,15 @@ class Player:
         return [self._open_ledger().capture(self._text() + " " + "x" * BLOB_CHARS, session_id=self._name)]
 
     def _rebuild(self) -> Sequence[Any]:
-        self._open_ledger().rebuild()
+        """A rebuild, which does not wait for the disk, and a command between two of its batches, which does."""
+        told: list[int] = []
+
+        def between(done: int, of: int) -> None:
+            if not told:
+                told.append(done)
+                self.acknowledge(self._remember())
+
+        self._open_ledger().rebuild(progress=between)
         return ()
 
     def _checkpoint(self) -> Sequence[Any]:
@@ -236,6 +244,7 @@ def acknowledged(told: bytes) -> list[Ack]:
 def small_checkpoints() -> None:
     """Not wrong, but tuned: the product checkpoints by itself within a short script."""
     ledger.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
+    ledger.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
     ledger.sqlite_files.LOOK_BYTES = 64 * 1024
     projections.rebuild.BATCH = projections.rebuild.TAIL = 20
     projections.rebuild.EMPTYING = 50

@@ -52,6 +52,9 @@ class LogRow:
     erased_by: int | None
 
 
+UNFORESEEN = (TypeError, AttributeError, ValueError, LookupError, AssertionError, OverflowError)
+
+
 class EventStore:
     """One open log. Threads share it; every process, forked ones too, opens its own."""
 
@@ -610,7 +613,12 @@ class Transaction:
 
 
 def _typed(error: BaseException) -> LedgerError | None:
-    """What a caller of the store sees instead of an error of SQLite or of the library."""
+    """What a caller of the store sees instead of an error of SQLite or of the library.
+
+    Of any other it is noted that the file was being read: a damaged page may be behind it (see ``ledger.rescue``).
+    """
+    if isinstance(error, UNFORESEEN) and not isinstance(error, LedgerError):
+        vars(error)["reading"] = True
     if isinstance(error, sqlite3.Error):
         return typed(error)
     if isinstance(error, persistence.DataError):

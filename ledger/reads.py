@@ -14,7 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import message as messages
 from ledger.domain import times, turns
-from ledger.domain.errors import Rejected, StorageError, UnknownEvent
+from ledger.domain.errors import DamagedRows, Rejected, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -62,7 +62,7 @@ class Reads:
             try:
                 yield connection
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise StorageError(
+                raise DamagedRows(
                     f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
                 ) from error
             except (UnicodeEncodeError, OverflowError) as error:

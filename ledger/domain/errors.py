@@ -57,6 +57,10 @@ class StorageError(LedgerError):
     """The file or the disk refused: full, unreadable, not a ledger, locked for longer than the timeout."""
 
 
+class DamagedRows(StorageError):
+    """A row of the projections holds what no fold wrote; they can be folded again from the log."""
+
+
 class ModelFailed(LedgerError):
     """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before.
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import functools
 import sqlite3
+import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from inspect import isfunction, isgeneratorfunction, unwrap
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from ledger.care import Care
-from ledger.domain.errors import StorageError
+from ledger.domain.errors import DamagedRows, StorageError
+from ledger.event_store import UNFORESEEN
+from projections.damage import ill_typed
 
 OWN_WAY = ("verify", "close")  # tells of damage and mends none; asks nothing
 GO_ON = (
@@ -47,8 +51,13 @@ def sqlite_code(error: BaseException | None) -> int:
 
 
 def damages(error: BaseException) -> bool:
-    """Whether an error may come from damaged tables: pages that cannot be read, or a table or column that is missing."""
-    return sqlite_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+    """Whether an error may come from damaged tables: pages that cannot be read, a table or column that is missing, or rows
+    that no fold wrote."""
+    return is_beyond_doubt(error) or sqlite_code(error) == sqlite3.SQLITE_ERROR
+
+
+def is_beyond_doubt(error: BaseException) -> bool:
+    return isinstance(error, DamagedRows) or sqlite_code(error) == sqlite3.SQLITE_CORRUPT
 
 
 Door = TypeVar("Door", bound=type)
@@ -92,8 +101,9 @@ def _done_again(part: Any, name: str, act: Any) -> Any:
             return getattr(part, name)(self, *args, **named)
         except Unmended:
             raise
-        except StorageError as error:
-            if not damages(error) or not _mended(keeper, error, mended):
+        except (StorageError, *UNFORESEEN) as error:
+            damage = error if isinstance(error, StorageError) else _behind(keeper, error)
+            if damage is None or not damages(damage) or not _mended(keeper, damage, mended):
                 raise
             used_up = any(isinstance(each, Iterator) for each in (*args, *named.values()))
             if not goes_on and (used_up or keeper._writer.recorded != recorded):
@@ -114,10 +124,23 @@ def _keeper(door: Any) -> Any:
     return door
 
 
+def _behind(keeper: Any, error: BaseException) -> StorageError | None:
+    """The damage behind an error that nobody foresaw, met while the file was read: a row may hold a number for a text."""
+    if not getattr(error, "reading", False) or keeper._store.folded_privately:
+        return None
+    with suppress(StorageError), keeper._store.snapshot() as connection:
+        if table := ill_typed(connection):
+            damage = DamagedRows(f"a row of {table} is damaged ({type(error).__name__}): rebuild() folds it again")
+            damage.__cause__ = error
+            return damage
+    return None
+
+
 def _mended(keeper: Any, error: StorageError, seen: int) -> bool:
+    _let_go(error)
     if keeper._mend(error, seen=seen):
         return True
-    if sqlite_code(error) == sqlite3.SQLITE_CORRUPT and (keeper._store.readonly or keeper._writer.batching):
+    if is_beyond_doubt(error) and (keeper._store.readonly or keeper._writer.batching):
         where = "inside of a batch" if keeper._writer.batching else "in a ledger opened for reading"
         raise Unmended(
             f"{error}; {where} nothing can be mended: where it is the projections, any call of a ledger opened for writing "
@@ -126,13 +149,20 @@ def _mended(keeper: Any, error: StorageError, seen: int) -> bool:
     return False
 
 
+def _let_go(error: BaseException | None) -> None:
+    """Ends the queries that the frames of an error keep half read: no table can be replaced under them."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 def _for_the_last_time(act: Any, door: Any, args: Any, named: Any) -> Any:
     try:
         return act(door, *args, **named)
     except Unmended:
         raise
     except StorageError as error:
-        if sqlite_code(error) != sqlite3.SQLITE_CORRUPT:
+        if not is_beyond_doubt(error):
             raise
         raise Unmended(
             f"{error}; the projections were folded again from the log just now, and cannot be read again: "

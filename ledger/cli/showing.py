@@ -603,7 +603,7 @@ def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
 
 
 def undo(found: answers.UndoReport) -> RenderableType:
-    if not found.events:
+    if not found.events and found.command_id is None:
         return Text("there was nothing to do: no event went out of force, or came back", style="dim")
     what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
     told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"

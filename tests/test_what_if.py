@@ -74,7 +74,10 @@ def test_what_bears_an_observation_out_no_more_is_told_of_it(ledger: Ledger) -> 
     now, then = shown[both.id].now, shown[both.id].then
     assert now is not None and then is not None
     assert (now.proof_count, then.proof_count, now.freshness, then.freshness) == (2, 1, "fresh", "stale")
-    assert then.status == "active" and {each.id: each.live for each in then.sources} == {mine.id: True, theirs.id: False}
+    assert then.status == "active" and {each.id: each.live for each in then.sources} == {
+        mine.id: True,
+        theirs.id: False,
+    }
     left = shown[alone.id].then
     assert left is not None and (left.status, left.proof_count) == ("unsupported", 0)
     assert shown[made.id].then is None

@@ -76,7 +76,10 @@ class UndoPlan:
     def _falls(self, entry: audit.Entry) -> bool:
         if (entry.type in NAMES and entry.command != "register_project") or entry.type in LASTING + _ACTS:
             return False
-        return CommandUndone.__name__ not in control.acts(self.reader.connection, entry.position).values()
+        return not self._is_undone(entry.position)
+
+    def _is_undone(self, position: int) -> bool:
+        return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
     def _caused(self, positions: Iterable[int]) -> set[str]:
         """The commands that reacted; what they did to observations may rest on other sources, and is stale at the worst."""
@@ -86,7 +89,7 @@ class UndoPlan:
 
     def _built_on(self, stream: str) -> set[str]:
         """The commands whose events no longer make sense on what the subject becomes; where it will not be there, also those
-        that are out of force."""
+        that only a distrust keeps out of force."""
         family, state, found = FAMILIES[ids.kind_of(stream)], None, set[str]()
         for event in self.reader.counting(stream, self.positions):
             if family.admits(state, event.data):
@@ -95,7 +98,11 @@ class UndoPlan:
                 found.add(event.envelope.command_id)
         if self.reader.state(stream, self.positions, EVERYTHING) is None:
             left = self.reader.counting(stream, self.positions, EVERYTHING)
-            found |= {event.envelope.command_id for event in left if event.type not in LASTING + WITHOUT_EFFECT}
+            found |= {
+                event.envelope.command_id
+                for event in left
+                if event.type not in LASTING + WITHOUT_EFFECT and not self._is_undone(event.position)
+            }
         if ids.kind_of(stream) == "s":
             found |= self._said_without(stream)
         return found
@@ -126,11 +133,13 @@ class UndoPlan:
         return found
 
     def _unsupported(self, memories: Iterable[str]) -> Iterable[AnyEvent]:
-        """The attempts at memories that cite something, and stand on nothing any more; of those out of force the ones that
-        would not, whatever is put back later."""
+        """The attempts at memories that cite something, and stand on nothing any more; of those that only a distrust
+        keeps out of force the ones that would not, whatever is put back later."""
         for memory in memories:
             for event, counts in self.reader.stream(memory):
                 if event.position in self.positions or not isinstance(event.data, ATTEMPTS):
+                    continue
+                if not counts and self._is_undone(event.position):
                     continue
                 sources, also = event.data.sources, () if counts else EVERYTHING
                 stood = any(self.reader.stands(source, (), also) for source in sources)

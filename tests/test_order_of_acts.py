@@ -65,6 +65,18 @@ def test_a_memory_found_in_a_message_that_was_undone_falls_with_the_session(ledg
     assert held(ledger, fact.id)
 
 
+def test_a_memory_found_in_what_another_said_in_the_session_comes_back_all_the_same(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "I prefer green tea.", actor="ann")
+    session.append("user", "Hello.", actor="eve")
+    session.extract(using="rules", actor="ann")
+    (fact,) = ledger.memories(status="all")
+    undone = ledger.undo(fact.position)
+    ledger.distrust("eve", kind="actor")
+    ledger.redo(undone.command_id or "")
+    assert held(ledger, fact.id)
+
+
 # --- an undo of the source after that of what rests on it -----------------------------------------------------------
 
 

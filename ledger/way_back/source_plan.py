@@ -194,9 +194,11 @@ class SourcePlan:
 
         Of conversations a redo itself looks whether they still fit.
         """
+        if stream[0] == "s":
+            return
         family, state, held = FAMILIES[stream[0]], None, list[int]()
         in_force = {event.position for event in self._now.counting(stream)}
-        for event in self._ever.counting(stream) if stream[0] != "s" else ():
+        for event in self._ever.counting(stream):
             if self._ever.unsupported(event) or (state is None and not family.admits(state, event.data)):
                 held += [event.position] if event.position not in in_force else []
             elif family.admits(state, event.data):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Clock, folded_from_zero
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
@@ -139,6 +139,38 @@ def test_undoing_a_distrust_of_one_who_said_nothing_trusts_him(ledger: Ledger) -
     assert ledger.remember(WORDS[0], actor="nobody").id
 
 
+# --- what was built on what a distrust had put back ---------------------------------------------------------------
+
+
+def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -> None:
+    fact = ledger.remember(WORDS[0], actor="ann")
+    ledger.undo(fact.position, actor="eve")
+    ledger.distrust("eve", kind="actor")
+    built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
+    revised = ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
+    with pytest.raises(Conflict, match="2 commands since built on what is out of force again"):
+        ledger.trust("eve", kind="actor")
+    assert held(ledger, fact.id) and held(ledger, built.id)
+    ledger.undo(built.position)
+    with pytest.raises(Conflict, match="1 command since built"):
+        ledger.trust("eve", kind="actor")
+    ledger.undo(revised.position)
+    ledger.trust("eve", kind="actor")
+    assert not held(ledger, fact.id)
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_trust_names_an_attempt_that_rests_on_it_alone_though_another_keeps_the_memory(ledger: Ledger) -> None:
+    fact, other = ledger.remember(WORDS[0], actor="ann"), ledger.remember(WORDS[1], actor="eve")
+    ledger.undo(fact.position, actor="eve")
+    ledger.distrust("eve", kind="actor")
+    ledger.remember(WORDS[2], source=fact.id, actor="ann")
+    both = ledger.remember(WORDS[2], source=ledger.remember(WORDS[3], actor="ann").id, actor="bob")
+    with pytest.raises(Conflict, match="1 command since built"):
+        ledger.trust("eve", kind="actor")
+    assert held(ledger, both.id) and not held(ledger, other.id)
+
+
 # --- any order -------------------------------------------------------------------------------------------------------
 
 acts = st.lists(
@@ -205,6 +237,9 @@ def without_support(ledger: Ledger) -> list[str]:
 
 
 @given(acts)
+@example(  # built on what a distrust had put back
+    [("remember", "ann", 0, 0), ("undo", "bob", 0, 0), ("distrust", "bob", 0, 0), ("cite", "ann", 0, 1)]
+)
 @settings(deadline=None)
 def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:

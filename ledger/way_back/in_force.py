@@ -47,10 +47,13 @@ WITHOUT_EFFECT = (
 
 
 class Reader:
-    """The log and what is in force, through one connection; what was read once is kept."""
+    """The log and what is in force, through one connection; what was read once is kept.
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    What is in ``back`` counts as in force, whatever keeps it out.
+    """
+
+    def __init__(self, connection: Any, back: Collection[int] = ()) -> None:
+        self.connection, self._back = connection, frozenset(back)
         self.citations = Citations(connection)
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
@@ -68,7 +71,7 @@ class Reader:
         """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
         if stream not in self._streams:
             sql = "SELECT o.position FROM events e CROSS JOIN out_of_force o ON o.position = e.position WHERE e.stream = ?"
-            out = {position for (position,) in self.connection.execute(sql, (stream,))}
+            out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
                 raise UnknownEvent(
@@ -221,7 +224,7 @@ class Reader:
         return {data.memory for data in told if isinstance(data, MemoriesMerged)}
 
     def is_out(self, position: int) -> bool:
-        return bool(control.out_of_force(self.connection, position, position))
+        return position not in self._back and bool(control.out_of_force(self.connection, position, position))
 
     def about(self, project: str) -> list[audit.Entry]:
         """The entries in force that are about a project."""

@@ -295,6 +295,7 @@ class Undoing(MemoryWrites, Reads):
         for stream in filter(is_subject, streams):
             _check_legal(reader, stream, positions, but)
         _check_support(reader, positions, but)
+        _check_built_on(connection, positions, but)
         _check_keys(reader, positions)
         _check_names(reader, positions)
         commands = {reader.event(each).envelope.command_id for each in positions}
@@ -411,6 +412,18 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
                 f"{event.stream} of position {event.position} rests on {', '.join(event.data.sources[:5])}, which is not there"
                 " any more: put that back first"
             )
+
+
+def _check_built_on(connection: Any, again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when something was built on what goes out of force with it: a distrust had taken the undo of that back."""
+    reader = Reader(connection, back=again)
+    taken = {reader.event(each).envelope.command_id for each in but}
+    if built := UndoPlan(reader, taken).later_than(taken):
+        first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
+        raise Conflict(
+            f"{len(built)} command{many} since built on what is out of force again then: {first}"
+            f"{' …' if len(built) > 5 else ''}; undo them first"
+        )
 
 
 def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:

@@ -33,7 +33,7 @@ from ledger.recorders import (
     chained,
     read_tip,
 )
-from ledger.sqlite_files import LedgerFile, StrPath, typed
+from ledger.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile, StrPath, typed
 from ledger.travellers import Prepare, Travellers
 
 
@@ -152,6 +152,7 @@ class EventStore:
         if wanted is not self._awaits_disk:
             cursor = self._cursor or self._open_writer()
             cursor.execute("PRAGMA synchronous = " + ("FULL" if wanted else "NORMAL"))
+            cursor.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES if wanted else LATE_CHECKPOINT_BYTES}")
             self._awaits_disk = wanted
 
     def _begin(self) -> Transaction:

@@ -318,7 +318,7 @@ class LedgerFile:
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = False
-        self._checkpoint_above, self._unseen = CHECKPOINT_BYTES, 0
+        self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
             self.path = checked_path(path)
             self._wal = self.path + "-wal"
@@ -471,17 +471,20 @@ class LedgerFile:
         if self._unseen < LOOK_BYTES:
             return
         self._unseen = 0
+        least, step = CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES
+        if not soon:
+            least, step = LATE_CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES // 4
         size = _bytes_of(self._wal)
-        if size <= (self._checkpoint_above if soon else LATE_CHECKPOINT_BYTES):
-            if size <= CHECKPOINT_BYTES:
-                self._checkpoint_above = CHECKPOINT_BYTES
+        if size <= self._checkpoint_above[soon]:
+            if size <= least:
+                self._checkpoint_above[soon] = least
             return
         self._unseen = LOOK_BYTES  # until it is done, every commit looks
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(0):
                 try:
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                    self._checkpoint_above, self._unseen = size + CHECKPOINT_STEP_BYTES, 0
+                    self._checkpoint_above[soon], self._unseen = size + step, 0
                 finally:
                     self.lock.release()
 

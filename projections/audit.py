@@ -37,6 +37,7 @@ AUDIT = Table(
         ("correlation_id", "correlation_id IS NOT NULL"),
         ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
     ),
+    unread=True,
     then=Standing("position"),
 )
 
@@ -70,7 +71,7 @@ class Audit:
         e = event.envelope
         told = (e.recorded_at, e.command, e.command_id, e.user, e.actor, e.client, e.channel, e.agent)
         links = (e.project, e.session, e.causation_id, e.correlation_id)
-        rows.put(AUDIT, (event.position,), (event.position, e.event_id, event.stream, event.type, *told, *links))
+        rows.append(AUDIT, (event.position, e.event_id, event.stream, event.type, *told, *links))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ DUPLICATES = Table(
     ("fingerprint", "status", "memory"),
     rowid=False,
     grouped=2,
+    unread=True,
     scattered=True,
     then=CURRENT,
 )
@@ -53,12 +54,12 @@ class Duplicates:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            self._index(change, rows)
-            self._attempts(change, rows)
+            if change.old is None or change.new is None or _said(change.old) != _said(change.new):
+                self._index(change, rows)
+            if change.refold or isinstance(event.data, DuplicateAbsorbed):
+                self._attempts(change, rows)
 
     def _index(self, change: Change, rows: Rows) -> None:
-        if _said(change.old) == _said(change.new):
-            return
         before, after = self._key(change.old), self._key(change.new)
         if before == after:
             return
@@ -85,9 +86,9 @@ class Duplicates:
                 rows.put(ATTEMPTS, key, (*key, event.position))
 
 
-def _said(state: Memory | None) -> tuple[str | None, ...] | None:
+def _said(state: Memory) -> tuple[str | None, ...]:
     """What the key is made of, and in less time than the key."""
-    return None if state is None else (state.user, state.kind, state.project, state.content, state.status)
+    return state.user, state.kind, state.project, state.content, state.status
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

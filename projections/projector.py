@@ -8,7 +8,7 @@ of force, and what comes out is one more change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -120,13 +120,23 @@ class Projector:
     def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
         self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
-        self.parked = set(parked)
+        self._parked = frozenset(parked)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
         self._owners = {table: each.name for each in self.all for table in each.tables}
         self._unwritten = 0  # the first event folded since the last flush
         self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
         self._last_version = 0
+
+    @property
+    def parked(self) -> Set[str]:
+        return self._parked
+
+    @parked.setter
+    def parked(self, names: Iterable[str]) -> None:
+        if self._parked != (parked := frozenset(names)):
+            self._parked = parked
+            self._routes.clear()
 
     def forget(self) -> None:
         """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
@@ -152,11 +162,10 @@ class Projector:
             self.states.pop(event.stream, None)
             changes = []
         for projection in self._routes.get((event.stream[:2], event.type)) or self._route(event):
-            if projection.name not in self.parked:
-                try:  # as in _fold_into, without the call
-                    projection.fold(event, changes, rows)
-                except Exception as error:
-                    self._poison(projection.name, event.position, error)
+            try:  # as in _fold_into, without the call
+                projection.fold(event, changes, rows)
+            except Exception as error:
+                self._poison(projection.name, event.position, error)
         if isinstance(event.data, WAYS_BACK):
             self._refold(event, rows)
 
@@ -181,9 +190,10 @@ class Projector:
         self._poison(self._owners[table], self._unwritten, error)
 
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
-        """The projections that a type of event concerns on such a stream: by what they say of themselves."""
+        """The projections that a type of event concerns on such a stream: by what they say of themselves; none that is parked."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
-        concerned = (each for each in self.all if each.follows is EVERYTHING or {kind, event.type} & each.follows)
+        standing = (each for each in self.all if each.name not in self._parked)
+        concerned = (each for each in standing if each.follows is EVERYTHING or {kind, event.type} & each.follows)
         route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
         return route
 
@@ -191,7 +201,7 @@ class Projector:
         if not sqlite.asked_wrong(error):
             raise error
         if name not in self.parked:
-            self.parked.add(name)
+            self.parked = {*self._parked, name}
             self.poisoned.append((name, position, type(error).__name__))
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
+AHEAD = 4  # batches asked for at a time
 LONG = 20_000  # events that are worth a second process
 TAIL = 1_000  # at most so many events are left for the transaction that switches
 INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds
@@ -60,14 +62,14 @@ class Faltered(Exception):
 
 
 class Ahead(Protocol):
-    """A second process that folds a batch while the one before it is written."""
+    """A second process that folds batches while those before them are written."""
 
-    def ask(self, first: int, last: int) -> None:
-        """Have these events folded; the batch before the one that was received last has been written."""
+    def ask(self, first: int, last: int, written: int) -> None:
+        """Have these events folded; the rows of those up to ``written`` are in the file."""
         ...
 
     def receive(self) -> Folded:
-        """The batch that was asked for; ``Faltered`` where it cannot be had."""
+        """The oldest batch that was asked for and not received yet; ``Faltered`` where it cannot be had."""
         ...
 
     def ask_digests(self, position: int, names: Sequence[str]) -> None:
@@ -112,7 +114,7 @@ class Rebuild:
                 position = self._catch_up(0, ahead)
                 self._make_late_indexes()
                 position = self._switch(self._catch_up(position), switched)
-                self._empty_old()
+                self._empty(OLD)
                 digest = self._digest(ahead)
         finally:
             self._release_lease()
@@ -159,7 +161,7 @@ class Rebuild:
 
     def _start(self) -> None:
         """Drops what a killed rebuild left, and makes the fresh tables, if there will be anything in them."""
-        self._empty_old()
+        self._empty(OLD)
         self._empty(FRESH)
         with self._log.transact() as transaction:
             self._check_lease(transaction.connection)
@@ -207,18 +209,20 @@ class Rebuild:
     def _with_help(self, ahead: Ahead) -> int:
         """The same with a second process, until that falters or something has to be parked: up to where it came.
 
-        One batch is on its way while the one before it is written.
+        It folds some batches ahead of the one that is written, for neither takes the same time for each.
         """
-        done, last = 0, min(self._log_head(), BATCH)
+        done, last, asked = 0, 0, deque[int]()
         with suppress(Faltered):
-            ahead.ask(1, last)
-            while done < last and not self._projector.parked:
-                folded, first, head = ahead.receive(), done + 1, self._log_head()
-                following = min(head, last + BATCH) if head - last > TAIL else last
-                if following > last:
-                    ahead.ask(last + 1, following)
-                self._write(self._handed(folded), first)
-                done, last = last, following
+            while not self._projector.parked:
+                head = self._log_head()
+                while len(asked) < AHEAD and head - last > (TAIL if last else 0):
+                    first, last = last + 1, min(head, last + BATCH)
+                    ahead.ask(first, last, done)
+                    asked.append(last)
+                if not asked:
+                    break
+                self._write(self._handed(ahead.receive()), done + 1)
+                done = asked.popleft()
                 self._tell(done, head)
         return done
 
@@ -303,9 +307,6 @@ class Rebuild:
             return digests.digest_of(told)
 
     # --- what is left over ---------------------------------------------------------------------------------------
-
-    def _empty_old(self) -> None:
-        self._empty(OLD)
 
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -59,7 +59,7 @@ class SQLiteRows:
         if kept is None:
             kept = self._put[table] = {}
         kept[key] = values
-        if table.grouped:
+        if table.grouped and not (self.beside and table.unread):
             self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
 
     def append(self, table: Table, values: Values) -> None:
@@ -114,7 +114,7 @@ class SQLiteRows:
         standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
         return [standing[key] for key in sorted(standing, key=_null_first)]
 
-    def _kept(self, table: Table) -> dict[Key, Values | None]:
+    def _kept(self, table: Table) -> Mapping[Key, Values | None]:
         """What was put and the table does not have yet."""
         return self._put.get(table, {})
 
@@ -131,26 +131,30 @@ class SQLiteRows:
 
     def _flush_table(self, table: Table) -> None:
         puts, appended = self._put.get(table), self._appended.get(table)
-        try:
-            if puts and len(puts) == 1:  # as after most single commands
-                ((key, row),) = puts.items()
-                sql = _delete(table, self.prefix) if row is None else _insert(table, self.prefix)
-                self.connection.execute(sql, key if row is None else row)
-            elif puts:
-                rows = [row for row in puts.values() if row is not None]
-                _write(self.connection, _insert(table, self.prefix), rows)
-                if len(rows) < len(puts):
-                    gone = [key for key, row in puts.items() if row is None]
-                    _write(self.connection, _delete(table, self.prefix), gone)
-            if appended:
-                _write(self.connection, _insert(table, self.prefix), appended)
-        except Exception as error:
-            self._refuse(table, error)
+        rows = [row for row in puts.values() if row is not None] if puts else []
+        gone = [key for key, row in puts.items() if row is None] if puts and len(rows) < len(puts) else []
+        self._write_rows(table, rows, gone, appended or ())
         if puts:
             puts.clear()
             self._groups.pop(table, None)
         if appended:
             appended.clear()
+
+    def _write_rows(
+        self, table: Table, rows: Sequence[Values], gone: Sequence[Key], appended: Sequence[Values]
+    ) -> None:
+        try:
+            _write(self.connection, _insert(table, self.prefix), rows)
+            _write(self.connection, _delete(table, self.prefix), gone)
+            _write(self.connection, _insert(table, self.prefix), appended)
+        except Exception as error:
+            self._refuse(table, error)
+
+    def scattered(self) -> Iterator[tuple[Table, dict[Key, Values | None]]]:
+        """Gives away what was put into tables with keys in no order."""
+        for table in [each for each in self._put if each.scattered]:
+            self._groups.pop(table, None)
+            yield table, self._put.pop(table)
 
     def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
         connection, prefix = self.connection, self.prefix
@@ -188,7 +192,7 @@ def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
     return tuple((part is not None, part) for part in key)
 
 
-def _write(connection: sqlite3.Connection, sql: str, rows: list[Any]) -> None:
+def _write(connection: sqlite3.Connection, sql: str, rows: Sequence[Any]) -> None:
     if len(rows) == 1:
         connection.execute(sql, rows[0])
     elif rows:

@@ -873,7 +873,7 @@ def test_a_grown_wal_is_checkpointed_after_a_commit_but_not_beside_another_check
 def test_a_wal_that_a_reader_holds_is_not_checkpointed_at_every_commit(store, monkeypatch):
     tried = []
     monkeypatch.setattr(sqlite_files, "CHECKPOINT_BYTES", 100_000)
-    store._file._checkpoint_above = 100_000
+    store._file._checkpoint_above = {True: 100_000}
     acquire = store._file.lock.acquire
     monkeypatch.setattr(store._file.lock, "acquire", lambda *a, **k: tried.append(1) or acquire(*a, **k))
     append(store, happened())

@@ -25,7 +25,7 @@ from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
-AHEAD = 4  # batches asked for at a time
+AHEAD = 5  # batches asked for at a time
 LONG = 20_000  # events that are worth a second process
 TAIL = 1_000  # at most so many events are left for the transaction that switches
 INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds

@@ -174,6 +174,6 @@ class Scattered(SQLiteRows):
         return sum(map(len, self._put.values()))
 
     def flush(self) -> None:
-        self._put = {table: dict(sorted(rows.items())) for table, rows in self._put.items()}
+        self._put = {table: {key: rows[key] for key in sorted(rows)} for table, rows in self._put.items()}
         super().flush()
         self.first = 0

@@ -189,33 +189,34 @@ class Rebuild:
 
     def _catch_up(self, done: int, ahead: Ahead | None = None) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
-        done = self._with_help(ahead) if ahead is not None else done
-        while self._beside:
-            with self._log.snapshot() as connection:
-                head = _head(connection)
-                if head - done <= TAIL:
-                    break
-                self._connection = connection
-                rows = self._rows(connection, beside=True)
-                last = min(head, done + BATCH)
-                for event in self._reading.events(done + 1, last):
-                    self._projector.fold(event, rows)
-            self._write(rows, done + 1)
-            done = last
-            self._tell(done, head)
+        if ahead is not None:  # which takes as long to start as one batch
+            done = self._with_help(ahead, self._fold_batch(done))
+        while self._beside and self._log_head() - done > TAIL:
+            done = self._fold_batch(done)
         self._write_scattered(1)
         return done
 
-    def _with_help(self, ahead: Ahead) -> int:
+    def _fold_batch(self, done: int) -> int:
+        with self._log.snapshot() as connection:
+            self._connection = connection
+            rows, head = self._rows(connection, beside=True), _head(connection)
+            last = min(head, done + BATCH)
+            for event in self._reading.events(done + 1, last):
+                self._projector.fold(event, rows)
+        self._write(rows, done + 1)
+        self._tell(last, head)
+        return last
+
+    def _with_help(self, ahead: Ahead, done: int) -> int:
         """The same with a second process, until that falters or something has to be parked: up to where it came.
 
         It folds some batches ahead of the one that is written, for neither takes the same time for each.
         """
-        done, last, asked = 0, 0, deque[int]()
+        last, asked = done, deque[int]()
         with suppress(Faltered):
             while not self._projector.parked:
                 head = self._log_head()
-                while len(asked) < AHEAD and head - last > (TAIL if last else 0):
+                while len(asked) < AHEAD and head - last > TAIL:
                     first, last = last + 1, min(head, last + BATCH)
                     ahead.ask(first, last, done)
                     asked.append(last)

@@ -398,12 +398,17 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
 
 
 class UndoReport(Struct, frozen=True, kw_only=True):
-    """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned."""
+    """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
+
+    ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
+    of the ``commands``; "distrust" with the source, where it trusted somebody.
+    """
 
     commands: tuple[str, ...]
     events: int
     subjects: tuple[str, ...]
     position: int
+    reversed_by: str = "redo"
     dry_run: bool = False
     command_id: str | None = None
     replayed: bool = False

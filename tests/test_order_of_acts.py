@@ -10,8 +10,10 @@ import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger.cli.app import app
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
 
@@ -253,3 +255,37 @@ def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, st
                 ledger.trust(each.command_id, actor="root")
             assert without_support(ledger) == []
         assert ledger.digest() == folded_from_zero(ledger)
+
+
+# --- how to take an act back ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, "once"])
+def test_a_report_says_what_takes_the_act_back(ledger: Ledger, key: str | None) -> None:
+    fact = ledger.remember(WORDS[0], actor="ann")
+    undone = ledger.undo(fact.position)
+    for _ in range(2 if key else 1):  # the answer to a repeated command says the same
+        redone = ledger.redo(undone.command_id or "", key=key)
+        assert (undone.reversed_by, redone.reversed_by) == ("redo", "undo")
+    ledger.undo(redone.commands[0])
+    assert not held(ledger, fact.id)
+    act = ledger.distrust("ann", kind="actor")
+    assert ledger.undo(act.command_id, dry_run=True).reversed_by == "distrust"
+    assert ledger.undo(act.command_id).reversed_by == "distrust" and ledger.distrusted() == []
+
+
+def test_the_command_line_says_it_too(tmp_path: Path) -> None:
+    def run(*command: str) -> str:
+        runner = CliRunner(env={"MEMORY_LEDGER_DB": str(tmp_path / "memory.db"), "COLUMNS": "200"})
+        done = runner.invoke(app, list(command))
+        assert done.exit_code == 0, done.output
+        return " ".join(done.output.split())
+
+    run("remember", WORDS[0], "--actor", "ann")
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        position = str(ledger.position)
+    undone = run("undo", position).rpartition("to go back ")[2]
+    assert undone.startswith("redo ")
+    back = run(*undone.split()).rpartition("to go back ")[2]
+    assert back.startswith("undo ")
+    assert run(*back.split()).rpartition("to go back ")[2].startswith("redo ")

@@ -607,9 +607,18 @@ def undo(found: answers.UndoReport) -> RenderableType:
         return Text("there was nothing to do: no event went out of force, or came back", style="dim")
     what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
     told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
-    again = {"to go back": f"redo {found.command_id}"} if found.command_id else {}
+    again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
     return Group(Text(told), card_of(concerned | again))
+
+
+def _reversal(found: answers.UndoReport) -> str:
+    if found.reversed_by == "redo":
+        return f"redo {found.command_id}"
+    if found.reversed_by == "distrust":
+        return "distrust the source again"
+    more = f", and {len(found.commands) - 5:,} more" if len(found.commands) > 5 else ""
+    return ", ".join(f"undo {each}" for each in found.commands[:5]) + more
 
 
 def distrust(found: answers.DistrustReport) -> RenderableType:

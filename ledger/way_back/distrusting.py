@@ -107,7 +107,10 @@ class Distrusting(Undoing):
     def trust(
         self, source: str, *, kind: str | None = None, reason: str = "", dry_run: bool = False, **by: Unpack[By]
     ) -> answers.DistrustReport:
-        """Puts back what a distrust took out of force: by the source, or by the distrust's command id."""
+        """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
+
+        Its undos are in force again too: ``Conflict`` when something was built meanwhile on what they hide.
+        """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
 

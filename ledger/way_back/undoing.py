@@ -150,6 +150,7 @@ class Undoing(MemoryWrites, Reads):
             events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
             subjects=plan.streams,
             position=outcome.position,
+            reversed_by=_reversed_by(plan),
             dry_run=done.dry_run,
             command_id=outcome.events[0].envelope.command_id if outcome.events else None,
             replayed=outcome.replayed,
@@ -240,8 +241,11 @@ class Undoing(MemoryWrites, Reads):
             positions = sorted(set(control.positions(spans)))
             entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
             data = next((e.data for e in events if e is not None and isinstance(e.data, SourceDistrusted)), None)
+            ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
         streams = tuple(sorted({entry.subject for entry in entries} - {LEDGER_STREAM}))
-        return Plan(position, tuple(positions), tuple({e.command_id for e in entries}), streams, told=data)
+        return Plan(
+            position, tuple(positions), tuple({e.command_id for e in entries}), streams, tuple(ended), told=data
+        )
 
     # --- which commands ------------------------------------------------------------------------------------------
 
@@ -332,6 +336,22 @@ def taken_again(connection: Any, acts: Iterable[str]) -> set[int]:
     """What goes out of force when these acts end: a distrust had put it back."""
     redone = (each for act in acts for each in redone_by(connection, act))
     return {position for each in redone for position in control.positions(each.ranges)}
+
+
+def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
+    """The act that an event ends, as a plan names it, but without the positions."""
+    if isinstance(data, SourceTrusted):
+        return data.distrusted, SourceDistrusted.__name__, ()
+    if isinstance(data, CommandRedone):
+        return data.undone, CommandUndone.__name__, ()
+    if isinstance(data, BulkStarted) and data.act in ("redo", "trust"):
+        return data.target or "", (CommandUndone if data.act == "redo" else SourceDistrusted).__name__, ()
+    return None
+
+
+def _reversed_by(plan: Plan) -> str:
+    types = {type_ for _, type_, _ in plan.acts}
+    return "distrust" if SourceDistrusted.__name__ in types else "undo" if types else "redo"
 
 
 class Done(Struct, frozen=True):

@@ -401,13 +401,15 @@ class UndoReport(Struct, frozen=True, kw_only=True):
     """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
 
     ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
-    of the ``commands``; "distrust" with the source, where it trusted somebody.
+    of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``along`` are the commands that were built
+    since on what the source had undone, and went with it.
     """
 
     commands: tuple[str, ...]
     events: int
     subjects: tuple[str, ...]
     position: int
+    along: tuple[str, ...] = ()
     reversed_by: str = "redo"
     dry_run: bool = False
     command_id: str | None = None
@@ -430,7 +432,8 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
     interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the source,
-    ``undetermined`` the decisions of others that may have come out otherwise.
+    ``undetermined`` the decisions of others that may have come out otherwise. ``along`` are the commands that a ``trust`` took
+    out of force, for they were built on what the source had undone.
     """
 
     kind: str
@@ -444,6 +447,7 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     receipts: tuple[str, ...]
     undetermined: tuple[Undetermined, ...]
     position: int
+    along: tuple[str, ...] = ()
     trusted: bool = False
     dry_run: bool = False
     command_id: str | None = None

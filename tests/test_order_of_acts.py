@@ -22,6 +22,11 @@ def held(ledger: Ledger, id: str) -> bool:
     return ledger.memory(id) is not None
 
 
+def counted(ledger: Ledger, id: str) -> int:
+    found = ledger.memory(id)
+    return found.reference_count if found is not None else -1
+
+
 # --- an undo before a distrust ---------------------------------------------------------------------------------------
 
 
@@ -162,6 +167,31 @@ def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -
     assert ledger.digest() == folded_from_zero(ledger)
 
 
+@pytest.mark.parametrize("by_undo", [False, True])
+def test_a_trust_takes_along_what_others_built_on_since_where_it_is_told_to(ledger: Ledger, by_undo: bool) -> None:
+    fact = ledger.remember(WORDS[0], kind="preference", actor="ann")
+    ledger.undo(fact.position, actor="eve")
+    own = ledger.remember(WORDS[3], actor="eve")
+    act = ledger.distrust("eve", kind="actor")
+    built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
+    further = ledger.remember(WORDS[2], source=built.id, actor="bob")
+    ledger.capture("Which lamp is it?", "The lamp is green.", actor="bob")
+    assert counted(ledger, fact.id) == 1
+    listed = ledger.trust("eve", kind="actor", dry_run=True)
+    assert len(listed.along) == 3 and {built.id, further.id} <= set(listed.memories) and held(ledger, further.id)
+    if by_undo:
+        done = ledger.undo(act.command_id, cascade=True)
+        assert done.along == listed.along
+    else:
+        assert ledger.trust("eve", kind="actor", cascade=True).along == listed.along
+    assert [held(ledger, each.id) for each in (fact, built, further, own)] == [False, False, False, True]
+    assert ledger.digest() == folded_from_zero(ledger)
+    ledger.redo(fact.position)
+    assert all(held(ledger, each.id) for each in (fact, built, further, own))
+    assert counted(ledger, fact.id) == 1
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
 def test_a_trust_names_an_attempt_that_rests_on_it_alone_though_another_keeps_the_memory(ledger: Ledger) -> None:
     fact, other = ledger.remember(WORDS[0], actor="ann"), ledger.remember(WORDS[1], actor="eve")
     ledger.undo(fact.position, actor="eve")
@@ -219,7 +249,7 @@ class Hand:
         elif what == "distrust":
             ledger.distrust(actor, kind="actor", actor="root")
         else:
-            ledger.trust(actor, kind="actor", actor="root")
+            ledger.trust(actor, kind="actor", actor="root", cascade=word > 1)
 
     def _made(self, found: object) -> None:
         self.sources.append(found.id)  # type: ignore[attr-defined]
@@ -253,6 +283,10 @@ def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, st
         for each in ledger.distrusted():
             with suppress(Conflict):  # what happened since may not fit what the source did
                 ledger.trust(each.command_id, actor="root")
+            assert without_support(ledger) == []
+        for each in ledger.distrusted():
+            with suppress(Conflict):
+                ledger.trust(each.command_id, actor="root", cascade=True)
             assert without_support(ledger) == []
         assert ledger.digest() == folded_from_zero(ledger)
 

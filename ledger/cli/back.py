@@ -22,6 +22,7 @@ Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words;
 Source = Annotated[str, typer.Argument(help="An interaction's, document's or session's id, or with --kind a name.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="actor, client, agent, session, interaction or document.")]
 Since = Annotated[str | None, typer.Option("--since", help="Only from this position or time on.")]
+Cascade = Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")]
 
 
@@ -41,7 +42,7 @@ def undo(
     reason: Reason = "",
     session: Annotated[str | None, typer.Option("--of-session", help="Everything done in this session.")] = None,
     command: Annotated[str | None, typer.Option("--of-command", help="Only this verb, like extract.")] = None,
-    cascade: Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")] = False,
+    cascade: Cascade = False,
     dry_run: DryRun = False,
 ) -> Any:
     """Take a command out of force, as if it had not happened, or a group: an import, all that a session extracted."""
@@ -69,10 +70,16 @@ def distrust(
 
 
 def trust(
-    ledger: Ledger, by: By, source: Source, kind: Kind = None, reason: Reason = "", dry_run: DryRun = False
+    ledger: Ledger,
+    by: By,
+    source: Source,
+    kind: Kind = None,
+    reason: Reason = "",
+    cascade: Cascade = False,
+    dry_run: DryRun = False,
 ) -> Any:
     """Put back what a distrust took out; SOURCE may also be the distrust's command id."""
-    return ledger.trust(source, kind=kind, reason=reason, dry_run=dry_run, **by)
+    return ledger.trust(source, kind=kind, reason=reason, cascade=cascade, dry_run=dry_run, **by)
 
 
 def distrusted(ledger: Ledger) -> Any:

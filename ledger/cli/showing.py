@@ -609,6 +609,7 @@ def undo(found: answers.UndoReport) -> RenderableType:
     told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
+    concerned |= {"out of force with it": Text("\n".join(found.along))} if found.along else {}
     return Group(Text(told), card_of(concerned | again))
 
 
@@ -632,6 +633,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         "observations": found.observations,
         "unsupported": found.unsupported,
         "gone": found.gone,
+        "out of force with it": found.along,
         "shown to": found.receipts,
     }
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}

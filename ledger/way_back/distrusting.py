@@ -105,11 +105,19 @@ class Distrusting(Undoing):
         )
 
     def trust(
-        self, source: str, *, kind: str | None = None, reason: str = "", dry_run: bool = False, **by: Unpack[By]
+        self,
+        source: str,
+        *,
+        kind: str | None = None,
+        reason: str = "",
+        cascade: bool = False,
+        dry_run: bool = False,
+        **by: Unpack[By],
     ) -> answers.DistrustReport:
         """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
 
-        Its undos are in force again too: ``Conflict`` when something was built meanwhile on what they hide.
+        Its undos are in force again too: ``Conflict`` when something was built meanwhile on what they hide, unless ``cascade``
+        takes that along. ``dry_run`` only lists, that too.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
@@ -123,7 +131,8 @@ class Distrusting(Undoing):
             if not found:
                 raise NotFound(f"no distrust of {source!r:.60} is in force for this user")
             ending = [each.act for each in found]
-            plan, undone = self._back(connection, head, ending), taken_again(connection, ending)
+            plan = self._back(connection, head, ending, cascade or dry_run)
+            undone = taken_again(connection, ending) | set(plan.along.positions)
             about = Source(found[0].kind, found[0].source or "", found[0].since)
             memories = tuple(each for each in plan.streams if each[0] == "m")
             back = {position for _, _, positions in plan.acts for position in positions}
@@ -135,7 +144,7 @@ class Distrusting(Undoing):
         def emit(work: Work, plan: Plan) -> None:
             self._emit_back(work, plan, reason)
 
-        done = self._act("trust", told, make, emit, (source, kind, reason), dry_run)
+        done = self._act("trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run)
         return self._distrust_report(done, told.user, trusted=True)
 
     def distrusted(self, *, user: str | None = None) -> list[answers.Distrusted]:
@@ -171,6 +180,7 @@ class Distrusting(Undoing):
             receipts=told.receipts,
             undetermined=told.undetermined,
             position=outcome.position,
+            along=plan.along.commands,
             trusted=trusted,
             dry_run=done.dry_run,
             command_id=outcome.events[0].envelope.command_id if outcome.events else None,

@@ -46,6 +46,13 @@ PLANS = 4  # how often a plan is made anew outside the lock because somebody wro
 _TAKES_OUT = (CommandUndone.__name__, SourceDistrusted.__name__)
 
 
+class Along(Struct, frozen=True):
+    """What was built on that which an act puts out of force although it gives back other things: it falls with it."""
+
+    commands: tuple[str, ...] = ()
+    positions: tuple[int, ...] = ()
+
+
 class Plan(Struct, frozen=True):
     """What an act will do: positions by what they are for, as seen when the log ended at ``head``."""
 
@@ -54,6 +61,7 @@ class Plan(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
+    along: Along = Along()
     told: Any = None
 
 
@@ -101,7 +109,7 @@ class Undoing(MemoryWrites, Reads):
             entries = self._named(connection, told.user, given, session, command)
             acts = sorted({_act(connection, entry) for entry in entries if entry.type in (*_TAKES_OUT, "BulkStarted")})
             if acts:
-                return self._back(connection, head, acts)
+                return self._back(connection, head, acts, cascade or dry_run)
             commands = {entry.command_id for entry in entries}
             plan = UndoPlan(Reader(connection), commands)
             if (built := plan.later_than(commands)) and not (cascade or dry_run):
@@ -150,6 +158,7 @@ class Undoing(MemoryWrites, Reads):
             events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
             subjects=plan.streams,
             position=outcome.position,
+            along=plan.along.commands,
             reversed_by=_reversed_by(plan),
             dry_run=done.dry_run,
             command_id=outcome.events[0].envelope.command_id if outcome.events else None,
@@ -286,7 +295,7 @@ class Undoing(MemoryWrites, Reads):
 
     # --- putting back --------------------------------------------------------------------------------------------
 
-    def _back(self, connection: Any, head: int, acts: Iterable[str]) -> Plan:
+    def _back(self, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
         """What the acts keep out of force, if all of it still fits without what they put back; ``Conflict`` where not."""
         reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
         held = [(act, control.taken_out_by(connection, act)) for act in acts]
@@ -295,17 +304,19 @@ class Undoing(MemoryWrites, Reads):
         but = taken_again(connection, ending)
         positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
         positions -= but
+        along = _built_on(connection, positions, but, cascade)
+        but |= set(along.positions)
         streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
         for stream in filter(is_subject, streams):
             _check_legal(reader, stream, positions, but)
         _check_support(reader, positions, but)
-        _check_built_on(connection, positions, but)
         _check_keys(reader, positions)
         _check_names(reader, positions)
         commands = {reader.event(each).envelope.command_id for each in positions}
         types = {act: (SourceDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held)
-        return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told)
+        streams |= {reader.event(each).stream for each in along.positions} - {LEDGER_STREAM}
+        return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
 
     @staticmethod
     def _emit_back(work: Work, plan: Plan, reason: str) -> None:
@@ -322,6 +333,8 @@ class Undoing(MemoryWrites, Reads):
                 continue
             for spans in bulk.parts(positions) or [()]:
                 work.emit(LEDGER_STREAM, event(act, spans, reason))
+        if plan.along.positions:
+            _emit_undone(work, plan.along.commands, plan.along.positions, reason)
 
 
 def redone_by(connection: Any, act: str) -> list[CommandRedone]:
@@ -434,16 +447,24 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
             )
 
 
-def _check_built_on(connection: Any, again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when something was built on what goes out of force with it: a distrust had taken the undo of that back."""
+def _built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
+    """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
+
+    ``Conflict`` that names it, unless it may fall too.
+    """
     reader = Reader(connection, back=again)
     taken = {reader.event(each).envelope.command_id for each in but}
-    if built := UndoPlan(reader, taken).later_than(taken):
-        first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
-        raise Conflict(
-            f"{len(built)} command{many} since built on what is out of force again then: {first}"
-            f"{' …' if len(built) > 5 else ''}; undo them first"
-        )
+    plan = UndoPlan(reader, taken)
+    if built := plan.later_than(taken):
+        positions = tuple(sorted(each for each in plan.positions if each not in but and not reader.is_out(each)))
+        if not cascade or len(positions) > bulk.BULK_EVENTS:
+            first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
+            raise Conflict(
+                f"{len(built)} command{many} since built on what is out of force again then: {first}"
+                f"{' …' if len(built) > 5 else ''}; undo them first, or use cascade to undo them together"
+            )
+        return Along(tuple(built), positions)
+    return Along()
 
 
 def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:

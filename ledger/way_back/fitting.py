@@ -1,0 +1,148 @@
+"""Whether what a redo or a trust puts back fits what happened since, and what was built on that which it hides again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.domain import ids
+from ledger.domain.errors import Conflict
+from ledger.domain.events import (
+    AnyEvent,
+    DocumentIngested,
+    MessageAppended,
+    ProjectAliasAdded,
+    ProjectRegistered,
+    SessionAliasAdded,
+)
+from ledger.way_back import bulk
+from ledger.way_back.conversations import senseless
+from ledger.way_back.in_force import ATTEMPTS, Reader
+from ledger.way_back.undo_plan import UndoPlan
+from projections import documents, projects
+from projections.projector import FAMILIES
+
+
+class Along(Struct, frozen=True):
+    """What was built on that which an act puts out of force although it gives back other things: it falls with it."""
+
+    commands: tuple[str, ...] = ()
+    positions: tuple[int, ...] = ()
+
+
+def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
+    for stream in streams:
+        _check_legal(reader, stream, again, but)
+    _check_support(reader, again, but)
+    _check_keys(reader, again)
+    _check_names(reader, again)
+
+
+def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when events put back do not fit what happened since."""
+    family, state = FAMILIES[ids.kind_of(stream)], None
+    for event in reader.counting(stream, but, again):
+        if not family.admits(state, event.data):
+            raise Conflict(
+                f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
+            )
+        state = family.evolve(state, event)
+    if stream[0] == "s":
+        _check_conversation(reader, stream, state, again, but)
+
+
+def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when a memory would be back whose sources, all that it has, fell since."""
+    for event in map(reader.event, sorted(again)):
+        if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
+            raise Conflict(
+                f"{event.stream} of position {event.position} rests on {', '.join(event.data.sources[:5])}, which is not there"
+                " any more: put that back first"
+            )
+
+
+def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
+    """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
+
+    ``Conflict`` that names it, unless it may fall too.
+    """
+    reader = Reader(connection, back=again)
+    taken = {reader.event(each).envelope.command_id for each in but}
+    plan = UndoPlan(reader, taken)
+    if built := plan.later_than(taken):
+        positions = tuple(sorted(each for each in plan.positions if each not in but and not reader.is_out(each)))
+        if not cascade or len(positions) > bulk.BULK_EVENTS:
+            first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
+            raise Conflict(
+                f"{len(built)} command{many} since built on what is out of force again then: {first}"
+                f"{' …' if len(built) > 5 else ''}; undo them first, or use cascade to undo them together"
+            )
+        return Along(tuple(built), positions)
+    return Along()
+
+
+def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:
+    def is_gone(interaction: str) -> bool:
+        return interaction in tied and reader.is_gone(interaction, but, again)
+
+    back = (event.data for event, _ in reader.stream(session) if event.position in again)
+    tied = {data.interaction for data in back if isinstance(data, MessageAppended)}
+    for event in senseless(reader, session, but, again, is_gone):
+        raise Conflict(
+            f"{event.type} at position {event.position} does not fit what happened to {session} since; what it was written"
+            " from is not there: put that back first, or undo this too"
+        )
+    if state is not None and state.moved_to is not None and state.messages:
+        raise Conflict(f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again")
+
+
+def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
+    sql = "SELECT position FROM keys WHERE key = ? AND released_at IS NULL"
+    for position in positions:
+        key = reader.event(position).key
+        used = reader.connection.execute(sql, (key,)).fetchone() if key is not None else None
+        if used is not None and used[0] != position:
+            raise Conflict(f"the key of the command at position {position} was used again since; it cannot be redone")
+
+
+def _check_names(reader: Reader, positions: Iterable[int]) -> None:
+    events = [reader.event(each) for each in positions]
+    _check_session_names(reader, [event for event in events if isinstance(event.data, SessionAliasAdded)])
+    for event in events:
+        data = event.data
+        name = data.alias if isinstance(data, ProjectAliasAdded) else None
+        name = data.name if isinstance(data, ProjectRegistered) else name
+        found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if isinstance(data, DocumentIngested):
+            _check_path(reader, event, data)
+        if found is not None and found[0] != event.stream:
+            raise Conflict(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
+                "it cannot be redone"
+            )
+
+
+def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
+    """A name given again must be free, or be given up by whoever has it."""
+    among = {event.stream for event in events}
+    for event in events:
+        name = event.data.alias
+        found = projects.find(reader.connection, event.envelope.user or "", "s", name) if name else None
+        if found is not None and found[0] not in among:
+            raise Conflict(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
+                "it cannot be redone"
+            )
+
+
+def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None:
+    owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
+    known = documents.known_as(reader.connection, owner, path, digest)
+    if known is not None and known.id != event.stream:
+        raise Conflict(
+            f"the document of position {event.position} was taken in again since, as {known.id}: it cannot be put back "
+            "beside it; undo that ingestion first"
+        )

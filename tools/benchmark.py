@@ -286,7 +286,8 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
 
 
 def measure_import(options: Options) -> list[Figure]:
-    """Each round writes a ledger, then its very event rows into an empty raw log."""
+    """Each round writes a ledger, then its very event rows into an empty raw log, and the rows of every table beside them:
+    what is left when nothing is computed."""
     ways: dict[str, Callable[[Path, int, Texts], float]] = {
         "import_file()": import_lines,
         "batch(): capture()": capture_batch,
@@ -295,7 +296,7 @@ def measure_import(options: Options) -> list[Figure]:
     figures = []
     for name, way in ways.items():
         say(f"import: {name}, {options.rounds} × {options.turns:,}")
-        ours, limit = list[float](), list[float]()
+        ours, bare, limit = list[float](), list[float](), list[float]()
         for number in range(options.rounds):
             path = options.directory / "import.db"
             seconds = way(path, options.turns, Texts(100 + number))
@@ -305,8 +306,10 @@ def measure_import(options: Options) -> list[Figure]:
             raw = raw_log(path, path.with_suffix(".raw"), rows=False)
             limit.append(raw.write(RAW_INSERT, rows) / len(rows))
             raw.remove()
+            bare.append(limit[-1] + restore(path, path.with_suffix(".raw")) / len(rows))
             remove(path)
         figures.append(compared(f"{name}, each event", options.turns, ours, limit, 0.20))
+        figures.append(compared(f"{name}: the finished rows alone, nothing computed", options.turns, bare, limit, None))
     return figures
 
 

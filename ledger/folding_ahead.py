@@ -2,8 +2,8 @@
 
 The first process asks in lines of text, ``fold FIRST LAST WRITTEN EXPAND`` or ``digest POSITION NAME …``, some of them before
 it hears the answers, and the second answers in MessagePack, behind the length in 8 bytes; a length of zero says that it
-cannot. It reads the log and the tables through a connection of its own, and writes nothing. Taking the new texts
-apart is done by whichever of the two had to wait for the other less. Whatever goes wrong here costs time only, for the first
+cannot. It reads the log and the tables through a connection of its own, and writes nothing. The new texts are taken
+apart by the one of the two that waits for the other. Whatever goes wrong here costs time only, for the first
 process folds by itself then. The secret goes through the pipe as well: it is on no command line and in no environment.
 """
 

@@ -400,7 +400,7 @@ class Writer:
         self.attend(transaction)
         if transaction.position != self._left_at:
             self._catch_up(transaction)
-        if blocked := self.projector.parked & set(ESSENTIAL):
+        if blocked := self.projector.parked.intersection(ESSENTIAL):
             raise Rejected(
                 f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again"
             )

@@ -8,7 +8,7 @@ of force, and what comes out is one more change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -129,7 +129,7 @@ class Projector:
         self._last_version = 0
 
     @property
-    def parked(self) -> Set[str]:
+    def parked(self) -> frozenset[str]:
         return self._parked
 
     @parked.setter

@@ -144,9 +144,12 @@ class SQLiteRows:
         self, table: Table, rows: Sequence[Values], gone: Sequence[Key], appended: Sequence[Values]
     ) -> None:
         try:
-            _write(self.connection, _insert(table, self.prefix), rows)
-            _write(self.connection, _delete(table, self.prefix), gone)
-            _write(self.connection, _insert(table, self.prefix), appended)
+            if rows:
+                _write(self.connection, _insert(table, self.prefix), rows)
+            if gone:
+                _write(self.connection, _delete(table, self.prefix), gone)
+            if appended:
+                _write(self.connection, _insert(table, self.prefix), appended)
         except Exception as error:
             self._refuse(table, error)
 

@@ -155,11 +155,11 @@ def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -
     ledger.distrust("eve", kind="actor")
     built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
     revised = ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
-    with pytest.raises(Conflict, match="2 commands since built on what is out of force again"):
+    with pytest.raises(Conflict, match="2 later commands built on what is out of force again"):
         ledger.trust("eve", kind="actor")
     assert held(ledger, fact.id) and held(ledger, built.id)
     ledger.undo(built.position)
-    with pytest.raises(Conflict, match="1 command since built"):
+    with pytest.raises(Conflict, match="1 later command built"):
         ledger.trust("eve", kind="actor")
     ledger.undo(revised.position)
     ledger.trust("eve", kind="actor")
@@ -198,7 +198,7 @@ def test_a_trust_names_an_attempt_that_rests_on_it_alone_though_another_keeps_th
     ledger.distrust("eve", kind="actor")
     ledger.remember(WORDS[2], source=fact.id, actor="ann")
     both = ledger.remember(WORDS[2], source=ledger.remember(WORDS[3], actor="ann").id, actor="bob")
-    with pytest.raises(Conflict, match="1 command since built"):
+    with pytest.raises(Conflict, match="1 later command built"):
         ledger.trust("eve", kind="actor")
     assert held(ledger, both.id) and not held(ledger, other.id)
 

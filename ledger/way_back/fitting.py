@@ -20,7 +20,7 @@ from ledger.domain.events import (
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
 from ledger.way_back.in_force import ATTEMPTS, Reader
-from ledger.way_back.undo_plan import UndoPlan
+from ledger.way_back.undo_plan import UndoPlan, built_later
 from projections import documents, projects
 from projections.projector import FAMILIES
 
@@ -75,11 +75,7 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
     if built := plan.later_than(taken):
         positions = tuple(sorted(each for each in plan.positions if each not in but and not reader.is_out(each)))
         if not cascade or len(positions) > bulk.BULK_EVENTS:
-            first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
-            raise Conflict(
-                f"{len(built)} command{many} since built on what is out of force again then: {first}"
-                f"{' …' if len(built) > 5 else ''}; undo them first, or use cascade to undo them together"
-            )
+            raise built_later(built, "what is out of force again then")
         return Along(tuple(built), positions)
     return Along()
 

@@ -5,9 +5,10 @@ A plan is made on one snapshot and changes nothing; it goes on until nothing mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from ledger.domain import ids
+from ledger.domain.errors import Conflict
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -30,6 +31,15 @@ from projections import audit, control
 from projections.projector import FAMILIES
 
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+
+
+def built_later(built: Sequence[str], on: str) -> Conflict:
+    """What keeps an act from being done without a cascade: the commands that were built on what it puts out of force."""
+    first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
+    return Conflict(
+        f"{len(built)} later command{many} built on {on}: {first}{' …' if len(built) > 5 else ''}; "
+        "undo them first, or use cascade to undo them together"
+    )
 
 
 class UndoPlan:

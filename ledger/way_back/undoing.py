@@ -29,7 +29,7 @@ from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
 from ledger.way_back.fitting import Along, built_on, check
 from ledger.way_back.in_force import ASKED, LASTING, Reader, act_named, is_subject
-from ledger.way_back.undo_plan import UndoPlan
+from ledger.way_back.undo_plan import UndoPlan, built_later
 from ledger.work import Outcome, Who, Work
 from projections import audit, control
 
@@ -98,11 +98,7 @@ class Undoing(MemoryWrites, Reads):
             commands = {entry.command_id for entry in entries}
             plan = UndoPlan(Reader(connection), commands)
             if (built := plan.later_than(commands)) and not (cascade or dry_run):
-                first, many = ", ".join(built[:5]), "s" * (len(built) != 1)
-                raise Conflict(
-                    f"{len(built)} later command{many} built on this one: {first}{' …' if len(built) > 5 else ''}; "
-                    "undo them first, or use cascade to undo them together"
-                )
+                raise built_later(built, "this one")
             shown = plan.in_order if plan.positions else ()
             return Plan(head, tuple(sorted(plan.positions)), tuple(shown), tuple(sorted(plan.streams)))
 

@@ -172,7 +172,7 @@ class Distrusting(Undoing):
             kind=told.source.kind,
             source=told.source.name,
             since=told.source.since,
-            events=len(plan.positions) or sum(len(positions) for _, _, positions in plan.acts),
+            events=len(plan.positions) or sum(len(each) for _, _, each in plan.acts) + len(plan.along.positions),
             memories=told.memories,
             observations=told.observations,
             unsupported=told.unsupported,

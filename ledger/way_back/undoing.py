@@ -292,7 +292,7 @@ class Undoing(MemoryWrites, Reads):
         commands = {reader.event(each).envelope.command_id for each in positions}
         types = {act: (SourceDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held)
-        streams |= {reader.event(each).stream for each in along.positions} - {LEDGER_STREAM}
+        streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
         return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
 
     @staticmethod

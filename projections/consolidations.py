@@ -108,13 +108,14 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
     """The live interactions of a scope that came, came back, got their response or were let out of quarantine after a position,
     oldest first; with a ``limit`` the newest of them."""
     sql = (
-        "SELECT * FROM interactions t WHERE user = ?1 AND project IS ?2 AND (row > ?3 OR response_at > ?3 OR"
-        " (from_position > ?3 AND NOT EXISTS (SELECT 1 FROM interaction_versions v WHERE v.row = t.row"
-        " AND v.to_position > ?3 AND v.from_position <= ?3))"
-        " OR EXISTS (SELECT 1 FROM was_in_quarantine w WHERE w.at IN (t.prompt_at, t.response_at) AND w.to_position > ?3))"
-        " ORDER BY row DESC LIMIT ?4"
+        "SELECT * FROM interactions t WHERE user = :user AND project IS :project AND (row > :after OR response_at > :after"
+        " OR (from_position > :after AND NOT EXISTS (SELECT 1 FROM interaction_versions v WHERE v.row = t.row"
+        " AND v.to_position > :after AND v.from_position <= :after))"
+        " OR EXISTS (SELECT 1 FROM was_in_quarantine w WHERE w.at IN (t.prompt_at, t.response_at)"
+        " AND w.to_position > :after)) ORDER BY row DESC LIMIT :limit"
     )
-    found = connection.execute(sql, (scope.user, scope.project, after, limit)).fetchall()
+    given = {"user": scope.user, "project": scope.project, "after": after, "limit": limit}
+    found = connection.execute(sql, given).fetchall()
     states = [interactions.from_row(row) for row in reversed(found)]
     alive = observations.live(connection, [state.id for state in states])
     return [state for state in states if state.id in alive]
@@ -241,10 +242,13 @@ def _first(connection: sqlite3.Connection, sql: str, *values: Any) -> Any:
 
 def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidator: str) -> list[tuple[int, int]]:
     """(attempt, up to which position) of what failed since the last completed run of a scope, in order."""
-    scoped = "user = ?1 AND project IS ?2 AND over = ?3 AND consolidator = ?4 AND coalesce(tags, '[]') = ?5 AND undone_at IS NULL"
+    scoped = (
+        "user = :user AND project IS :project AND over = :over AND consolidator = :consolidator"
+        " AND coalesce(tags, '[]') = :tags AND undone_at IS NULL"
+    )
     sql = (
         f"SELECT attempt, upto FROM consolidations WHERE {scoped} AND error <> '' AND position >"
         f" coalesce((SELECT max(position) FROM consolidations WHERE {scoped} AND error = ''), 0) ORDER BY position"
     )
-    values = (scope.user, scope.project, over, consolidator, told(scope.tags))
-    return connection.execute(sql, values).fetchall()
+    given = {"user": scope.user, "project": scope.project, "over": over, "consolidator": consolidator}
+    return connection.execute(sql, given | {"tags": told(scope.tags)}).fetchall()

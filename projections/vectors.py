@@ -43,7 +43,7 @@ class Corpus(Struct, frozen=True):
     table: str  # with the columns row and user
     text: str  # the column
     believed: str  # SQL: which rows may be found
-    touched: str  # SQL: rows that events after one position, up to another, may have changed
+    touched: str  # SQL: rows that events after ``:after``, up to ``:up_to``, may have changed
     history: tuple[str, ...]  # tables whose first column is the row, and whose change is one of its texts
     projection: str
 
@@ -57,7 +57,8 @@ CORPORA = {
             "content",
             "content IS NOT NULL AND user IS NOT NULL AND status IN ('active', 'superseded') AND quarantined = 0",
             "SELECT DISTINCT f.position FROM main.events e CROSS JOIN main.events f ON f.stream = e.stream"
-            " AND f.version = 1 WHERE e.position > ? AND e.position <= ? AND e.stream >= 'm_' AND e.stream < 'm`'",
+            " AND f.version = 1 WHERE e.position > :after AND e.position <= :up_to"
+            " AND e.stream >= 'm_' AND e.stream < 'm`'",
             ("memories", "memory_versions"),
             "memories",
         ),
@@ -67,11 +68,11 @@ CORPORA = {
             "text",
             "user IS NOT NULL AND corpus <> 'summary'",
             "SELECT p.row FROM (SELECT DISTINCT f.position AS subject FROM main.events e CROSS JOIN main.events f"
-            " ON f.stream = e.stream AND f.version = 1 WHERE e.position > ?1 AND e.position <= ?2"
+            " ON f.stream = e.stream AND f.version = 1 WHERE e.position > :after AND e.position <= :up_to"
             " AND (e.stream >= 'i_' AND e.stream < 'i`' OR e.stream >= 'd_' AND e.stream < 'd`')) s"
             " CROSS JOIN main.passages p ON p.subject = s.subject"
-            f" UNION SELECT row FROM main.passages WHERE row >= (?1 + 1) << {POSITION_BITS}"
-            f" AND row < (?2 + 1) << {POSITION_BITS}",
+            f" UNION SELECT row FROM main.passages WHERE row >= (:after + 1) << {POSITION_BITS}"
+            f" AND row < (:up_to + 1) << {POSITION_BITS}",
             ("passages", "passages_were"),
             "passages",
         ),
@@ -241,7 +242,7 @@ def texts(
 
 def touched(connection: sqlite3.Connection, letter: str, after: int, up_to: int) -> list[int]:
     """The rows of texts that events of a part of the log may have changed."""
-    return [row for (row,) in connection.execute(CORPORA[letter].touched, (after, up_to))]
+    return [row for (row,) in connection.execute(CORPORA[letter].touched, {"after": after, "up_to": up_to})]
 
 
 class Survey(Struct, frozen=True):

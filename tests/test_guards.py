@@ -367,7 +367,7 @@ def test_what_a_tool_cannot_do_is_told_from_what_is_so(is_claim: bool, text: str
 
 # --- the corpus ------------------------------------------------------------------------------------------------------
 
-# A little below what the README publishes, so that a pattern that breaks fails here.
+# A little below what ledger/docs/guards.md publishes, so that a pattern that breaks fails here.
 FLOORS = {"all": (0.98, 0.97), "dev": (0.97, 0.98), "held_out": (0.98, 0.95)}
 
 

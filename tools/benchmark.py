@@ -3,7 +3,7 @@
     python tools/benchmark.py                          1,000, 100,000 and 1,000,000 memories
     python tools/benchmark.py --quick                  1,000 and 20,000, in about a minute
     python tools/benchmark.py --rows remember,growth   only these rows
-    python tools/benchmark.py --markdown               the table for the README
+    python tools/benchmark.py --markdown               the table for ledger/docs/measured.md
 
 Ours and the limit take turns in small groups, so that a machine that drifts slows both. Progress goes to stderr. The
 ledgers are filled through ``batch()``: of 100 commands 85 remember, 10 reinforce a memory, 3 capture a turn, 2 supersede.

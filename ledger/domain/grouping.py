@@ -27,7 +27,7 @@ GROUPING = "grouping/1"
 """Name and version of these rules: other words, patterns or numbers are another version."""
 
 NEAR = 600_000
-"""From this overlap of telling words two texts are alike (ours, measured: see the README)."""
+"""From this overlap of telling words two texts are alike (ours, measured: see ledger/docs/consolidation.md)."""
 
 CLOSE, SHARED_NAMES = 400_000, 2
 """... or from this one, where they share two names (ours)."""

@@ -6,13 +6,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import Conflict
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
-from ledger.folding_ahead import folding_ahead
 from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
@@ -84,9 +82,7 @@ class Care(Numbers):
             raise Conflict("rebuild() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         parked_before = self._parked()
-        secret = self._writer.secret
-        ahead = partial(folding_ahead, self._store.path, secret)
-        work = Rebuild(self._store, secret, self._created.ledger_id, Reading, progress, ahead)
+        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)
         events, parked, digest = work.run(
             lambda transaction, projector: self._switched(transaction, projector, parked_before)
         )

@@ -37,7 +37,6 @@ AUDIT = Table(
         ("correlation_id", "correlation_id IS NOT NULL"),
         ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
     ),
-    unread=True,
     then=Standing("position"),
 )
 

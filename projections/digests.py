@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Container, Mapping
 
 import msgspec
 
@@ -16,27 +15,11 @@ CHUNK = 500  # rows encoded at a time; part of what the digest is
 
 def digest(connection: sqlite3.Connection, secret: bytes, prefix: str = "") -> str:
     """SHA-256 (hex) over the rows of every projection in the order of their keys; text indexes are derived and outside it."""
-    return digest_of({each.name: projection_digest(connection, each.tables, prefix) for each in projections(secret)})
-
-
-def digest_of(parts: Mapping[str, str]) -> str:
-    """The same, of the hashes over each projection."""
     total = hashlib.sha256()
-    for projection in sorted(projections(b""), key=lambda each: each.name):
-        total.update(f"{projection.name}/{projection.version}:{parts[projection.name]}\n".encode())
+    for projection in sorted(projections(secret), key=lambda each: each.name):
+        found = projection_digest(connection, projection.tables, prefix)
+        total.update(f"{projection.name}/{projection.version}:{found}\n".encode())
     return total.hexdigest()
-
-
-def digests_at(connection: sqlite3.Connection, position: int, names: Container[str]) -> dict[str, str]:
-    """The hashes over some projections as they stand at a position; of none where they stand at another by now."""
-    connection.execute("BEGIN")
-    try:
-        if connection.execute("SELECT position FROM checkpoint").fetchone() != (position,):
-            return {}
-        wanted = (each for each in projections(b"") if each.name in names)
-        return {each.name: projection_digest(connection, each.tables) for each in wanted}
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...], prefix: str = "") -> str:

@@ -17,8 +17,6 @@ DUPLICATES = Table(
     ("fingerprint", "status", "memory"),
     rowid=False,
     grouped=2,
-    unread=True,
-    scattered=True,
     then=CURRENT,
 )
 ATTEMPTS = Table(

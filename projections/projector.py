@@ -176,12 +176,8 @@ class Projector:
             except Exception as error:
                 self._poison(projection.name, event.position, error)
 
-    def flush(self, rows: Rows, *, first: int = 0) -> None:
-        """Writes what the folds kept; a projection whose rows the database does not take is parked like one that failed.
-
-        ``first`` is the first event of them, where another projector folded it.
-        """
-        self._unwritten = self._unwritten or first
+    def flush(self, rows: Rows) -> None:
+        """Writes what the folds kept; a projection whose rows the database does not take is parked like one that failed."""
         rows.flush()
         self._unwritten = 0
 

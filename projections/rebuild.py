@@ -11,26 +11,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
 from projections import digests, projector, sqlite
-from projections.ahead import Folded, HandedRows, Scattered
 from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
 from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
-AHEAD = 5  # batches asked for at a time
-LONG = 20_000  # events that are worth a second process
 TAIL = 1_000  # at most so many events are left for the transaction that switches
 INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds
-SCATTERED = 50_000  # rows with keys in no order that are written together
-FAR = ("memories", "sessions")  # hashed by the second process: about half of all
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
 TABLE = 1_000  # to drop a table takes as long as to delete so many rows
 LEASE_SECONDS = 60.0
@@ -57,30 +50,6 @@ class Reading(projector.Log, Protocol):
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
 
-class Faltered(Exception):
-    """The second process did not fold a batch, for whatever reason: the first one can."""
-
-
-class Ahead(Protocol):
-    """A second process that folds batches while those before them are written."""
-
-    def ask(self, first: int, last: int, written: int) -> None:
-        """Have these events folded; the rows of those up to ``written`` are in the file."""
-        ...
-
-    def receive(self) -> Folded:
-        """The oldest batch that was asked for and not received yet; ``Faltered`` where it cannot be had."""
-        ...
-
-    def ask_digests(self, position: int, names: Sequence[str]) -> None:
-        """Have the rows of these projections hashed, as they stand at a position."""
-        ...
-
-    def receive_digests(self) -> dict[str, str]:
-        """As many as could be had."""
-        ...
-
-
 class Rebuild:
     """One rebuild; ``run`` returns the number of events folded, what is parked after it, and the digest."""
 
@@ -91,17 +60,13 @@ class Rebuild:
         ledger_id: str,
         reading: Callable[[Callable[[], Any]], Reading],
         progress: Progress | None,
-        ahead: Callable[[], AbstractContextManager[Ahead]] | None = None,
     ) -> None:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
-        self._ahead = ahead
         self._progress = progress
         self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._connection: Any = None
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
-        self._scattered = Scattered(None, FRESH)
-        self._scattered.refused = self._projector.refused
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._beside = True  # fresh tables stand beside the live ones, and will change places with them
 
@@ -110,12 +75,12 @@ class Rebuild:
         self._take_lease()
         try:
             self._start()
-            with self._second_process() as ahead:
-                position = self._catch_up(0, ahead)
-                self._make_late_indexes()
-                position = self._switch(self._catch_up(position), switched)
-                self._empty(OLD)
-                digest = self._digest(ahead)
+            position = self._catch_up(0)
+            self._make_late_indexes()
+            position = self._switch(self._catch_up(position), switched)
+            self._empty(OLD)
+            with self._log.snapshot() as connection:
+                digest = digests.digest(connection, self._secret)
         finally:
             self._release_lease()
         return position, tuple(sorted(self._projector.parked)), digest
@@ -177,23 +142,10 @@ class Rebuild:
     def _tables(self) -> list[Table | TextIndex]:
         return [table for projection in projections(self._secret) for table in projection.tables]
 
-    @contextmanager
-    def _second_process(self) -> Iterator[Ahead | None]:
-        """For a long log, and if there can be one."""
-        with ExitStack() as stack:
-            ahead = None
-            if self._ahead is not None and self._beside and self._log_head() >= LONG:
-                with suppress(Faltered):
-                    ahead = stack.enter_context(self._ahead())
-            yield ahead
-
-    def _catch_up(self, done: int, ahead: Ahead | None = None) -> int:
+    def _catch_up(self, done: int) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
-        if ahead is not None:  # which takes as long to start as one batch
-            done = self._with_help(ahead, self._fold_batch(done))
         while self._beside and self._log_head() - done > TAIL:
             done = self._fold_batch(done)
-        self._write_scattered(1)
         return done
 
     def _fold_batch(self, done: int) -> int:
@@ -203,46 +155,13 @@ class Rebuild:
             last = min(head, done + BATCH)
             for event in self._reading.events(done + 1, last):
                 self._projector.fold(event, rows)
-        self._write(rows, done + 1)
-        self._tell(last, head)
-        return last
-
-    def _with_help(self, ahead: Ahead, done: int) -> int:
-        """The same with a second process, until that falters or something has to be parked: up to where it came.
-
-        It folds some batches ahead of the one that is written, for neither takes the same time for each.
-        """
-        last, asked = done, deque[int]()
-        with suppress(Faltered):
-            while not self._projector.parked:
-                head = self._log_head()
-                while len(asked) < AHEAD and head - last > TAIL:
-                    first, last = last + 1, min(head, last + BATCH)
-                    ahead.ask(first, last, done)
-                    asked.append(last)
-                if not asked:
-                    break
-                self._write(self._handed(ahead.receive()), done + 1)
-                done = asked.popleft()
-                self._tell(done, head)
-        return done
-
-    def _write(self, rows: SQLiteRows, first: int) -> None:
-        self._scattered.take_from(rows, first)
         with self._log.transact(durable=False) as transaction:
             self._check_lease(transaction.connection)
             rows.connection = transaction.connection
-            self._projector.flush(rows, first=first)
+            self._projector.flush(rows)
         self._projector.forget()
-        self._write_scattered(SCATTERED)
-
-    def _write_scattered(self, least: int) -> None:
-        """Those rows, if there are so many of them."""
-        if len(self._scattered) >= least:
-            with self._log.transact(durable=False) as transaction:
-                self._check_lease(transaction.connection)
-                self._scattered.connection = transaction.connection
-                self._projector.flush(self._scattered, first=self._scattered.first)
+        self._tell(last, head)
+        return last
 
     def _make_late_indexes(self) -> None:
         """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
@@ -261,13 +180,6 @@ class Rebuild:
 
     def _rows(self, connection: Any, *, beside: bool = False) -> SQLiteRows:
         rows = SQLiteRows(connection, FRESH if self._beside else "", beside=beside)
-        rows.refused = self._projector.refused
-        return rows
-
-    def _handed(self, folded: Folded) -> SQLiteRows:
-        tables = {each.name: each for each in self._tables() if isinstance(each, Table)}
-        indexes = {each.name: each for each in self._tables() if isinstance(each, TextIndex)}
-        rows = HandedRows(self._connection, FRESH, folded, tables, indexes)
         rows.refused = self._projector.refused
         return rows
 
@@ -290,22 +202,6 @@ class Rebuild:
             switched(transaction, self._projector)
         self._tell(position, position)
         return position
-
-    def _digest(self, ahead: Ahead | None) -> str:
-        """Over all rows, of which the second process reads about half."""
-        tables = {each.name: each.tables for each in projections(self._secret)}
-        with self._log.snapshot() as connection:
-            told = dict[str, str]()
-            with suppress(Faltered):
-                if ahead is not None:
-                    (position,) = connection.execute("SELECT position FROM checkpoint").fetchone()
-                    ahead.ask_digests(position, FAR)
-                    near = [name for name in tables if name not in FAR]
-                    told |= {name: digests.projection_digest(connection, tables[name]) for name in near}
-                    told |= ahead.receive_digests()
-            for name in tables.keys() - told.keys():
-                told[name] = digests.projection_digest(connection, tables[name])
-            return digests.digest_of(told)
 
     # --- what is left over ---------------------------------------------------------------------------------------
 

@@ -44,8 +44,6 @@ class Table(Struct, frozen=True, eq=False):
     appended: bool = False
     derived: bool = False
     grouped: int = 0  # find() by so many leading key columns sees rows that are kept, without writing them first
-    unread: bool = False  # no fold reads it
-    scattered: bool = False  # unread, with keys in no order: a rebuild writes many of its rows together
     late: bool = False  # no fold looks anything up by its indexes: a rebuild makes them when all rows are there
     then: Standing | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -59,7 +59,7 @@ class SQLiteRows:
         if kept is None:
             kept = self._put[table] = {}
         kept[key] = values
-        if table.grouped and not (self.beside and table.unread):
+        if table.grouped:
             self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
 
     def append(self, table: Table, values: Values) -> None:
@@ -73,7 +73,7 @@ class SQLiteRows:
         if table.grouped and len(columns) == table.grouped:
             return self._group(table, columns, key)
         found = self._select(table, _find(table, columns, self.prefix), [key])
-        if not self._kept(table):
+        if not self._put.get(table):
             return found
         places = [table.names.index(column) for column in columns]
         return self._with_kept(
@@ -83,10 +83,10 @@ class SQLiteRows:
     def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
         """The rows with these leading key columns, from the table and from what is kept."""
         found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
-        keys = self._kept_group(table, key)
+        keys = self._groups.get(table, {}).get(key)
         if not keys:
             return found
-        kept, width = self._kept(table), len(table.key)
+        kept, width = self._put[table], len(table.key)
         standing = {row[:width]: row for row in found if row[:width] not in kept}
         standing |= {each: row for each in keys if (row := kept.get(each)) is not None}
         return [standing[each] for each in sorted(standing)]
@@ -106,21 +106,13 @@ class SQLiteRows:
 
     def _with_kept(self, table: Table, found: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
         """The rows found, as they will stand once what is kept has been written."""
-        kept = self._kept(table)
+        kept = self._put.get(table)
         if not kept:
             return found
         width = len(table.key)
         standing = {row[:width]: row for row in found if row[:width] not in kept}
         standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
         return [standing[key] for key in sorted(standing, key=_null_first)]
-
-    def _kept(self, table: Table) -> Mapping[Key, Values | None]:
-        """What was put and the table does not have yet."""
-        return self._put.get(table, {})
-
-    def _kept_group(self, table: Table, key: Key) -> list[Key]:
-        """The keys kept of a grouped table that begin with ``key``."""
-        return self._groups.get(table, {}).get(key, [])
 
     def flush(self) -> None:
         for table in (*self._put, *(each for each in self._appended if each not in self._put)):
@@ -131,33 +123,22 @@ class SQLiteRows:
 
     def _flush_table(self, table: Table) -> None:
         puts, appended = self._put.get(table), self._appended.get(table)
-        rows = [row for row in puts.values() if row is not None] if puts else []
-        gone = [key for key, row in puts.items() if row is None] if puts and len(rows) < len(puts) else []
-        self._write_rows(table, rows, gone, appended or ())
+        try:
+            if puts:
+                if rows := [row for row in puts.values() if row is not None]:
+                    _write(self.connection, _insert(table, self.prefix), rows)
+                if len(rows) < len(puts):
+                    gone = [key for key, row in puts.items() if row is None]
+                    _write(self.connection, _delete(table, self.prefix), gone)
+            if appended:
+                _write(self.connection, _insert(table, self.prefix), appended)
+        except Exception as error:
+            self._refuse(table, error)
         if puts:
             puts.clear()
             self._groups.pop(table, None)
         if appended:
             appended.clear()
-
-    def _write_rows(
-        self, table: Table, rows: Sequence[Values], gone: Sequence[Key], appended: Sequence[Values]
-    ) -> None:
-        try:
-            if rows:
-                _write(self.connection, _insert(table, self.prefix), rows)
-            if gone:
-                _write(self.connection, _delete(table, self.prefix), gone)
-            if appended:
-                _write(self.connection, _insert(table, self.prefix), appended)
-        except Exception as error:
-            self._refuse(table, error)
-
-    def scattered(self) -> Iterator[tuple[Table, dict[Key, Values | None]]]:
-        """Gives away what was put into tables with keys in no order."""
-        for table in [each for each in self._put if each.scattered]:
-            self._groups.pop(table, None)
-            yield table, self._put.pop(table)
 
     def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
         connection, prefix = self.connection, self.prefix
@@ -256,12 +237,7 @@ def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") 
 
 
 def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: Sequence[Values]) -> None:
-    add_texts(connection, index, prefix, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
-
-
-def add_texts(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: list[Values]) -> None:
-    """New texts, as the index takes them."""
-    _write(connection, _index(index, prefix), rows)
+    _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------

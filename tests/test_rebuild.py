@@ -395,7 +395,7 @@ def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(
     monkeypatch.setattr(rebuild, "BATCH", 9)
     monkeypatch.setattr(rebuild, "TAIL", 5)
     waits = {"batch": set(), "between": set()}
-    write, flush = rebuild.Rebuild._write, rebuild.SQLiteRows.flush
+    fold, flush = rebuild.Rebuild._fold_batch, rebuild.SQLiteRows.flush
 
     def asked(connection):
         return connection.execute("PRAGMA synchronous").fetchone()[0]
@@ -405,17 +405,18 @@ def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(
             waits["batch"].add(asked(self.connection))
         flush(self)
 
-    def written(self, rows, first):
-        write(self, rows, first)
+    def folded(self, done):
+        last = fold(self, done)
         with ledger._store.transact() as transaction:
             waits["between"].add(asked(transaction.connection))
         with pytest.raises(RuntimeError), ledger._store.transact(durable=False):
             raise RuntimeError
         with ledger._store.transact() as transaction, ledger._store.transact(durable=False):
             waits["between"].add(asked(transaction.connection))
+        return last
 
     monkeypatch.setattr(rebuild.SQLiteRows, "flush", flushed)
-    monkeypatch.setattr(rebuild.Rebuild, "_write", written)
+    monkeypatch.setattr(rebuild.Rebuild, "_fold_batch", folded)
     full, normal = 2, 1
     with Ledger.open(path) as ledger:
         life(ledger)

@@ -352,7 +352,7 @@ def remember_batch(path: Path, count: int, texts: Texts) -> float:
 
 
 def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
-    """The rebuild runs in a process of its own, whose peak memory is its own too, with that of its second process."""
+    """The rebuild runs in a process of its own, whose peak memory is its own too."""
     figures: list[Figure] = []
     for size, path in paths.items():
         ours, switched, limit, peaks, events = list[float](), list[float](), list[float](), list[float](), 0
@@ -404,14 +404,7 @@ def child_rebuild(path: Path) -> None:
 
 
 def peak_bytes() -> int:
-    """Peak memory of this process and of the largest that it started, which may not have been at the same moment.
-
-    Where the kernel tells it by process, without what its parent had before.
-    """
-    return own_peak_bytes() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _RSS_UNIT
-
-
-def own_peak_bytes() -> int:
+    """Peak memory of this process: where the kernel tells it by process, without what its parent had before."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

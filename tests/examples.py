@@ -295,7 +295,7 @@ EVENTS: dict[str, e.Event] = {
         e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1"),
         e.MemoryInvalidated(reason="was wrong"),
         e.MemoryRetracted(reason="private"),
-        e.MemoryRestored(status="active", reason="was right"),
+        e.MemoryRestored(reason="was right"),
         e.MemoryQuarantined(reason="odd", finding="prompt_injection", scanner="threats/1"),
         e.EdgeAsserted(source="Ana", relation="works_at", target="Acme", valid_from=EARLIER, valid_to=LATER),
         e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left", asserted=8),

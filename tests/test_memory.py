@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "supersede": (Supersede(OTHER_MEMORY, NOW, "tea now"), [e.MemorySuperseded(OTHER_MEMORY, NOW, "tea now")]),
     "invalidate": (Invalidate("wrong"), [e.MemoryInvalidated("wrong")]),
     "retract": (Retract("private"), [e.MemoryRetracted("private")]),
-    "restore": (Restore("right"), [e.MemoryRestored("active", "right")]),
+    "restore": (Restore("right"), [e.MemoryRestored("right")]),
     "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
     "release": (Release("fine"), []),
     "relate": (Relate("Ana", "Likes", "tea"), [e.EdgeAsserted("Ana", "likes", "tea")]),
@@ -162,7 +162,7 @@ def test_a_supersession_before_the_memory_began_ends_it_where_it_began() -> None
 
 def test_a_rejected_candidate_is_restored_as_a_candidate() -> None:
     given = memory(status="invalid", before="candidate")
-    assert decide(Restore(), given) == [e.MemoryRestored("candidate")]
+    assert decide(Restore(), given) == [e.MemoryRestored()]
 
 
 # --- evolve assigns --------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_superseding_keeps_the_end_of_validity_and_restoring_gives_it_back(valid
     superseded = evolve(given, recorded(e.MemorySuperseded(OTHER_MEMORY, NOW)))
     assert superseded is not None
     assert superseded.valid_to == min(NOW, valid_to or NOW) and superseded.until_before == valid_to
-    restored = evolve(superseded, recorded(e.MemoryRestored("active"), version=3, position=12))
+    restored = evolve(superseded, recorded(e.MemoryRestored(), version=3, position=12))
     assert restored == replace(given, active_at=NOW, version=3, position=12)
 
 

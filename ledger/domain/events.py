@@ -775,9 +775,8 @@ class MemoryRetracted(Event, frozen=True):
 
 
 class MemoryRestored(Event, frozen=True):
-    """Back to the status before; ``status`` is the outcome."""
+    """Back to the status before, which is folded: what made it so may be out of force by then."""
 
-    status: Code
     reason: Text | None = ""
 
 

@@ -243,7 +243,7 @@ def decide(command: Command, memory: Memory) -> list[Event]:
         case Retract(reason), "candidate" | "active":
             return [MemoryRetracted(reason)]
         case Restore(reason), "superseded" | "invalid" | "retracted":
-            return [MemoryRestored(memory.before or "active", reason)]
+            return [MemoryRestored(reason)]
         case Quarantine(reason, finding, scanner), "candidate" | "active":
             return [] if memory.quarantined else [MemoryQuarantined(reason, finding, scanner)]
         case Release(reason, scanner), "candidate" | "active":
@@ -420,8 +420,9 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
         case MemorySuperseded(by, valid_to):
             until = {"until_before": memory.valid_to, "valid_to": _earlier(memory.valid_to, valid_to)}
             return _hidden(memory, "superseded") | until | {"superseded_by": by}
-        case MemoryRestored(status):
-            return {"status": status, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
+        case MemoryRestored():
+            back = memory.before or memory.status
+            return {"status": back, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
         case ConfidenceAdjusted(_, confidence):
             return {"confidence": confidence, "active_at": now}
         case MemoryRevised(content):

@@ -352,7 +352,7 @@ def _asked_for(event: AnyEvent, before: Memory | None) -> tuple[object, ...] | N
     if isinstance(data, MemoryRevised):
         return (*said[:2], normalise(data.content or ""), before.status)
     if isinstance(data, MemoryPromoted | MemoryRestored):
-        return (*said, "active" if isinstance(data, MemoryPromoted) else data.status)
+        return (*said, "active" if isinstance(data, MemoryPromoted) else before.before or before.status)
     return None
 
 

@@ -1,0 +1,131 @@
+"""No stored outcome is believed when the event that made it so is out of force: what it says is folded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import folded_from_zero
+
+from ledger import Ledger
+
+BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
+
+
+def status(ledger: Ledger, id: str) -> str:
+    found = ledger.memory(id)
+    return found.status if found is not None else "none"
+
+
+def out(ledger: Ledger, way: str, actor: str, position: int) -> Any:
+    """An act of ``actor`` at ``position`` out of force: its command undone, or whoever did it distrusted."""
+    return ledger.undo(position) if way == "undo" else ledger.distrust(actor, kind="actor")
+
+
+def back(ledger: Ledger, way: str, actor: str, position: int) -> None:
+    if way == "undo":
+        ledger.redo(position)
+    else:
+        ledger.trust(actor, kind="actor")
+
+
+WAYS = pytest.mark.parametrize("way", ["undo", "distrust"])
+
+
+# --- the status that a restored memory goes back to ------------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("content", [None, SHIP])
+def test_restoring_makes_nothing_active_whose_promotion_is_out_of_force(
+    ledger: Ledger, way: str, content: str | None
+) -> None:
+    idea = ledger.propose(BOAT, actor="ann")
+    promoted = ledger.promote(idea.id, content=content, actor="amy")
+    ledger.retract(idea.id, actor="bob")
+    assert ledger.restore(idea.id, actor="bob").status == "active"
+    out(ledger, way, "amy", promoted.position)
+    found = ledger.memory(idea.id)
+    assert found is not None and (found.status, found.content) == ("candidate", BOAT)
+    assert ledger.recall("boat ship").items == ()
+    assert ledger.digest() == folded_from_zero(ledger)
+    back(ledger, way, "amy", promoted.position)
+    found = ledger.memory(idea.id)
+    assert found is not None and (found.status, found.content) == ("active", content or BOAT)
+
+
+@WAYS
+def test_restoring_leaves_active_what_was_promoted_once_the_promotion_counts_again(ledger: Ledger, way: str) -> None:
+    idea = ledger.propose(BOAT, actor="ann")
+    promoted = ledger.promote(idea.id, actor="amy")
+    out(ledger, way, "amy", promoted.position)
+    ledger.retract(idea.id, actor="bob")
+    assert ledger.restore(idea.id, actor="bob").status == "candidate"
+    back(ledger, way, "amy", promoted.position)
+    assert status(ledger, idea.id) == "active"
+
+
+@WAYS
+@pytest.mark.parametrize("hide", ["retract", "invalidate", "supersede"])
+def test_what_is_hidden_again_after_its_restoration_keeps_to_the_rule(ledger: Ledger, way: str, hide: str) -> None:
+    """Of several ways out of use and back, each goes back to what there was before it."""
+    idea = ledger.propose(BOAT, actor="ann")
+    promoted = ledger.promote(idea.id, actor="amy")
+    ledger.retract(idea.id, actor="bob")
+    ledger.restore(idea.id, actor="bob")
+    hidden = {
+        "retract": lambda: ledger.retract(idea.id, actor="bob"),
+        "invalidate": lambda: ledger.invalidate(idea.id, actor="bob"),
+        "supersede": lambda: ledger.supersede(idea.id, SHIP, actor="bob"),
+    }[hide]()
+    ledger.restore(idea.id, actor="bob")
+    if hide != "retract" and way == "undo":  # only of what is active can anybody say so
+        planned = ledger.undo(promoted.position, cascade=True)
+        entry = next(each for each in ledger.audit(limit=100) if each.position == hidden.position)
+        assert entry.command_id in planned.commands
+    else:
+        out(ledger, way, "amy", promoted.position)
+    assert status(ledger, idea.id) == "candidate"
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+@WAYS
+def test_a_rejected_candidate_that_was_restored_is_active_where_it_was_promoted_before(
+    ledger: Ledger, way: str
+) -> None:
+    idea = ledger.propose(BOAT, actor="ann")
+    rejected = ledger.reject(idea.id, actor="eve")
+    ledger.restore(idea.id, actor="bob")
+    ledger.promote(idea.id, actor="amy")
+    if way == "undo":
+        ledger.undo(rejected.position, cascade=True)
+    else:
+        ledger.distrust("eve", kind="actor")
+    assert status(ledger, idea.id) == "active"
+
+
+@WAYS
+def test_what_was_done_to_a_restored_memory_as_an_active_one_goes_with_its_promotion(ledger: Ledger, way: str) -> None:
+    idea = ledger.propose(BOAT, actor="ann")
+    promoted = ledger.promote(idea.id, actor="amy")
+    ledger.retract(idea.id, actor="bob")
+    ledger.restore(idea.id, actor="bob")
+    ledger.reinforce(idea.id, actor="bob")
+    if way == "undo":
+        ledger.undo(promoted.position, cascade=True)
+    else:
+        ledger.distrust("amy", kind="actor")
+    found = ledger.memory(idea.id)
+    assert found is not None and (found.status, found.reference_count) == ("candidate", 0)
+
+
+@WAYS
+def test_a_quarantine_stays_beside_the_status_that_is_folded(ledger: Ledger, way: str) -> None:
+    idea = ledger.propose(BOAT, actor="ann")
+    promoted = ledger.promote(idea.id, actor="amy")
+    ledger.quarantine(idea.id, actor="bob")
+    ledger.retract(idea.id, actor="bob")
+    ledger.restore(idea.id, actor="bob")
+    out(ledger, way, "amy", promoted.position)
+    found = ledger.memory(idea.id)
+    assert found is not None and (found.status, found.quarantined) == ("candidate", True)

@@ -377,13 +377,6 @@ class EventStore:
             with suppress(persistence.ConnectionPoolClosedError):
                 self._pool.put_connection(connection)
 
-    @contextmanager
-    def file_lock(self) -> Iterator[None]:
-        """The lock that excludes every checkpoint and close of this file, in this and other processes."""
-        self._check_open()
-        with self._file.hold():
-            yield
-
     def checkpoint(self) -> bool:
         """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
         if self._closed or self._pool.foreign or self.readonly:

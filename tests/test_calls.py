@@ -9,7 +9,7 @@ from conftest import Clock
 
 from ledger import Ledger, ModelFailed
 from ledger.language.asking import Asked
-from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, joined, record_failure
+from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
 from ledger.language.port import Answer, Request
 from ledger.language.reading import Dropped
 from ledger.work import Who, Work
@@ -27,6 +27,16 @@ def called(ledger: Ledger, user: str = "", key: str | None = None, **told: Any) 
         return "ledger"
 
     return ledger._writer.run("ask", Who(user=user, key=key, actor="ann"), body, "x").position
+
+
+def failed(ledger: Ledger, error: ModelFailed, who: Who, **told: Any) -> None:
+    """Records a call that failed beside nothing else."""
+
+    def body(work: Work) -> str:
+        emit_failure(work, REQUEST, error, model="small", **told)
+        return "ledger"
+
+    ledger._writer.run("ask_model", who, body)
 
 
 def test_a_call_says_what_it_was_shown_what_it_took_and_what_became_of_each_action(ledger: Ledger) -> None:
@@ -63,10 +73,10 @@ def test_ranges_are_joined_and_bounded() -> None:
     assert len(many) == ITEMS and many[-1] == (2 * ITEMS, 2 * (3 * ITEMS - 1))
 
 
-def test_a_call_that_failed_leaves_a_command_of_its_own(ledger: Ledger) -> None:
+def test_a_call_that_failed_says_what_of_it_is_no_secret(ledger: Ledger) -> None:
     called(ledger)
     error = ModelFailed("sk-secret", kind="TimeoutError", status=503, attempts=4, milliseconds=60_000)
-    assert record_failure(ledger._writer, Who(actor="ann"), REQUEST, error, model="small", ranges=[(2, 2)])
+    failed(ledger, error, Who(actor="ann"), ranges=[(2, 2)])
     newest, older = ledger.model_calls()
     assert older.ok and not newest.ok
     assert (newest.error, newest.status, newest.attempts, newest.milliseconds) == ("TimeoutError", 503, 4, 60_000)
@@ -98,13 +108,6 @@ def test_a_call_that_was_undone_is_told_and_says_so(ledger: Ledger, clock: Clock
     assert [each.in_force for each in ledger.at(undone).model_calls()] == [False]
 
 
-def test_what_is_distrusted_leaves_no_failure(ledger: Ledger) -> None:
-    called(ledger)
-    ledger.distrust("ann", kind="actor")
-    assert not record_failure(ledger._writer, Who(actor="ann"), REQUEST, ModelFailed("x"), model="small")
-    assert len(ledger.model_calls()) == 1
-
-
 # --- erasing ---------------------------------------------------------------------------------------------------------
 
 
@@ -128,7 +131,7 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
 
 def test_with_a_user_goes_the_name_of_the_model_from_every_table(ledger: Ledger) -> None:
     called(ledger, user="ann", actions=[Taken("add", "known", text="Likes milk.")])
-    record_failure(ledger._writer, Who(user="ann"), REQUEST, ModelFailed("x"), model="small")
+    failed(ledger, ModelFailed("x"), Who(user="ann"))
     assert len(ledger.model_calls(user="ann")) == 2
     ledger.erase(user="ann")
     assert ledger.model_calls(user="ann") == []

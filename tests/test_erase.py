@@ -19,7 +19,6 @@ from conftest import folded_from_zero
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
 from ledger.erasure import erasing, purging
-from ledger.erasure.erasing import apply_receipts
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
 
 RARE = "Zanzibarquux lives at 12 Harbour Row."
@@ -677,11 +676,11 @@ def test_a_receipt_erases_the_same_in_an_older_backup(tmp_path: Path) -> None:
     os.rename(backup, recovered)
     with Ledger.open(recovered) as ledger:
         assert any("Harbour" in state for state in states(ledger))
-        assert apply_receipts(ledger, receipts) == 1
+        assert ledger._apply_receipts(receipts) == 1
         assert [each.state for each in ledger.erasures()] == ["completed"]
         assert [each.status for each in ledger.memories(status="all")] == ["active", "erased"]
         position = ledger.position
-        assert apply_receipts(ledger, receipts) == 0 and ledger.position == position
+        assert ledger._apply_receipts(receipts) == 0 and ledger.position == position
         agrees(ledger)
     assert remains(tmp_path / "aside") == []
 
@@ -694,7 +693,7 @@ def test_receipts_of_one_row_erased_twice_apply_in_their_order(tmp_path: Path) -
 
     backup, receipts = older_and_live(tmp_path, erase)
     with Ledger.open(backup) as ledger:
-        assert apply_receipts(ledger, reversed(receipts)) == 2
+        assert ledger._apply_receipts(reversed(receipts)) == 2
         agrees(ledger)
 
 
@@ -710,7 +709,7 @@ def test_a_receipt_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path
         position = ledger.position
         for each in bad:
             with pytest.raises(Rejected):
-                apply_receipts(ledger, [receipts[0], each])
+                ledger._apply_receipts([receipts[0], each])
         assert ledger.position == position
 
 

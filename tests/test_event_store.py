@@ -898,7 +898,7 @@ def test_a_close_checkpoints_and_a_second_close_does_nothing(tmp_path):
     store.close()
     store.close()
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
-    for use in (store.head, store.checkpoint, store.transact().__enter__, store.file_lock().__enter__):
+    for use in (store.head, store.checkpoint, store.transact().__enter__):
         with pytest.raises(Rejected, match="closed"):
             use()
 
@@ -907,7 +907,7 @@ def test_a_close_waits_for_the_file_lock(store, tmp_path):
     other = EventStore.open(tmp_path / "memory.db")
     append(other, happened())
     closing = threading.Thread(target=other.close)
-    with store.file_lock(), store.file_lock():
+    with store._file.hold(), store._file.hold():
         closing.start()
         closing.join(0.1)
         assert closing.is_alive()
@@ -986,7 +986,7 @@ def test_the_file_lock_excludes_other_processes(store):
         from ledger.sqlite_files import lock_of
         print(lock_of(sys.argv[1]).acquire(0.05))
     """
-    with store.file_lock():
+    with store._file.hold():
         assert answers(python(code, store.path)) == ["False"]
     assert answers(python(code, store.path)) == ["True"]
 
@@ -1103,7 +1103,7 @@ FORK = """
         child = os.fork()
         if not child:
             uses = [commit, store.head, store.checkpoint, lambda: EventStore.open(sys.argv[1])]
-            uses += [lambda: transaction.append([]), transaction.flush, lambda: store.file_lock().__enter__()]
+            uses += [lambda: transaction.append([]), transaction.flush]
             uses += [lambda: transaction.version("m_1"), lambda: transact.__exit__(None, None, None)]
             told = [refused(use) for use in uses]
             store.close()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ledger import ModelFailed
 from ledger.language.asking import Asked
 from ledger.language.port import Answer
-from ledger.language.reading import ACTIONS, READ_CHARS, Parsed, answered, read_actions, read_json, read_object
+from ledger.language.reading import ACTIONS, READ_CHARS, Parsed, answered, read_actions, read_json
 
 
 class Add(BaseModel):
@@ -158,7 +158,6 @@ def test_numbers_that_are_none_and_digits_without_end_are_wrong_types() -> None:
 @given(st.text())
 def test_no_text_is_a_failure_of_its_own(text: str) -> None:
     read(text)
-    read_object(text, Add)
 
 
 _json = st.recursive(
@@ -185,11 +184,8 @@ def test_what_is_around_an_answer_changes_nothing(texts: list[str], prose: str) 
     assert read(prose + answer + prose) == read(answer)
 
 
-def test_one_object_is_read_whole_or_not_at_all() -> None:
-    found = read_object('Here: {"content": "a"}', Add)
-    assert found == Add(content="a")
-    for text in ("", "[]", '{"content": ""}', '{"content": "a", "edges": [[1]], "ki'):
-        assert read_object(text, Add) is None
+def test_what_says_something_comes_before_what_is_empty() -> None:
+    assert read_json("{} [1]", lambda value: True) == ([1], False)
     assert read_json("[1] {}", lambda value: True) == ([1], False)
 
 

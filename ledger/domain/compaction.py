@@ -347,21 +347,11 @@ def _within(items: Sequence[Item], first: int, end: int) -> int:
 # --- fallbacks -------------------------------------------------------------------------------------------------------
 
 
-def widened_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Run | Skip:
-    """Fallback leaves side by side that one new leaf over all their messages can stand for, or why there are none.
+def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
+    """Fallback leaves side by side that one new leaf over all their messages can stand for, in the order to try them.
 
     This keeps a window bounded where there is no model. It is for when no messages are left to summarise and nothing can be
     condensed, because what is read again from the messages is the beginning only, once more, unless a model reads it.
-    """
-    found = next(widened_runs(items, protect=protect, again=again), None)
-    if found is not None:
-        return found
-    old = [item for first, stop in _fallbacks(items, protect) for item in items[first:stop]]
-    return Skip("too_few" if old else "nothing_old", LEAF, sum(item.messages for item in old), _tokens(old))
-
-
-def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
-    """Every run that ``widened_run`` might have chosen, in its order.
 
     First neighbours whose messages a summariser can read at once, oldest first. With ``again`` also each fallback by
     itself, for a model that failed on it before. Then, whatever they stand for, up to eight neighbours that stand for the

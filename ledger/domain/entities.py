@@ -10,9 +10,6 @@ from msgspec import Struct
 
 from ledger.domain.text import STOP_WORDS, normalise
 
-VERSION = "entities/1"
-"""The rules of ``found``. Whoever changes them gives them another name, and the projection that uses them another version."""
-
 MAX_FOUND = 12
 """So many names are looked for in one text (SEEDS 2b)."""
 

@@ -143,11 +143,6 @@ def until(name: str, value: object) -> str:
     return fixed(after.replace(day=1) if alone == "month" else after)
 
 
-def is_date(value: object) -> bool:
-    """Whether this is a date alone, in whatever form."""
-    return bool(_alone(value))
-
-
 def _alone(value: object) -> str:
     if isinstance(value, str):
         try:

@@ -431,6 +431,11 @@ class Erasing(Distrusting, Holding):
     # --- receipts ------------------------------------------------------------------------------------------------
 
     def _apply_receipts(self, given: Iterable[str]) -> int:
+        """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
+
+        What a receipt names must be as it was before that erasure, or as it was after it: ``Rejected`` otherwise, and for
+        a receipt of another ledger or one that was changed, with nothing erased.
+        """
         read = [receipts.read(each, self._created.ledger_id, self._writer.mac) for each in given]
         applied = 0
         with self._read("audit", "erasures") as connection:
@@ -445,15 +450,6 @@ class Erasing(Distrusting, Holding):
         if left:
             self.finish_erasures()
         return applied
-
-
-def apply_receipts(ledger: Erasing, receipts: Iterable[str]) -> int:
-    """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
-
-    What a receipt names must be as it was before that erasure, or as it was after it: ``Rejected`` otherwise, and for a
-    receipt of another ledger or one that was changed, with nothing erased.
-    """
-    return ledger._apply_receipts(receipts)
 
 
 def _again(ledger: Erasing, event: AnyEvent, data: ContentErased) -> Any:

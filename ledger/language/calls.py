@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelFailed
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.language.asking import Asked
 from ledger.language.port import Request
 from ledger.language.reading import Dropped, Parsed, text_of
-from ledger.work import Who, Work
+from ledger.work import Work
 
 KEPT = "kept"
 LISTED = 100  # actions of one call; the others are counted
@@ -96,34 +94,6 @@ def emit_failure(
             status=error.status,
         ),
     )
-
-
-def record_failure(
-    writer: Any,
-    who: Who,
-    request: Request,
-    error: ModelFailed,
-    *,
-    model: str,
-    ranges: Iterable[tuple[int, int]] = (),
-    project: str | None = None,
-    session: str | None = None,
-) -> bool:
-    """Records a call that failed, as a command of its own; ``project`` and ``session`` are ids. Whether it could: what is
-    distrusted leaves nothing."""
-
-    def body(work: Work) -> str:
-        work.project, work.session = project, session
-        emit_failure(work, request, error, model=model, ranges=ranges)
-        return LEDGER_STREAM
-
-    try:
-        writer.run("ask_model", replace(who, key=None), body)
-    except Rejected as refusal:
-        if refusal.rule != "trust":
-            raise
-        return False
-    return True
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

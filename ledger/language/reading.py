@@ -108,15 +108,6 @@ def read_actions(text: str, kinds: Mapping[str, type[Any]], *, limit: int = ACTI
     return Parsed(tuple(actions), tuple(dropped), left_over, truncated)
 
 
-def read_object(text: str, kind: type[Any]) -> Any:
-    """The one object of a pydantic model that an answer is, or None; an answer that was cut off is none."""
-    found = read_json(text, lambda value: isinstance(value, dict))
-    if found is None or found[1]:
-        return None
-    read = _read("", found[0], {"": kind})
-    return read.value if isinstance(read, Action) else None
-
-
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 

@@ -15,11 +15,6 @@ EMPTY_ROOT = sha256(b"").digest()
 Range = tuple[int, int]  # the leaves from one index up to, not including, another
 
 
-def leaf_hash(data: bytes) -> bytes:
-    """A leaf; its first byte tells it from an inner node."""
-    return sha256(b"\x00" + data).digest()
-
-
 def node_hash(left: bytes, right: bytes) -> bytes:
     """An inner node of two others."""
     return sha256(b"\x01" + left + right).digest()
@@ -55,14 +50,6 @@ class Tree:
         for left in reversed(others):
             root = node_hash(left, root)
         return root
-
-
-def root_of(leaves: Iterable[bytes]) -> bytes:
-    """The root over these leaf hashes."""
-    tree = Tree()
-    for each in leaves:
-        tree.add(each)
-    return tree.root()
 
 
 # --- proofs: which nodes they consist of -----------------------------------------------------------------------------

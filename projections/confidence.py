@@ -12,6 +12,7 @@ from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, Memory
 from projections.rows import Rows, Standing, Table
 from projections.subjects import Change
 
+_GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
 STEPS = Table(
     "confidence_steps",
     (
@@ -30,6 +31,7 @@ STEPS = Table(
         "undone_at INTEGER",
     ),
     ("memory", "position"),
+    (("interaction", _GIVEN),),
     rowid=False,
     then=Standing("position", undone="undone_at"),
 )
@@ -56,7 +58,7 @@ class Step(Struct, frozen=True):
 
 
 class Confidence:
-    name, version, follows = "confidence", 1, frozenset("m")
+    name, version, follows = "confidence", 2, frozenset("m")
     tables = (STEPS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -117,3 +119,9 @@ def counted(rows: Rows, memory: int, interaction: str) -> bool:
     """Whether this interaction has reinforced this memory already, in force."""
     wanted = ("memory", "interaction", "undone_at")
     return bool(rows.find(STEPS, wanted, (memory, interaction, None)))
+
+
+def given_for(connection: sqlite3.Connection, interaction: str) -> list[int]:
+    """The positions of the reinforcements that people gave with an interaction as evidence, in force or not."""
+    sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_GIVEN} ORDER BY position"
+    return [position for (position,) in connection.execute(sql, (interaction,))]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Ledger
+from ledger import Conflict, Ledger
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 
@@ -129,3 +129,49 @@ def test_a_quarantine_stays_beside_the_status_that_is_folded(ledger: Ledger, way
     out(ledger, way, "amy", promoted.position)
     found = ledger.memory(idea.id)
     assert found is not None and (found.status, found.quarantined) == ("candidate", True)
+
+
+# --- a reinforcement counts while its evidence does ------------------------------------------------------------------
+
+
+def counted(ledger: Ledger, id: str) -> int:
+    found = ledger.memory(id)
+    return found.reference_count if found is not None else -1
+
+
+@pytest.mark.parametrize("act", ["undo", "distrust", "distrust the turn", "undo, then distrust", "distrust, then undo"])
+def test_a_persons_reinforcement_falls_with_the_turn_that_it_cites(ledger: Ledger, act: str) -> None:
+    fact = ledger.remember(BOAT, actor="ann")
+    turn = ledger.capture("Whose boat?", "Nobody's.", reinforce=False, actor="eve")
+    ledger.reinforce(fact.id, source=turn.id, actor="ann")
+    ledger.reinforce(fact.id, actor="ann")
+    assert counted(ledger, fact.id) == 2
+    if act.startswith("undo"):
+        with pytest.raises(Conflict, match="1 later command built"):
+            ledger.undo(turn.position)
+        (belief,) = ledger.what_if(without=turn.position).changed
+        ledger.undo(turn.position, cascade=True)
+    else:
+        source = {"source": turn.id} if act == "distrust the turn" else {"source": "eve", "kind": "actor"}
+        (belief,) = ledger.what_if(without=turn.id if len(source) == 1 else {"actor": "eve"}).changed
+        ledger.distrust(**source)
+    assert belief.then is not None and belief.then.reference_count == 1
+    assert counted(ledger, fact.id) == 1
+    if act.endswith("then distrust"):
+        ledger.distrust("eve", kind="actor")
+    elif act.endswith("then undo"):
+        ledger.undo(turn.position, cascade=True)
+    assert counted(ledger, fact.id) == 1
+
+
+def test_a_reinforcement_is_not_back_without_its_evidence(ledger: Ledger) -> None:
+    fact = ledger.remember(BOAT)
+    turn = ledger.capture("Whose boat?", "Nobody's.", reinforce=False)
+    given = ledger.reinforce(fact.id, source=turn.id)
+    ledger.undo(given.position)
+    ledger.undo(turn.position)
+    with pytest.raises(Conflict, match="put that back first"):
+        ledger.redo(given.position)
+    ledger.redo(turn.position)
+    ledger.redo(given.position)
+    assert counted(ledger, fact.id) == 1

@@ -12,6 +12,7 @@ from ledger.domain.errors import Conflict
 from ledger.domain.events import (
     AnyEvent,
     DocumentIngested,
+    MemoryReinforced,
     MessageAppended,
     ProjectAliasAdded,
     ProjectRegistered,
@@ -55,8 +56,15 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
 
 
 def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when a memory would be back whose sources, all that it has, fell since."""
+    """``Conflict`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
+    evidence."""
     for event in map(reader.event, sorted(again)):
+        turn = event.data.interaction if isinstance(event.data, MemoryReinforced) else None
+        if turn is not None and reader.is_gone(turn, but, again):
+            raise Conflict(
+                f"the reinforcement at position {event.position} has {turn} as its evidence, which is not there any more:"
+                " put that back first"
+            )
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
             raise Conflict(
                 f"{event.stream} of position {event.position} rests on {', '.join(event.data.sources[:5])}, which is not there"

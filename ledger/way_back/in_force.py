@@ -19,7 +19,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.observation import borne_out
 from ledger.log_reading import finished_at, read_event, read_stream
-from projections import audit, conflicts, control, documents, merges, observations
+from projections import audit, confidence, conflicts, control, documents, merges, observations
 from projections.projector import FAMILIES
 
 ASKED = (  # the projections that a plan is made by
@@ -204,6 +204,11 @@ class Reader:
         """
         found = audit.caused_by(self.connection, event.envelope.event_id)
         return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
+
+    def reinforced_by(self, interaction: str) -> list[int]:
+        """The reinforcements that people gave with an interaction as evidence, in force or not: they fall with it. What a
+        policy gave is caused by it."""
+        return confidence.given_for(self.connection, interaction)
 
     def joining(self, memory: str) -> list[str]:
         """The merges and conflicts that a memory is a member of."""

@@ -165,7 +165,7 @@ class SourcePlan:
                 del self._waiting[stream]
                 self._look_at(stream)
             fresh, told = self.gone - told, set(self.gone)
-            self._take(self._reinforcements_by(fresh))
+            self._take(each for gone in sorted(fresh) for each in self.reader.reinforced_by(gone))
 
     def _look_at(self, stream: str) -> None:
         """Folds a subject without what fell; what has no support or makes no sense any more falls too."""
@@ -224,10 +224,3 @@ class SourcePlan:
         }
         entries = [entry for each in commands for entry in audit.of_command(self.reader.connection, each)]
         return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
-
-    def _reinforcements_by(self, interactions: Collection[str]) -> list[int]:
-        """Reinforcements that people gave with one of these interactions as evidence; a policy's are caused by it."""
-        if not interactions:
-            return []
-        sql = "SELECT position, interaction FROM confidence_steps WHERE interaction IS NOT NULL AND matcher IS NULL"
-        return [position for position, named in self.reader.connection.execute(sql) if named in interactions]

@@ -130,6 +130,8 @@ class UndoPlan:
         self._gone.add(stream)
         found = {event.envelope.command_id for event in self._unsupported(self.reader.resting_on(stream))}
         if ids.kind_of(stream) == "i":
+            given = (each for each in self.reader.reinforced_by(stream) if not self._is_undone(each))
+            found |= {self.reader.event(each).envelope.command_id for each in given}
             for session in sessions_of(self.reader, stream):
                 found |= self._said_without(session)
         if ids.kind_of(stream) == "m":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ledger.document_writes import DocumentWrites
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
-from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated, LedgerUpgraded
+from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
 from ledger.embedding import Embedding, VectorSearch
@@ -23,7 +22,7 @@ from ledger.graph_reads import GraphReads
 from ledger.guarding import Guard, Scanner, as_scanners
 from ledger.language.consolidating import ModelConsolidating
 from ledger.language.door import Language, chosen
-from ledger.log_reading import read_event
+from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import EmbedderLike, as_embedder
 from ledger.moments import Moments
@@ -54,8 +53,6 @@ from projections.text_hits import Rarity
 if TYPE_CHECKING:
     from ledger.language.port import LanguageModel, Request
     from ledger.settings import Settings
-
-READER = WRITER = 1  # the format that this product reads and writes
 
 
 class NewerFormat(Conflict):
@@ -278,18 +275,7 @@ def _last_upgrade(connection: sqlite3.Connection, after: int = 0, *, by_trail: b
     if by_trail:
         with suppress(sqlite3.DatabaseError):
             return audit.last_upgrade(connection)
-    sql = "SELECT max(position) FROM events WHERE position > ? AND type = ?"
-    found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
-    return found
-
-
-def least(event: AnyEvent) -> tuple[int, int]:
-    """The least reader and writer that an upgrade asks for; what cannot be read asks for a newer one."""
-    if isinstance(event.data, LedgerCreated | LedgerUpgraded):
-        return event.data.least_reader, event.data.least_writer
-    told = json.loads(bytes(event.data.raw))
-    reader, writer = (told.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
-    return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)
+    return last_upgrade(connection, after)
 
 
 def _check_format(store: EventStore, least_reader: int, least_writer: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from typing import Any
@@ -11,10 +12,11 @@ from msgspec import Struct
 from ledger import mapper
 from ledger.domain import ids
 from ledger.domain.errors import Conflict, StorageError, UnknownEvent
-from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted, Unknown
+from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted, LedgerCreated, LedgerUpgraded, Unknown
 from projections import audit, control, sessions
 from projections.projector import FAMILIES, projections
 
+READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # before the text of a blob
 READ_ROWS = 64  # of the log taken at a time: few enough to be in the processor's cache still when they are decoded
 
@@ -193,3 +195,22 @@ class Reading:
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:
         return decode_range(self._connect(), first, last)
+
+
+# --- the format that the log asks for --------------------------------------------------------------------------------
+
+
+def last_upgrade(connection: Any, after: int = 0) -> int | None:
+    """The position of the last LedgerUpgraded behind a position."""
+    sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
+    found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
+    return found
+
+
+def least(event: AnyEvent) -> tuple[int, int]:
+    """The least reader and writer that an upgrade asks for; what cannot be read asks for a newer one."""
+    if isinstance(event.data, LedgerCreated | LedgerUpgraded):
+        return event.data.least_reader, event.data.least_writer
+    told = json.loads(bytes(event.data.raw))
+    reader, writer = (told.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
+    return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)

@@ -164,9 +164,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         return super().digest(beliefs=True, user=user)
 
     def __getattr__(self, name: str) -> Any:
-        from ledger.api import Ledger
-
-        if name.startswith("_") or not hasattr(Ledger, name):
+        if name.startswith("_") or not hasattr(type(self._ledger), name):
             raise AttributeError(f"a moment of a ledger has no {name!r}")
         raise ReadOnly(
             f"{name} writes, or is of today only, and this is a moment of the past; ask the ledger itself",

@@ -112,13 +112,6 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         told = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
         return f"Settings({told})"
 
-    def language_model_named(self, name: str) -> Any:
-        """The language model of this name, with the server and the key that these settings have; nothing is asked yet."""
-        from ledger.language.adapters import model_named
-
-        key, variable = self.model_api_key, self.model_api_key_env
-        return model_named(name, base_url=self.model_base_url, api_key=key, api_key_env=variable)
-
     def of_requests(self) -> dict[str, Any]:
         """What stands in for what a request to the model asks for."""
         told = {

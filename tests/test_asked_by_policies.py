@@ -11,7 +11,7 @@ import pytest
 from turns import NOTHING, Scripted, add, adds, contents, say
 
 from ledger import Conflict, Ledger, LedgerError, ModelFailed, Rejected, Settings
-from ledger.language.port import as_model
+from ledger.language.naming import as_model
 from ledger.lease import Lease
 from ledger.sessions import asker
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from ledger import Ledger, ModelFailed, Rejected, Settings
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
-from ledger.language.port import Answer, Request, as_model
+from ledger.language.naming import as_model
+from ledger.language.port import Answer, Request
 
 REQUEST = Request(
     purpose="extraction", prompt="extract/1", instructions="Find facts.", content="I like tea.", timeout=5

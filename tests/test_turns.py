@@ -881,7 +881,7 @@ def test_a_failed_call_over_an_interaction_is_recorded_and_raised(ledger: Ledger
 
 
 def with_model(ledger: Ledger, model: Scripted) -> Scripted:
-    from ledger.language.port import as_model
+    from ledger.language.naming import as_model
 
     ledger._model = as_model(model)
     return model

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import Rejected
 from ledger.language.asking import Asked, Cancelled, ask, check_outside
-from ledger.language.port import LanguageModel, Request, as_model
+from ledger.language.naming import as_model
+from ledger.language.port import LanguageModel, Request
 from ledger.reads import LIST_LIMIT, Reads, listed
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
 from projections import calls, projects
@@ -75,17 +76,10 @@ class Language(ModelReads):
         return ask(meant, self._as_set(request), cancelled=cancelled)
 
     def _meant_model(self, given: Any = None) -> LanguageModel | None:
-        return self._model if given is None else named(given, self._settings)
+        return self._model if given is None else as_model(given, self._settings)
 
     def _as_set(self, request: Request) -> Request:
         return as_set(request, self._settings)
-
-
-def named(given: Any, settings: Settings | None) -> LanguageModel | None:
-    """The model that a caller named; by its name, with the server and key of the settings."""
-    if isinstance(given, str) and settings is not None:
-        given = settings.language_model_named(given)
-    return as_model(given)
 
 
 def as_set(request: Request, settings: Settings | None) -> Request:
@@ -97,7 +91,7 @@ def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[Lang
     """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
     was named or the settings say no."""
     given = settings.model if model is None and settings is not None else model
-    meant = named(given, settings)
+    meant = as_model(given, settings)
     if summariser is not None or meant is None or (settings is not None and not settings.summaries):
         return meant, as_summariser(summariser)
     return meant, by_model(meant, lambda request: as_set(request, settings))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from msgspec import Struct
-
-from ledger.domain.errors import ModelFailed, Rejected
 
 NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
 
@@ -49,50 +46,3 @@ class LanguageModel(Protocol):
     def name(self) -> str: ...
 
     def answer(self, request: Request, /) -> Answer: ...
-
-
-class Called(Struct, frozen=True):
-    """A plain function as a model; it may return a text, an ``Answer``, or what JSON can say."""
-
-    name: str
-    function: Callable[[Request], Any]
-
-    def answer(self, request: Request, /) -> Answer:
-        given = self.function(request)
-        if isinstance(given, Answer):
-            return given
-        if given is None or isinstance(given, str):
-            return Answer(text=given or "")
-        return Answer(text=as_json(given))
-
-
-def as_json(given: Any) -> str:
-    """What a function returned instead of a text: a pydantic model, or lists and mappings."""
-    import json
-
-    if hasattr(given, "model_dump_json"):
-        return str(given.model_dump_json())
-    try:
-        return json.dumps(given, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ModelFailed(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
-
-
-def as_model(given: Any) -> LanguageModel | None:
-    """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``Request``, or the name of a model
-    behind HTTP (as ``adapters.model_named`` knows it)."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        from ledger.language.adapters import model_named
-
-        return model_named(given)
-    if hasattr(given, "answer") and hasattr(given, "name"):
-        found: LanguageModel = given
-    elif callable(given):
-        found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
-    else:
-        raise Rejected(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
-    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
-        raise Rejected(f"a model needs a name of one line, and {found.name!r:.60} is none")
-    return found

@@ -18,9 +18,9 @@ from typing import Any
 
 from ledger import answers, mapper
 from ledger.domain.errors import LedgerError, Rejected
-from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, LedgerUpgraded, ProjectionParked, ProjectionResumed
+from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
 from ledger.integrity import GENESIS, Erasures, check_chain
-from ledger.log_reading import Reading, blobs_named, read_event
+from ledger.log_reading import WRITER, Reading, blobs_named, last_upgrade, least, read_event
 from ledger.proof import checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
@@ -398,12 +398,8 @@ class _Look:
 
     @cached_property
     def _is_for_newer_writers(self) -> bool:
-        from ledger import api
-
-        sql = "SELECT max(position) FROM main.events WHERE type = ?"
-        position = self._connection.execute(sql, (LedgerUpgraded.__name__,)).fetchone()[0] or 1
-        event = read_event(self._connection, position)
-        return event is not None and api.least(event)[1] > api.WRITER
+        event = read_event(self._connection, last_upgrade(self._connection) or 1)
+        return event is not None and least(event)[1] > WRITER
 
     def _has_tables_of(self, projection: Projection) -> bool:
         sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"

@@ -16,8 +16,8 @@ from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import Conflict, LedgerError, NotFound
-from ledger.domain.events import TYPES, LedgerUpgraded
-from ledger.log_reading import read_event
+from ledger.domain.events import TYPES
+from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.proof.verifying import verify
 from ledger.rescue.mending import OF_PAGES, OF_PROJECTIONS, Mending
 from ledger.sqlite_files import (
@@ -305,24 +305,21 @@ class _Visit:
 
     def formats(self, connection: sqlite3.Connection) -> bool:
         """Whether this version may write the log, by what its last upgrade asks for."""
-        from ledger import api
-
         try:
-            sql = "SELECT max(position) FROM events WHERE type = ?"
-            position = connection.execute(sql, (LedgerUpgraded.__name__,)).fetchone()[0] or 1
+            position = last_upgrade(connection) or 1
             event = read_event(connection, position)
-            reader, writer = api.least(event) if event is not None else (0, 0)
+            reader, writer = least(event) if event is not None else (0, 0)
         except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log tells what is wrong
             return True
-        if reader > api.READER or writer > api.WRITER:
+        if reader > READER or writer > WRITER:
             self.tell(
-                "problem" if reader > api.READER else "warning",
+                "problem" if reader > READER else "warning",
                 "format",
                 f"the event at position {position} asks for a reader of format {reader} and a writer of {writer},"
-                f" and this product reads {api.READER} and writes {api.WRITER}",
+                f" and this product reads {READER} and writes {WRITER}",
                 "use the newer version",
             )
-        return writer <= api.WRITER
+        return writer <= WRITER
 
     def unknown(self, connection: sqlite3.Connection) -> None:
         sql = (

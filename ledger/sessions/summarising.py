@@ -15,7 +15,8 @@ from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
 from ledger.language.asking import Asked, failure_of
 from ledger.language.asking import ask as ask_model
 from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
-from ledger.language.port import NAME, LanguageModel, Request, as_model
+from ledger.language.naming import as_model
+from ledger.language.port import NAME, LanguageModel, Request
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.work import Work
 

@@ -1,0 +1,61 @@
+"""Which language model a caller means: an object, a plain function, or the name of one behind HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledger.domain.errors import ModelFailed, Rejected
+from ledger.language.port import NAME, Answer, LanguageModel, Request
+
+if TYPE_CHECKING:
+    from ledger.settings import Settings
+
+
+class Called(Struct, frozen=True):
+    """A plain function as a model; it may return a text, an ``Answer``, or what JSON can say."""
+
+    name: str
+    function: Callable[[Request], Any]
+
+    def answer(self, request: Request, /) -> Answer:
+        given = self.function(request)
+        if isinstance(given, Answer):
+            return given
+        if given is None or isinstance(given, str):
+            return Answer(text=given or "")
+        return Answer(text=as_json(given))
+
+
+def as_json(given: Any) -> str:
+    """What a function returned instead of a text: a pydantic model, or lists and mappings."""
+    if hasattr(given, "model_dump_json"):
+        return str(given.model_dump_json())
+    try:
+        return json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFailed(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
+
+
+def as_model(given: Any, settings: Settings | None = None) -> LanguageModel | None:
+    """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``Request``, or the name of a model
+    behind HTTP (as ``adapters.model_named`` knows it), with the server and the key of the settings."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        from ledger.language.adapters import model_named  # asyncio takes a while to load
+
+        names = ("base_url", "api_key", "api_key_env")
+        return model_named(given, **{name: getattr(settings, f"model_{name}", None) for name in names})
+    if hasattr(given, "answer") and hasattr(given, "name"):
+        found: LanguageModel = given
+    elif callable(given):
+        found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
+    else:
+        raise Rejected(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
+    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
+        raise Rejected(f"a model needs a name of one line, and {found.name!r:.60} is none")
+    return found

@@ -13,6 +13,8 @@ from msgspec.structs import asdict
 
 from ledger.document_answers import Chunk, Document
 from ledger.domain import confidence as rules
+from ledger.domain.events import AnyEvent
+from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
@@ -397,9 +399,27 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     observations_retired: int = 0
 
 
+class Dependent(Struct, frozen=True, kw_only=True):
+    """A command that was built on what an act takes out of force: at which position it did what to which subject, and why it
+    cannot stay."""
+
+    position: int
+    command: str
+    subject: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.command} at {self.position}: {shortened(self.subject)} {self.why}"
+
+
+def dependent(event: AnyEvent, why: str) -> Dependent:
+    return Dependent(position=event.position, command=event.envelope.command, subject=event.stream, why=why)
+
+
 class UndoReport(Struct, frozen=True, kw_only=True):
     """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
 
+    ``dependents`` are those of the commands that were not named: they were built on what was.
     ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
     of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``along`` are the commands that were built
     since on what the source had undone, and went with it.
@@ -409,6 +429,7 @@ class UndoReport(Struct, frozen=True, kw_only=True):
     events: int
     subjects: tuple[str, ...]
     position: int
+    dependents: tuple[Dependent, ...] = ()
     along: tuple[str, ...] = ()
     reversed_by: str = "redo"
     dry_run: bool = False
@@ -433,7 +454,7 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
     interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the source,
     ``undetermined`` the decisions of others that may have come out otherwise. ``along`` are the commands that a ``trust`` took
-    out of force, for they were built on what the source had undone.
+    out of force, for they were built on what the source had undone: ``dependents`` says how.
     """
 
     kind: str
@@ -447,6 +468,7 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     receipts: tuple[str, ...]
     undetermined: tuple[Undetermined, ...]
     position: int
+    dependents: tuple[Dependent, ...] = ()
     along: tuple[str, ...] = ()
     trusted: bool = False
     dry_run: bool = False

@@ -46,6 +46,11 @@ def kind_of(stream: str) -> str:
     return stream[0] if stream[1:2] == "_" else ""
 
 
+def shortened(id: str) -> str:
+    """The beginning of an id, for messages that name several."""
+    return f"{id[:8]}…" if is_id(id) else id
+
+
 def is_id(text: str) -> bool:
     """Whether this is an id of a subject, by its looks."""
     return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])

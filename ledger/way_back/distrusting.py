@@ -180,6 +180,7 @@ class Distrusting(Undoing):
             receipts=told.receipts,
             undetermined=told.undetermined,
             position=outcome.position,
+            dependents=plan.along.dependents,
             along=plan.along.commands,
             trusted=trusted,
             dry_run=done.dry_run,

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import Conflict
 from ledger.domain.events import (
@@ -21,7 +22,7 @@ from ledger.domain.events import (
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
 from ledger.way_back.in_force import ATTEMPTS, Reader
-from ledger.way_back.undo_plan import UndoPlan, built_later
+from ledger.way_back.undo_plan import UndoPlan
 from projections import documents, projects
 from projections.projector import FAMILIES
 
@@ -31,6 +32,17 @@ class Along(Struct, frozen=True):
 
     commands: tuple[str, ...] = ()
     positions: tuple[int, ...] = ()
+    dependents: tuple[answers.Dependent, ...] = ()
+
+
+def built_later(dependents: Sequence[answers.Dependent], on: str) -> Conflict:
+    """What keeps an act from being done without a cascade: the commands that were built on what it puts out of force."""
+    first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
+    more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
+    return Conflict(
+        f"{len(dependents)} later command{many} built on {on}: {first}{more} (undo them first, or use cascade to undo them"
+        " together)"
+    )
 
 
 def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
@@ -78,13 +90,13 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
     ``Conflict`` that names it, unless it may fall too.
     """
     reader = Reader(connection, back=again)
-    taken = {reader.event(each).envelope.command_id for each in but}
-    plan = UndoPlan(reader, taken)
-    if built := plan.later_than(taken):
-        positions = tuple(sorted(each for each in plan.positions if each not in but and not reader.is_out(each)))
+    plan = UndoPlan(reader, but)
+    if dependents := plan.dependents():
+        positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
         if not cascade or len(positions) > bulk.BULK_EVENTS:
-            raise built_later(built, "what is out of force again then")
-        return Along(tuple(built), positions)
+            raise built_later(dependents, "what is out of force again then")
+        commands = tuple(each for each in plan.commands if each not in plan.named)
+        return Along(commands, positions, dependents)
     return Along()
 
 

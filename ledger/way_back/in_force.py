@@ -33,6 +33,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
+JOINING = (MemoriesMerged, ConflictResolved)  # acts on several memories
 _RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled")
 WITHOUT_EFFECT = (
     "WriteRefused",
@@ -248,9 +249,9 @@ def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is
 
 
 def rests_on(data: Event, gone: Collection[str]) -> bool:
-    """Whether one of these memories is what a merge was made of, or was kept over others."""
+    """Whether one of these memories is what a merge was made of or came to, or was kept over others."""
     if isinstance(data, MemoriesMerged):
-        return not set(data.memories).isdisjoint(gone)
+        return not {data.memory, *data.memories}.isdisjoint(gone)
     return isinstance(data, ConflictResolved) and data.winner in gone
 
 

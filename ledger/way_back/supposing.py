@@ -64,8 +64,8 @@ class Supposing(Distrusting):
         source = self._source_of(connection, owner, without, since)
         if source is None:
             entries = self._named(connection, owner, target_of(without), None, None)
-            plan = UndoPlan(reader, {entry.command_id for entry in entries})
-            return plan.positions, (), plan.streams, ()
+            plan = UndoPlan(reader, [entry.position for entry in entries])
+            return plan.out, (), plan.streams, ()
         found = source_plan(connection, owner, source, reader)
         return found.out, found.again, found.streams, undetermined(found, self._writer.secret, owner)
 

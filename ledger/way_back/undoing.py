@@ -27,9 +27,9 @@ from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
 from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
-from ledger.way_back.fitting import Along, built_on, check
+from ledger.way_back.fitting import Along, built_later, built_on, check
 from ledger.way_back.in_force import ASKED, LASTING, Reader, act_named, is_subject
-from ledger.way_back.undo_plan import UndoPlan, built_later
+from ledger.way_back.undo_plan import UndoPlan
 from ledger.work import Outcome, Who, Work
 from projections import audit, control
 
@@ -47,6 +47,7 @@ class Plan(Struct, frozen=True):
     streams: tuple[str, ...] = ()
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
     along: Along = Along()
+    dependents: tuple[answers.Dependent, ...] = ()
     told: Any = None
 
 
@@ -95,12 +96,11 @@ class Undoing(MemoryWrites, Reads):
             acts = sorted({_act(connection, entry) for entry in entries if entry.type in (*_TAKES_OUT, "BulkStarted")})
             if acts:
                 return self._back(connection, head, acts, cascade or dry_run)
-            commands = {entry.command_id for entry in entries}
-            plan = UndoPlan(Reader(connection), commands)
-            if (built := plan.later_than(commands)) and not (cascade or dry_run):
-                raise built_later(built, "this one")
-            shown = plan.in_order if plan.positions else ()
-            return Plan(head, tuple(sorted(plan.positions)), tuple(shown), tuple(sorted(plan.streams)))
+            plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
+            if (dependents := plan.dependents()) and not (cascade or dry_run):
+                raise built_later(dependents, "this one")
+            positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
+            return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
 
         def emit(work: Work, plan: Plan) -> None:
             if plan.acts:
@@ -139,6 +139,7 @@ class Undoing(MemoryWrites, Reads):
             events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
             subjects=plan.streams,
             position=outcome.position,
+            dependents=plan.dependents or plan.along.dependents,
             along=plan.along.commands,
             reversed_by=_reversed_by(plan),
             dry_run=done.dry_run,

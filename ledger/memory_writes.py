@@ -15,7 +15,7 @@ from ledger.domain import memory as domain
 from ledger.domain import times
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import KINDS, LENGTH, is_prefix
+from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import check_text, lowered
 from ledger.policies import budgets, evidence, twins
@@ -23,8 +23,7 @@ from ledger.policies import edges as graph_rules
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
-from projections import documents
-from projections.projector import FAMILIES
+from projections import control, documents
 
 Time = str | datetime | date
 Triple = tuple[str, str, str]  # (source, relation, target)
@@ -32,6 +31,7 @@ REASON_BYTES = 16 * 1024
 NAME_BYTES = 1024
 LIST_ITEMS = 2_000
 TAGS = 10  # ATOCore
+CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
@@ -445,13 +445,10 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 
 def own(work: Work, source: str) -> str:
-    """The full id of a subject or a chunk of this user."""
+    """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
+    this user that is in force, whatever its status. ``NotFound`` for one that was undone or distrusted."""
     if source[0] == "c":
         return _own_chunk(work, source)
-    if (
-        source[0] not in FAMILIES
-    ):  # a summary lies in the stream of its session; merges and conflicts are nobody's source
-        return source
     if work.find(source, source[0]) is None and work.of_another_user(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
     return str(work.load(source, source[0]).id)
@@ -459,13 +456,18 @@ def own(work: Work, source: str) -> str:
 
 def _own_chunk(work: Work, source: str) -> str:
     """One that a newer text no longer has is a source too: it is what was read."""
-    work.need("documents", "audit")
+    work.need("documents", "audit", "force")
     work.rows.flush()
     found = documents.find_chunk(work.connection(), source, work.who.user)
-    if found is not None:
+    if found is not None and not _is_void(work, found):
         return found.id
     check_chunks(work, (source,))
     raise NotFound(f"no chunk of this user has the id {source!r:.40}")
+
+
+def _is_void(work: Work, chunk: documents.Chunk) -> bool:
+    """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
+    return work.at_row(chunk.document, "d") is None or bool(control.taken_out_at(work.connection(), chunk.row))
 
 
 def check_chunks(work: Work, named: Iterable[str]) -> None:
@@ -580,6 +582,6 @@ def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
     """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
     found = text_list("sources", given)
     for each in found:
-        if each[:1] not in KINDS or not is_prefix(each, each[0]):
+        if each[:1] not in CITABLE or not is_prefix(each, each[0]):
             raise Rejected(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
     return found

@@ -204,6 +204,39 @@ def test_an_edge_that_only_the_source_said_goes_from_what_was_merged_of_it(ledge
     assert {each.target for each in ledger.memory(again.id).edges} == {"cabin", "eve"}  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("how", ["distrust", "undo"])
+def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how: str) -> None:
+    """Eve's restoring and the merge that it answered fall together: what Ann said of the memory fits without both."""
+    turn = ledger.capture("Which?", "The cabin.", actor="eve", reinforce=False, correlation_id="run")
+    a = ledger.remember("The user has a cabin.", "fact", actor="ann")
+    b = ledger.remember("The user owns a cabin.", "fact", source=turn.id, actor="ann")
+    merged = ledger.merge([a.id, b.id], actor="bob")
+    ledger.restore(a.id, actor="eve", correlation_id="run")
+    ledger.relate(a.id, "user", "owns", "cabin", actor="ann")
+    related = ledger.position
+    if how == "distrust":
+        assert {turn.id, b.id, merged.id} <= set(ledger.distrust("eve", kind="actor").gone)
+    else:
+        report = ledger.undo("run", cascade=True)
+        assert sorted(each.command for each in report.dependents) == ["merge", "remember"]
+    now = ledger.memory(a.id)
+    assert now is not None and now.status == "active" and [each.target for each in now.edges] == ["cabin"]
+    assert ledger.audit(subject=a.id, type="EdgeAsserted")[0].in_force
+    assert ledger.undo(related).events == 1
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_merge_falls_with_the_memory_that_it_came_to(ledger: Ledger) -> None:
+    turn = ledger.capture("Which?", "The cabin.", actor="eve", reinforce=False)
+    a = ledger.remember("The user has a cabin.", "fact", source=turn.id, actor="ann")
+    ledger.remember("The user has a cabin.", "fact", actor="ann")
+    b = ledger.remember("The user owns a cabin.", "fact", actor="ann")
+    merged = ledger.merge([a.id, b.id], actor="bob")
+    ledger.distrust("eve", kind="actor")
+    assert ledger.memory(merged.id) is None and ledger.merges("all") == []
+    assert {each.id for each in ledger.memories()} == {a.id, b.id}
+
+
 def test_an_edge_that_another_member_says_too_stays_in_the_merge(ledger: Ledger) -> None:
     cabin = ledger.remember("The user has a cabin.", "fact", actor="ann")
     also = ledger.remember("The user owns a cabin.", "fact", actor="bob")

@@ -109,6 +109,62 @@ def test_what_is_undone_cannot_be_cited_and_is_nobody_elses(ledger: Ledger) -> N
         ledger.remember(WORDS[0], source=turn.id, user="ben")
 
 
+CITING = {
+    "remember": lambda ledger, source: ledger.remember(WORDS[1], source=source),
+    "propose": lambda ledger, source: ledger.propose(WORDS[1], source=source),
+    "supersede": lambda ledger, source: ledger.supersede(ledger.remember(WORDS[2]).id, WORDS[1], source=source),
+    "observe": lambda ledger, source: ledger.observe(WORDS[1], source),
+}
+
+
+@pytest.mark.parametrize("how", ["distrust", "undo", "undo of the newer text"])
+@pytest.mark.parametrize("verb", CITING)
+def test_a_chunk_of_a_text_that_is_out_of_force_cannot_be_cited(ledger: Ledger, verb: str, how: str) -> None:
+    first = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md", actor="ann" if how.endswith("text") else "eve")
+    if how.endswith("text"):
+        first = ledger.ingest("# A\n\nThe vault is there.\n", path="a.md", actor="eve")
+    act = ledger.undo(ledger.position) if how.startswith("undo") else ledger.distrust("eve", kind="actor")
+    with pytest.raises(NotFound, match=f"no chunk of this user has the id '{first.chunks[0].id}'"):
+        CITING[verb](ledger, first.chunks[0].id)
+    _ = ledger.redo(act.command_id or "") if how.startswith("undo") else ledger.trust("eve", kind="actor")
+    assert CITING[verb](ledger, first.chunks[0].id).sources
+
+
+def test_a_chunk_that_a_newer_text_no_longer_has_can_be_cited(ledger: Ledger) -> None:
+    first = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md")
+    ledger.ingest("# A\n\nThe vault is there.\n", path="a.md")
+    assert ledger.remember(WORDS[1], source=first.chunks[0].id).sources == (first.chunks[0].id,)
+
+
+@pytest.mark.parametrize("kind", ["y", "g", "k"])
+def test_what_follows_from_other_subjects_cannot_be_cited(ledger: Ledger, kind: str) -> None:
+    with pytest.raises(Rejected, match="a source is an id like"):
+        ledger.remember(WORDS[1], source=f"{kind}_0000000000000000")
+
+
+@pytest.mark.parametrize("said", ["in a message", "in a turn"])
+def test_what_was_found_in_something_that_is_undone_comes_back_with_that_and_not_with_its_finder(
+    ledger: Ledger, said: str
+) -> None:
+    if said == "in a message":
+        session = ledger.session("chat")
+        session.append("user", "I prefer green tea.", actor="ann")
+        position = ledger.position
+        session.extract(using="rules", actor="eve")
+    else:
+        turn = ledger.capture("Hm?", "## Decision: green tea is bought on Friday.", actor="ann", reinforce=False)
+        position = turn.position
+        ledger.extract(turn.id, actor="eve")
+    (fact,) = ledger.memories(status="all")
+    ledger.distrust("eve", kind="actor")
+    undone = ledger.undo(position)
+    assert undone.dependents == (), "what a distrust keeps out is built on nothing in force"
+    ledger.trust("eve", kind="actor")
+    assert ledger.memories(status="all") == []
+    ledger.redo(undone.command_id or "")
+    assert held(ledger, fact.id) and ledger.digest() == folded_from_zero(ledger)
+
+
 # --- two sources -----------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +363,17 @@ def test_a_report_says_what_takes_the_act_back(ledger: Ledger, key: str | None) 
     act = ledger.distrust("ann", kind="actor")
     assert ledger.undo(act.command_id, dry_run=True).reversed_by == "distrust"
     assert ledger.undo(act.command_id).reversed_by == "distrust" and ledger.distrusted() == []
+
+
+def test_the_command_line_says_what_goes_with_an_undo_and_why(tmp_path: Path) -> None:
+    runner = CliRunner(env={"MEMORY_LEDGER_DB": str(tmp_path / "memory.db"), "COLUMNS": "200"})
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        fact = ledger.propose(WORDS[0])
+        ledger.promote(fact.id)
+    done = runner.invoke(app, ["undo", str(fact.position), "--dry-run"])
+    assert f"promote at 3: {fact.id[:8]}… would not be there" in done.output
+    refused = runner.invoke(app, ["undo", str(fact.position)])
+    assert refused.exit_code == 4 and "promote at 3" in refused.output
 
 
 def test_the_command_line_says_it_too(tmp_path: Path) -> None:

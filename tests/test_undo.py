@@ -160,6 +160,75 @@ def test_what_later_commands_built_on_it_is_listed_and_goes_only_along(ledger: L
     agrees(ledger)
 
 
+def test_a_conflict_names_what_was_built_on_it_where_and_why(ledger: Ledger) -> None:
+    turn = ledger.capture("Which tin?", "The red one.", reinforce=False)
+    fact = ledger.remember("Tea is in the tin.", source=turn.id)
+    ledger.reinforce(fact.id)
+    other = ledger.remember("Milk is in the jug.")
+    merged = ledger.merge([fact.id, other.id])
+    with pytest.raises(Conflict) as conflict:
+        ledger.undo(turn.position)
+    listed = ledger.undo(turn.position, dry_run=True)
+    told = [(each.position, each.command, each.subject, each.why) for each in listed.dependents]
+    merge = ledger.audit(type="MemoriesMerged")[0]
+    assert told == [
+        (3, "remember", fact.id, f"rests on {turn.id[:8]}…"),
+        (4, "reinforce", fact.id, "would not be there"),
+        (6, "merge", merged.id, f"rests on {turn.id[:8]}…"),
+    ]
+    assert merge.position == 9
+    words = "; ".join(f"{command} at {at}: {subject[:8]}… {why}" for at, command, subject, why in told)
+    assert str(conflict.value) == (
+        f"3 later commands built on this one: {words} (undo them first, or use cascade to undo them together)"
+    )
+    assert ledger.undo(turn.position, cascade=True).dependents == listed.dependents
+    assert [each.id for each in ledger.memories()] == [other.id]
+    agrees(ledger)
+
+
+def test_a_long_list_of_what_was_built_on_it_names_the_first_five(ledger: Ledger) -> None:
+    fact = ledger.remember("Tea is in the tin.")
+    for number in range(8):
+        ledger.retag(fact.id, [f"tag {number}"])
+    with pytest.raises(
+        Conflict, match=r"8 later commands .* at 7: m_\w{6}… would not be there; and 3 more \(undo them"
+    ):
+        ledger.undo(fact.position)
+
+
+def test_what_a_merge_copied_of_a_relation_goes_and_comes_back_with_it(ledger: Ledger) -> None:
+    tea, mug = ledger.remember("The user has tea.", "fact"), ledger.remember("The user has a mug.", "fact")
+    ledger.relate(tea.id, "user", "drinks", "tea")
+    related = ledger.position
+    ledger.relate(mug.id, "user", "owns", "mug")
+    merged = ledger.merge([tea.id, mug.id])
+
+    def said() -> set[str]:
+        now = ledger.memory(merged.id)
+        return {each.target for each in now.edges} if now is not None else set()
+
+    undone = ledger.undo(related)
+    assert said() == {"mug"} and undone.dependents == (), "a copy is nobody's act"
+    assert set(undone.subjects) == {tea.id, merged.id} and len(undone.commands) == 1
+    agrees(ledger)
+    ledger.redo(undone.command_id or "")
+    assert said() == {"mug", "tea"}
+    agrees(ledger)
+
+
+def test_a_trust_of_one_who_had_undone_a_relation_leaves_the_merge(ledger: Ledger) -> None:
+    tea, mug = ledger.remember("The user has tea.", "fact"), ledger.remember("The user has a mug.", "fact")
+    ledger.relate(tea.id, "user", "drinks", "tea")
+    related = ledger.position
+    merged = ledger.merge([tea.id, mug.id])
+    ledger.undo(related, actor="eve")
+    ledger.distrust("eve", kind="actor")
+    assert ledger.memory(merged.id).edges != ()  # type: ignore[union-attr]
+    ledger.trust("eve", kind="actor")
+    assert ledger.memory(merged.id).edges == ()  # type: ignore[union-attr]
+    agrees(ledger)
+
+
 def test_only_what_needs_it_goes_along(ledger: Ledger) -> None:
     idea = ledger.propose("Tea is in the tin.")
     promoted = ledger.promote(idea.id)

@@ -609,8 +609,13 @@ def undo(found: answers.UndoReport) -> RenderableType:
     told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
-    concerned |= {"out of force with it": Text("\n".join(found.along))} if found.along else {}
+    concerned |= {"out of force with it": _dependents(found.dependents)} if found.dependents else {}
     return Group(Text(told), card_of(concerned | again))
+
+
+def _dependents(found: Sequence[answers.Dependent]) -> Text:
+    more = [f"and {len(found) - 20:,} more"] if len(found) > 20 else []
+    return Text("\n".join([*map(str, found[:20]), *more]))
 
 
 def _reversal(found: answers.UndoReport) -> str:
@@ -633,10 +638,11 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         "observations": found.observations,
         "unsupported": found.unsupported,
         "gone": found.gone,
-        "out of force with it": found.along,
         "shown to": found.receipts,
     }
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
+    if found.dependents:
+        card["out of force with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
     return Group(Text(told), card_of(card), *_open_questions(found.undetermined))

@@ -175,3 +175,84 @@ def test_a_reinforcement_is_not_back_without_its_evidence(ledger: Ledger) -> Non
     ledger.redo(turn.position)
     ledger.redo(given.position)
     assert counted(ledger, fact.id) == 1
+
+
+# --- a project stands while others use it ----------------------------------------------------------------------------
+
+
+def registered(ledger: Ledger) -> str:
+    """A project that eve registered, named and described, and that ann uses."""
+    project = ledger.register_project("kitchen", actor="eve")
+    ledger.add_alias("kitchen", "galley", actor="eve")
+    ledger.set_state("kitchen", "status", "phase", "over", actor="eve")
+    ledger.remember("The stove is off.", project="kitchen", actor="eve")
+    return project.id
+
+
+def test_a_project_stands_without_its_registrar_where_others_use_it(ledger: Ledger) -> None:
+    project = registered(ledger)
+    fact = ledger.remember(BOAT, project="galley", actor="ann")
+    ledger.set_state("kitchen", "contact", "cook", "Ann", actor="ann")
+    without = ledger.what_if(without={"actor": "eve"})
+    assert fact.id not in {each.id for each in (*without.lost, *without.changed)}
+    report = ledger.distrust("eve", kind="actor")
+    assert project not in report.gone and fact.id not in report.memories
+    (stands,) = ledger.projects()
+    assert (stands.id, stands.name, stands.aliases) == (project, "kitchen", ())
+    assert [each.key for each in stands.state] == ["cook"]
+    found = ledger.memory(fact.id)
+    assert found is not None and found.project == "kitchen"
+    assert [each.id for each in ledger.memories(project="kitchen")] == [fact.id]
+    assert ledger.remember(SHIP, project="Kitchen", actor="ann").project == "kitchen" and len(ledger.projects()) == 1
+    assert ledger.project("galley") is None
+    ledger.trust("eve", kind="actor")
+    (stands,) = ledger.projects()
+    assert stands.aliases == ("galley",) and len(stands.state) == 2
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_project_that_nobody_else_ever_used_goes_with_its_registrar(ledger: Ledger) -> None:
+    project = registered(ledger)
+    report = ledger.distrust("eve", kind="actor")
+    assert project in report.gone and ledger.projects() == []
+    act = ledger.trust("eve", kind="actor")
+    assert [each.id for each in ledger.projects()] == [project] and act.trusted
+    ledger.distrust("eve", kind="actor")
+    fact = ledger.remember(BOAT, project="kitchen", actor="ann")
+    assert fact.project == "kitchen" and ledger.projects()[0].id != project
+
+
+@pytest.mark.parametrize("first", ["undo", "distrust"])
+def test_a_use_that_was_undone_finds_its_project_when_it_is_redone(ledger: Ledger, first: str) -> None:
+    registered(ledger)
+    fact = ledger.remember(BOAT, project="kitchen", actor="ann")
+    acts = [lambda: ledger.undo(fact.position), lambda: ledger.distrust("eve", kind="actor")]
+    for act in acts if first == "undo" else reversed(acts):
+        act()
+    ledger.redo(fact.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.project == "kitchen"
+    assert [each.name for each in ledger.projects()] == ["kitchen"]
+
+
+def test_a_project_stands_where_only_distrusted_ones_use_it(ledger: Ledger) -> None:
+    """By whichever of the two is distrusted first, and trusted first again."""
+    registered(ledger)
+    ledger.remember(BOAT, project="kitchen", actor="ann")
+    for actor in ("ann", "eve"):
+        ledger.distrust(actor, kind="actor")
+    for actor in ("ann", "eve"):
+        ledger.trust(actor, kind="actor")
+        assert {each.project for each in ledger.memories()} == {"kitchen"}
+
+
+def test_a_trust_undoes_no_project_again_that_others_use_by_now(ledger: Ledger) -> None:
+    project = ledger.register_project("kitchen", actor="ann")
+    ledger.undo(project.position, actor="eve")
+    ledger.distrust("eve", kind="actor")
+    fact = ledger.remember(BOAT, project="kitchen", actor="bob")
+    with pytest.raises(Conflict, match="stands while others use it"):
+        ledger.trust("eve", kind="actor", cascade=True)
+    ledger.undo(fact.position)
+    ledger.trust("eve", kind="actor")
+    assert ledger.projects() == []

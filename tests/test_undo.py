@@ -372,16 +372,60 @@ def test_undoing_one_of_many_statements_leaves_the_project_alone(ledger: Ledger)
     agrees(ledger)
 
 
-def test_undoing_a_project_takes_what_is_in_it(ledger: Ledger) -> None:
+@pytest.mark.parametrize("use", ["remember", "set_state", "add_alias", "observe", "cite"])
+def test_a_project_stands_while_others_use_it(ledger: Ledger, use: str) -> None:
     project = ledger.register_project("kitchen")
-    fact = ledger.remember("Tea is in the tin.", project="kitchen")
-    with pytest.raises(Conflict):
-        ledger.undo(project.position)
-    ledger.undo(project.position, cascade=True)
-    assert ledger.projects() == [] and ledger.memory(fact.id) is None
+    source = ledger.remember("The tin is red.")
+    used = {
+        "remember": lambda: ledger.remember("Tea is in the tin.", project="kitchen"),
+        "set_state": lambda: ledger.set_state("kitchen", "status", "phase", "one"),
+        "add_alias": lambda: ledger.add_alias("kitchen", "galley"),
+        "observe": lambda: ledger.observe("The tin is here.", source.id, project="kitchen"),
+        "cite": lambda: ledger.remember("Tea is in the tin.", source=project.id),
+    }[use]()
+    assert ledger.what_if(without=project.position).events == 0
+    for options in ({}, {"cascade": True}, {"dry_run": True}):
+        with pytest.raises(Conflict, match=rf"'kitchen' stands while others use it.* at {used.position}:"):
+            ledger.undo(project.position, **options)  # type: ignore[arg-type]
+    undone = ledger.undo(used.position)
+    ledger.undo(project.position)
+    assert ledger.projects() == []
+    with pytest.raises(Conflict, match=r"put .* first"):
+        ledger.redo(undone.command_id or "")
+    ledger.redo(project.position)
+    ledger.redo(undone.command_id or "")
+    assert [each.name for each in ledger.projects()] == ["kitchen"]
     agrees(ledger)
+
+
+def test_a_project_that_was_undone_can_be_begun_again(ledger: Ledger) -> None:
+    project = ledger.register_project("kitchen")
+    ledger.undo(project.position)
     again = ledger.remember("Tea is in the tin.", project="kitchen")
-    assert again.id != fact.id and again.project == "kitchen"
+    assert again.project == "kitchen" and ledger.projects()[0].id != project.id
+    with pytest.raises(Conflict, match="stands for another project"):
+        ledger.redo(project.position)
+
+
+def test_undoing_all_of_a_run_takes_the_project_that_it_registered(ledger: Ledger) -> None:
+    ledger.register_project("kitchen", correlation_id="run")
+    fact = ledger.remember("Tea is in the tin.", project="kitchen", correlation_id="run")
+    other = ledger.remember("The tin is red.", project="garage", correlation_id="run")
+    ledger.remember("Oars are in the boat.", project="garage")
+    ledger.undo("run")
+    assert [each.name for each in ledger.projects()] == ["garage"]
+    assert ledger.memory(fact.id) is None and ledger.memory(other.id) is None
+    ledger.redo("run")
+    assert ledger.memory(fact.id) is not None and len(ledger.projects()) == 2
+
+
+def test_a_run_undone_leaves_the_project_that_others_use(ledger: Ledger) -> None:
+    ledger.register_project("kitchen", correlation_id="run")
+    fact = ledger.remember("Tea is in the tin.", project="kitchen", correlation_id="run")
+    kept = ledger.remember("The tin is red.", project="kitchen")
+    assert len(ledger.undo("run").commands) == 1
+    assert [each.name for each in ledger.projects()] == ["kitchen"]
+    assert ledger.memory(fact.id) is None and ledger.memory(kept.id) is not None
 
 
 def test_an_alias_that_was_undone_is_nobodys_name(ledger: Ledger) -> None:

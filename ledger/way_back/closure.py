@@ -28,7 +28,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import shortened
 from ledger.way_back.conversations import senseless, sessions_of
-from ledger.way_back.in_force import ATTEMPTS, EVERYTHING, JOINING, Reader, is_subject, rests_on
+from ledger.way_back.in_force import ATTEMPTS, EVERYTHING, JOINING, NAMES, Reader, is_subject, rests_on, use_of
 from projections import audit, control
 from projections.projector import FAMILIES
 
@@ -82,6 +82,8 @@ class Closure:
         self.unfit: Unfit = {}
         self._begin()
         self._derive()
+        self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with what is in the project
+        self._let_go_of_names()
         self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
 
     @property
@@ -114,6 +116,7 @@ class Closure:
         self._ever = World(self.reader, self.out, EVERYTHING, self._first_gone)
         self._waiting: dict[str, None] = {}
         self._looked_at: dict[str, None] = {}
+        self._named: dict[int, AnyEvent] = {}
         self._whole = set[str]()  # the commands all of whose events were taken
         for act in list(self._given_back):
             self._count_again(act)
@@ -165,10 +168,29 @@ class Closure:
         waiting = [position for position in positions if position not in self.out]
         while waiting:
             event = self.reader.event(waiting.pop())
-            if event.position not in self.out and self._falls(event):
-                self.out.add(event.position)
-                self._changed(event)
-                waiting += [position for position in self._with(event) if position not in self.out]
+            if event.position in self.out or not self._falls(event):
+                continue
+            if event.type in NAMES:
+                self._named[event.position] = event
+                continue
+            self.out.add(event.position)
+            self._changed(event)
+            waiting += [position for position in self._with(event) if position not in self.out]
+
+    def _let_go_of_names(self) -> None:
+        """A project that was registered goes where nothing else is in it; one that others use stands, and so does each name
+        that came along with something."""
+        for event in self._named.values():
+            if event.envelope.command == "register_project":
+                if (use := use_of(self.reader, event, self._is_void)) is not None:
+                    self.used.append((event, use))
+                else:
+                    self.out.add(event.position)
+                    self.gone.add(event.stream)
+
+    def _is_void(self, position: int) -> bool:
+        """Whether something in a project is no use of it: what falls is not, and what was undone may be put back."""
+        return position in self.out
 
     def _count_again(self, act: str) -> None:
         """An undo falls: what it took out counts again, unless another act keeps it out."""
@@ -241,8 +263,6 @@ class Closure:
             return self._why_unfit(event, self.unfit[event.position][1])
         if self._now.is_unsupported(event):
             return self._why_unsupported(event)
-        if event.envelope.project in self.gone:
-            return f"is in {shortened(event.envelope.project or '')}"
         cause = audit.by_event(self.reader.connection, event.envelope.causation_id or "")
         return f"was caused by position {cause.position}" if cause is not None and cause.position in self.out else ""
 

@@ -21,7 +21,7 @@ from ledger.domain.events import (
 )
 from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
-from ledger.way_back.in_force import ATTEMPTS, Reader
+from ledger.way_back.in_force import ATTEMPTS, WITHOUT_EFFECT, Reader
 from ledger.way_back.undo_plan import UndoPlan
 from projections import documents, projects
 from projections.projector import FAMILIES
@@ -45,8 +45,17 @@ def built_later(dependents: Sequence[answers.Dependent], on: str) -> Conflict:
     )
 
 
+def in_use(registered: AnyEvent, use: AnyEvent) -> Conflict:
+    """What keeps a registration from being undone, with a cascade too."""
+    name = registered.data.name or registered.stream
+    return Conflict(
+        f"the project {name!r:.60} stands while others use it: {answers.dependent(use, 'is in it')} (undo that first)"
+    )
+
+
 def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
     """``Conflict`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
+    _check_projects(reader, again, but)
     for stream in streams:
         _check_legal(reader, stream, again, but)
     _check_support(reader, again, but)
@@ -91,6 +100,8 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
     """
     reader = Reader(connection, back=again)
     plan = UndoPlan(reader, but)
+    if plan.used:
+        raise in_use(*plan.used[0])
     if dependents := plan.dependents():
         positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
         if not cascade or len(positions) > bulk.BULK_EVENTS:
@@ -113,6 +124,18 @@ def _check_conversation(reader: Reader, session: str, state: Any, again: set[int
         )
     if state is not None and state.moved_to is not None and state.messages:
         raise Conflict(f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again")
+
+
+def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``Conflict`` when something would be back in a project whose registration was undone since."""
+    back = [event for event in map(reader.event, sorted(again)) if event.type not in WITHOUT_EFFECT]
+    gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
+    for event in back:
+        if event.envelope.project in gone:
+            raise Conflict(
+                f"the {event.envelope.command} at position {event.position} is about the project {event.envelope.project}, which"
+                " is not there any more: put its registration back first"
+            )
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:

@@ -232,11 +232,6 @@ class Reader:
     def is_out(self, position: int) -> bool:
         return position not in self._back and bool(control.out_of_force(self.connection, position, position))
 
-    def about(self, project: str) -> list[audit.Entry]:
-        """The entries in force that are about a project."""
-        found = audit.trail(self.connection, user=None, project=project, limit=2**31)
-        return [entry for entry in found if not self.is_out(entry.position)]
-
 
 def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
     """Whether a memory rests on a message that is out of force, and no captured turn has its text still."""
@@ -246,6 +241,17 @@ def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is
             if turn is None or is_gone(turn):
                 return True
     return False
+
+
+def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) -> AnyEvent | None:
+    """Something besides what falls that is in a project, about it, or cites it: then the name stands, whoever registered it."""
+    project, idle = registered.stream, WITHOUT_EFFECT + LASTING
+    sql = "SELECT position, type FROM audit WHERE project = ? ORDER BY position"
+    used = [at for at, type_ in reader.connection.execute(sql, (project,)) if type_ not in idle]
+    cited = (event for memory in reader.citing(project) for event, _ in reader.stream(memory))
+    used += [event.position for event in cited if isinstance(event.data, ATTEMPTS) and project in event.data.sources]
+    found = next((at for at in used if at != registered.position and not is_out(at)), None)
+    return reader.event(found) if found is not None else None
 
 
 def rests_on(data: Event, gone: Collection[str]) -> bool:

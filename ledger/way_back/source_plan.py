@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, SourceDistrusted, SourceTrusted
 from ledger.way_back.closure import Closure
 from ledger.way_back.conversations import UNSAID
-from ledger.way_back.in_force import JOINING, LASTING, NAMES, WITHOUT_EFFECT
+from ledger.way_back.in_force import JOINING, LASTING, WITHOUT_EFFECT
 from projections import control
 
 
@@ -39,8 +39,7 @@ class SourcePlan(Closure):
             if event.envelope.command_id not in self._given_back:
                 self._count_again(event.envelope.command_id)
         elif not isinstance(event.data, SourceDistrusted):  # which is judged by itself
-            only_a_name = event.type in NAMES and event.envelope.command != "register_project"
-            return event.type not in LASTING + WITHOUT_EFFECT and not only_a_name
+            return event.type not in LASTING + WITHOUT_EFFECT
         return False
 
     def _with(self, event: AnyEvent) -> Iterable[int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger import answers
-from ledger.domain.events import AnyEvent, CommandUndone, EdgeAsserted, ProjectRegistered
+from ledger.domain.events import AnyEvent, CommandUndone, EdgeAsserted
 from ledger.way_back.closure import Closure
-from ledger.way_back.in_force import LASTING, NAMES
+from ledger.way_back.in_force import LASTING
 from projections import control
 
 _ACTS = ("BulkStarted", "CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
@@ -32,8 +32,11 @@ class UndoPlan(Closure):
         return isinstance(event.data, EdgeAsserted) and bool(self.reader.members_of(event))
 
     def _falls(self, event: AnyEvent) -> bool:
-        only_a_name = event.type in NAMES and event.envelope.command != "register_project"
-        return not only_a_name and event.type not in LASTING + _ACTS and not self._is_undone(event.position)
+        return event.type not in LASTING + _ACTS and not self._is_undone(event.position)
+
+    def _is_void(self, position: int) -> bool:
+        """As above; but a redo of what was undone asks for the registration first."""
+        return position in self.out or self._is_undone(position)
 
     def dependents(self) -> tuple[answers.Dependent, ...]:
         """The commands that fall though they were not named, each with the first of its events that says why."""
@@ -55,5 +58,3 @@ class UndoPlan(Closure):
         for entry in self.reader.caused_by(event):  # what reacted of observations may rest on other sources
             if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
                 yield entry.position
-        if isinstance(event.data, ProjectRegistered):
-            yield from (entry.position for entry in self.reader.about(event.stream))

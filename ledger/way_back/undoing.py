@@ -27,7 +27,7 @@ from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
 from ledger.policies import evidence
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back import bulk
-from ledger.way_back.fitting import Along, built_later, built_on, check
+from ledger.way_back.fitting import Along, built_later, built_on, check, in_use
 from ledger.way_back.in_force import ASKED, LASTING, Reader, act_named, is_subject
 from ledger.way_back.undo_plan import UndoPlan
 from ledger.work import Outcome, Who, Work
@@ -99,6 +99,8 @@ class Undoing(MemoryWrites, Reads):
             plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
             if (dependents := plan.dependents()) and not (cascade or dry_run):
                 raise built_later(dependents, "this one")
+            if plan.used and not plan.out:
+                raise in_use(*plan.used[0])
             positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
             return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ledger.domain import secrecy as _secrecy
+
 if TYPE_CHECKING:
     from ledger.answers import Interaction as Interaction
     from ledger.answers import Memory as Memory
@@ -80,3 +82,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+def _redacted(text: str) -> str:
+    from ledger.guards import secrets
+
+    return secrets.redacted(text, secrets.scan(text))
+
+
+_secrecy.redacted = _redacted

@@ -19,16 +19,15 @@ from msgspec.structs import replace
 from ledger.domain import events as e
 from ledger.domain.erasure import GIVEN_IDS
 from ledger.domain.errors import Rejected
-from ledger.domain.guards import secrets, threats
-from ledger.domain.guards.ordinary import is_ordinary
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
+from ledger.guards import secrets, threats
 
 if TYPE_CHECKING:
     from ledger.work import Who, Work
 
 S = TypeVar("S", bound=Struct)
-KEPT, KEPT_CHARS = 512, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
+KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
 SEVERAL_CHARS = 1_000  # above this a text is scanned before the lock
 LABEL_CHARS = 64
 _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for in encoded JSON
@@ -131,7 +130,6 @@ class Guard:
         self.counts: Counter[str] = Counter()
         self._verdicts: dict[str, Verdict] = {}
         self._chars = 0
-        self._plain = ""
         self._people: object = None  # whom the last command named, found to hold no secret
 
     @property
@@ -142,13 +140,9 @@ class Guard:
     # --- one text ------------------------------------------------------------------------------------------------
 
     def is_plain(self, text: str) -> bool:
-        """Whether nothing can be found in a text; asked twice for most, before the decision and after it."""
-        if text is self._plain:
-            return True
-        if self.scanners or text in self._verdicts or not is_ordinary(text):
-            return False
-        self._plain = text
-        return True
+        """Whether there is nothing to do about a text: no finding, no secret, and no mark of one taken out before."""
+        verdict = self.verdict(text)
+        return verdict.found is None and not verdict.taken and secrets.MARK_BEGINS not in text
 
     def verdict(self, text: str) -> Verdict:
         known = self._verdicts.get(text)
@@ -185,13 +179,8 @@ class Guard:
 
     def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
         """A text with marks for its secrets; ``taken`` learns where they stand."""
-        if len(text) <= SEVERAL_CHARS:  # the verdict is asked for again
-            verdict = None if self.is_plain(text) else self.verdict(text)
-            if verdict is None or not verdict.taken:
-                return text
-            taken[verdict.text] = verdict.taken
-            return verdict.text
-        if (known := self._verdicts.get(text)) is not None:
+        known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)  # it is asked for again
+        if known is not None:
             if known.taken:
                 taken[known.text] = known.taken
             return known.text
@@ -238,7 +227,7 @@ class Guard:
 
     def harmless(self, encoded: bytes) -> bytes:
         """Encoded arguments as they are digested: no digest of a secret is kept, for the key to it lies in the same file."""
-        if not secrets.may_have(encoded.decode("utf-8", "replace").lower()):
+        if not secrets.may_have(encoded.decode("utf-8", "replace")):
             return encoded
         given = msgspec.json.decode(encoded)
         clean = self.cleaned(given, {})

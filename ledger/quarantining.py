@@ -11,10 +11,10 @@ from ledger import answers
 from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.guards import secrets
 from ledger.domain.memory import Memory
 from ledger.guard_answers import Quarantined, RescanReport, StoredSecret
 from ledger.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
+from ledger.guards import secrets
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import decode_range, read_event, read_stream
 from ledger.memory_writes import By, check_reason, who

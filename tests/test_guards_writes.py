@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from ledger import Ledger, LedgerError, NotFound, Rejected
 from ledger.cli.app import app
-from ledger.domain.guards import secrets, threats
 from ledger.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
+from ledger.guards import secrets, threats
 from ledger.quarantining import TEXTS
 
 CANARY = "gh" + "p_" + "Canary7Kd93LmQ2xVb81TzRw56YpHs04NcJf"  # made up here, and never anybody's

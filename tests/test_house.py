@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
+    ("ledger.guards",),
     (
         "ledger.integrity",
         "ledger.proof.merkle",
@@ -100,6 +102,25 @@ def test_no_function_is_over_seventy_lines(path: Path) -> None:
 def test_every_module_says_what_lives_there(path: Path) -> None:
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert said, "a module opens with one sentence"
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_name)
+def test_nothing_of_python_that_is_private_is_used(path: Path) -> None:
+    own = {module_name(each).split(".")[0] for each in PRODUCT}
+    private = [
+        name
+        for name in imports(path)
+        if name.split(".")[0] not in own and any(part[0] == "_" and part[:2] != "__" for part in name.split("."))
+    ]
+    assert not private
+
+
+def test_every_data_file_of_the_product_is_in_the_wheel() -> None:
+    shipped = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    for package in ("ledger", "projections"):
+        files = {each for each in (ROOT / package).rglob("*") if each.is_file() and "__pycache__" not in each.parts}
+        known = {file for pattern in shipped[package] for file in (ROOT / package).glob(pattern)}
+        assert {each for each in files if each.suffix != ".py"} == known
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from ledger.domain import secrecy
+
 
 class LedgerError(Exception):
     """The family; catching it catches everything a ledger raises on purpose. Its message repeats no secret."""
 
     def __init__(self, message: str = "", *rest: object) -> None:
-        from ledger.domain.guards import secrets
-
-        found = secrets.scan(message) if isinstance(message, str) else []
-        super().__init__(secrets.redacted(message, found) if found else message, *rest)
+        super().__init__(secrecy.redacted(message) if isinstance(message, str) else message, *rest)
 
 
 class Rejected(LedgerError):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ledger.domain import confidence as rules
+from ledger.domain import secrecy
 from ledger.domain.entities import name_form
 from ledger.domain.erasure import BLACK
 from ledger.domain.errors import Rejected
@@ -41,7 +42,6 @@ from ledger.domain.events import (
     Origin,
     ValidityChanged,
 )
-from ledger.domain.guards import secrets
 from ledger.domain.text import normalise
 
 KINDS = (
@@ -348,7 +348,9 @@ def checked(given: Relate | Unrelate) -> Edge:
 
 def relation_form(relation: str) -> str:
     form = normalise(relation)
-    return form if form == relation or not secrets.scan(relation) else relation  # which the guards refuse by its case
+    return (
+        form if form == relation or secrecy.redacted(relation) == relation else relation
+    )  # which the guards refuse by its case
 
 
 def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:

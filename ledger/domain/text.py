@@ -10,8 +10,8 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any, NoReturn, TypeVar, cast
 
+from ledger.domain import secrecy
 from ledger.domain.errors import Rejected
-from ledger.domain.guards import secrets
 
 _T = TypeVar("_T")
 _Path = tuple["_Path | None", str | int]
@@ -59,7 +59,7 @@ def _fold(text: str) -> str:
 def lowered(text: str) -> str:
     """In lower case, but for a text with a secret in it: a secret is known by its case, and the guards still look for it."""
     lower = text.lower()
-    return text if lower != text and secrets.scan(text) else lower
+    return text if lower != text and secrecy.redacted(text) != text else lower
 
 
 def normalise(text: str) -> str:

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.events import Evidence, ObservationFormed
-from ledger.domain.guards import claims
 from ledger.domain.harmless import one_line
 from ledger.domain.observation import WORDS, Observation
 from ledger.domain.text import normalise
+from ledger.guards import claims
 from ledger.language.calls import KEPT, Taken
 from ledger.language.port import Request
 from ledger.language.reading import Action, Parsed

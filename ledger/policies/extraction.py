@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
-from ledger.domain.guards import claims
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
+from ledger.guards import claims
 from ledger.policies.twins import absorb, twin
 from ledger.work import Work
 

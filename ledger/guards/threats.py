@@ -1,30 +1,21 @@
 """The scanner "threats/1": orders to a model, ways out for data and hidden characters, by patterns over the folded text.
 
 It is a tripwire and no protection: whoever knows the patterns writes around them. The first five labels are rubino's. What
-is matched is what it was folded to (``ledger.domain.guards.folding``), in English and ten other languages.
+is matched is what it was folded to (``ledger/guards/folding.py``), in English and ten other languages.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import Struct
 
-from ledger.domain.guards import words
-from ledger.domain.guards.folding import (
-    INVISIBLE,
-    as_bytes,
-    has_long_run,
-    is_marked_within,
-    is_odd,
-    is_typographic,
-    views,
-)
-from ledger.domain.guards.threat_patterns import PATTERNS
+from ledger.guards.folding import INVISIBLE, as_bytes, fold, has_long_run, is_odd, is_typographic, views
+from ledger.guards.patterns import Pattern, heads, read
 
 NAME = "threats/1"
-SHORT = 400  # characters of a text that is looked through sooner than its words are
 SPAN = 160  # of what was matched, at the most
 
 
@@ -36,23 +27,7 @@ class Finding(Struct, frozen=True):
     end: int = 0
 
 
-# Most texts have none of what a pattern needs, and are through at that: the beginnings of their words are looked up in one
-# step, and the few needs that are no words are searched for.
-HEAD = 5
-_WORD = re.compile("[a-z]+")
-_BY_HEAD: dict[str, set[int]] = {}
-_BY_SIGN: dict[str, set[int]] = {}
-for _number, _each in enumerate(PATTERNS):
-    for _need in _each.needs:
-        _plain = _WORD.match(_need) if _need.isascii() else None
-        for _key in (_plain.group()[:HEAD], f"{_plain.group()}s"[:HEAD]) if _plain else (_need,):
-            (_BY_HEAD if _plain else _BY_SIGN).setdefault(_key, set()).add(_number)
-_NONE: set[int] = set()
-HEADS = frozenset(_BY_HEAD)
-words.ask(HEAD, HEADS, lambda: {piece for each in PATTERNS for piece in each.found.asked.all_pieces()})
-_SIGN = re.compile('[<#["!]|://')  # in each of those that are ASCII
-
-
+_SIGN = re.compile('[<#["!]|://')  # in each sign that is ASCII
 _BLOB = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
 _VARIED = 16  # different characters: base64 of nearly anything has more
 _IMAGE = re.compile(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
@@ -74,30 +49,38 @@ def scan(text: str) -> list[Finding]:
     found: dict[str, Finding] = {}
     for each in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
         found.setdefault(each.label, each)
-    plain = text.lower() if text.isascii() and not is_marked_within(raw) else ""
-    for number, view in enumerate(views(text)):
-        for each in _matches(view, "" if number else plain):
+    for view in views(text):
+        for each in _matches(view):
             found.setdefault(each.label, each)
     return list(found.values())
 
 
-def _matches(view: str, same: str = "") -> list[Finding]:
-    """What the patterns find in a folded text; ``same`` is one that has the same words."""
-    numbers: set[int] = set()
-    telling = words.of(same or view)
-    for each in telling:
-        numbers |= _BY_HEAD.get(each[:HEAD], _NONE)
+def patterns() -> list[Pattern]:
+    return read("threats.txt", re.DOTALL, fold)[0]
+
+
+@cache
+def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
+    """The numbers of the patterns that are tried for a beginning of a word, and for a sign."""
+    of_head, of_sign = dict[bytes, set[int]](), dict[str, set[int]]()
+    for number, pattern in enumerate(patterns()):
+        for head in pattern.heads:
+            of_head.setdefault(head, set()).add(number)
+        for sign in pattern.signs:
+            of_sign.setdefault(sign, set()).add(number)
+    return of_head, of_sign
+
+
+def _matches(view: str) -> list[Finding]:
+    """What the patterns find in a folded text."""
+    of_head, of_sign = _asked()
+    numbers = set[int]().union(*(of_head[each] for each in heads(view) if each in of_head))
     if not view.isascii() or _SIGN.search(view) is not None:
-        for sign, concerned in _BY_SIGN.items():
-            if sign in view:
-                numbers |= concerned
-    if not numbers:
-        return []
+        numbers.update(*(concerned for sign, concerned in of_sign.items() if sign in view))
     found: dict[str, Finding] = {}
-    pieces = frozenset[str]().union(*telling.values()) if len(view) > SHORT else None
     for number in sorted(numbers):
-        pattern = PATTERNS[number]
-        if pattern.label not in found and (hit := pattern.found.search(view, pieces)) is not None:
+        pattern = patterns()[number]
+        if pattern.label not in found and pattern.may_match(view) and (hit := pattern.compiled.search(view)):
             found[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
     return list(found.values())
 

@@ -106,7 +106,6 @@ _NOT_BLANK = classes("x", **{" ": " \t\n\v\f\r\x1c\x1d\x1e\x1f"})
 _RUNS = classes(x=ascii_letters + digits + "+/_-")
 _HEXES = classes(x=hexdigits)
 _LEET_CLASSES = classes(x=ascii_letters, n="01345789@$")
-_MARKED = classes(x=ascii_letters, n="*`")
 _WORD_CLASSES = classes(x=ascii_letters + digits + "_")
 _WORD_BEYOND = re.compile("[^\\W\x00-\x7f]")
 _KEPT = re.compile(
@@ -143,16 +142,6 @@ def _may_be_spaced(raw: bytes) -> bool:
     """False only where ``_SPACED`` finds nothing. An underscore is a word and may part two as well."""
     known = b" " + raw.translate(_WORD_CLASSES) + b" "
     return b" x x x " in known or (b"_" in raw and b" xxx x " in known)
-
-
-def is_marked_within(raw: bytes) -> bool:
-    """Whether Markdown that folding takes away stands between two letters."""
-    known = raw.translate(_MARKED)
-    if b"xn" not in known:
-        return False
-    while b"nn" in known:
-        known = known.replace(b"nn", b"n")
-    return b"xnx" in known
 
 
 def has_long_run(raw: bytes, length: int = 20) -> bool:

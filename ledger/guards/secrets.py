@@ -1,0 +1,161 @@
+"""The scanner "secrets/1": keys, passwords and card numbers in a text, each with its place, so that they can be taken out.
+
+Keys are known by the marks that their makers gave them, passwords by the words before them, in twelve languages. What stands
+for a secret in an example ("<your password>", "changeme", "${TOKEN}") is none. There is no entropy rule: it fires on every
+digest and id of a working note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from string import digits
+
+from msgspec import Struct
+
+from ledger.guards.folding import as_bytes, classes
+from ledger.guards.patterns import Pattern, read
+
+NAME = "secrets/1"
+
+
+class Secret(Struct, frozen=True):
+    """Characters ``start`` to ``end`` of a text are a secret of this ``kind``."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def mark(kind: str) -> str:
+    """What stands in a text for a secret that was taken out."""
+    return f"{MARK_BEGINS}{kind}]"
+
+
+MARK_BEGINS = "[redacted:"
+MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
+
+_KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
+_INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
+_DIGITS = classes(x=digits)
+_LOWER = str.maketrans(
+    "\u0130\u0131\u017f\u212a", "iisk"
+)  # letters that expressions take for these where case is no matter
+
+
+def scan(text: str) -> list[Secret]:
+    """The secrets of a text, in their order; none lies within another."""
+    found = sorted(_found(text), key=lambda each: (each.start, -each.end))
+    kept: list[Secret] = []
+    for each in found:
+        if not kept or each.start >= kept[-1].end:
+            kept.append(each)
+    return kept
+
+
+def may_have(text: str) -> bool:
+    """Whether a text has what one of the patterns asks for."""
+    seen = lowered(text)
+    return any(each.may_match(seen) for each in patterns()) or _has_digits(text)
+
+
+def patterns() -> list[Pattern]:
+    return read("secrets.txt")[0]
+
+
+@cache
+def _part(name: str) -> re.Pattern[str]:
+    return re.compile(read("secrets.txt")[1][name])
+
+
+def lowered(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_LOWER).lower()
+
+
+def _has_digits(text: str) -> bool:
+    """Whether there may be a card number: thirteen digits in a row, blanks and hyphens between them left aside."""
+    return not text.isascii() or b"x" * 13 in as_bytes(text).translate(_DIGITS, b" -")
+
+
+def _found(text: str) -> Iterator[Secret]:
+    seen = lowered(text)
+    for pattern in patterns():
+        if not pattern.may_match(seen):
+            continue
+        if pattern.label == "password":
+            yield from _named(text, pattern.compiled)
+            continue
+        for hit in pattern.compiled.finditer(text):
+            start, end = hit.span(1 if hit.re.groups else 0)
+            if not (hit.re.groups and _is_example(text[start:end])):
+                yield Secret(pattern.label, start, end)
+    if _has_digits(text):
+        yield from _cards(text)
+
+
+def _named(text: str, named: re.Pattern[str]) -> Iterator[Secret]:
+    """What is called a password: by ``=`` or ``:`` whatever it is, in prose only what does not look like a word."""
+    at = 0
+    while (hit := named.search(text, at)) is not None:
+        begin, close = hit.span("value")
+        value = text[begin:close].rstrip(".,;:)]}>、。")
+        secret = _is_secret(value, hit)
+        at = max(hit.end("name") + 1, close if secret else 0)
+        if secret:
+            yield Secret("password" if _is_password(hit["name"]) else "secret", begin, begin + len(value))
+
+
+def _is_password(name: str) -> bool:
+    return not re.search(r"(?i)key|token|secret|cred|clave", name)
+
+
+def _is_secret(value: str, hit: re.Match[str]) -> bool:
+    if len(value) < 4 or _is_example(value) or MARK.search(value):
+        return False
+    if _is_mixed(value):
+        return True
+    link, known = hit["link"].strip(), _is_password(hit["name"])
+    if hit["of"] or link not in ("=", ":=", "=>", ":", "："):
+        return False
+    if known and (link in ("=", ":=") or hit["quote"]):
+        return len(value) >= 5
+    return len(value) >= 6 and not _is_word(value)
+
+
+def _is_word(value: str) -> bool:
+    """Whether it reads as a word or a name: letters alone, at the most with a capital in front, or words in a path."""
+    return _part("word").fullmatch(value) is not None
+
+
+def _is_mixed(value: str) -> bool:
+    """Whether it mixes what words do not mix: digits or signs among letters, or capitals in the middle; or is a long number."""
+    if _part("usual").fullmatch(value):
+        return value.isdigit() and len(value) >= 4
+    kinds = sum(each.search(value) is not None for each in _KINDS)
+    return kinds >= 2 and len(value) >= 5 and _INNER.search(value) is not None
+
+
+def _is_example(value: str) -> bool:
+    bare = value.strip("\"'`.,;:")
+    return _part("example").match(bare) is not None or len(set(bare.lower())) < 3
+
+
+def _cards(text: str) -> Iterator[Secret]:
+    for hit in _part("card").finditer(text):
+        digits = re.sub("[ -]", "", hit.group())
+        if 13 <= len(digits) <= 19 and _part("issuer").match(digits) and len(set(digits)) > 2 and luhn(digits):
+            yield Secret("card_number", hit.start(), hit.end())
+
+
+def luhn(digits: str) -> bool:
+    """The check digit of ISO/IEC 7812."""
+    doubled = [int(each) * (1 + at % 2) for at, each in enumerate(reversed(digits))]
+    return sum(each - 9 * (each > 9) for each in doubled) % 10 == 0
+
+
+def redacted(text: str, found: list[Secret]) -> str:
+    """The text with a mark in the place of each secret."""
+    for each in reversed(found):
+        text = text[: each.start] + mark(each.kind) + text[each.end :]
+    return text

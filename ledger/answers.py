@@ -540,7 +540,8 @@ class ErasureReport(Struct, frozen=True, kw_only=True):
 
     ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
     from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
-    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too.
+    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too. ``earlier`` are the
+    erasures before this one that the same call made, where a whole user takes several: each has its own receipt.
     """
 
     state: str
@@ -560,6 +561,7 @@ class ErasureReport(Struct, frozen=True, kw_only=True):
     hits: int = 0
     replayed: bool = False
     absorbed: bool = False
+    earlier: tuple[ErasureReport, ...] = ()
 
 
 class Hold(Struct, frozen=True, kw_only=True):

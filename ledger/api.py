@@ -40,7 +40,6 @@ from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
 from ledger.trail import Trail
 from ledger.transfer import Progress, Transfer, import_log
-from ledger.way_back import bulk
 from ledger.way_back.supposing import Supposing
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
@@ -97,7 +96,6 @@ class Ledger(
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
         self._writer = MendingWriter(store, secret, created.ledger_id, clock, random)
         self._writer.mend, self._writer.check_upgrades = self._mend, self._check_upgrades
-        self._writer.finishers = dict.fromkeys((*bulk.ACTS, "erase"), self._go_on)
         self._mending, self._mended = threading.RLock(), 0
         self._times = Times()
         self._rarity = Rarity()
@@ -163,7 +161,7 @@ class Ledger(
             ledger._writer.guard = guard
             ledger._fit_projections()
             if not readonly:
-                ledger._finish_bulk_acts()
+                ledger._purge_what_a_crash_left()
         except BaseException:
             store.close()
             raise

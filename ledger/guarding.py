@@ -44,7 +44,6 @@ NAMES: dict[type[e.Event], tuple[str, ...]] = {
 }
 # These repeat a name that is in the log already, and must name it as it is.
 REPEATED: dict[type[e.Event], tuple[str, ...]] = {
-    e.BulkStarted: ("target",),
     e.SourceDistrusted: ("source",),
     e.ProjectStateInvalidated: ("key",),
     e.EdgeRetired: ("source", "relation", "target"),

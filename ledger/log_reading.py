@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from typing import Any
 
-from msgspec import Struct
-
 from ledger import mapper
 from ledger.domain import ids
 from ledger.domain.errors import Conflict, StorageError, UnknownEvent
-from ledger.domain.events import AnyEvent, Blob, BulkFinished, BulkStarted, LedgerCreated, LedgerUpgraded, Unknown
-from projections import audit, control, sessions
+from ledger.domain.events import AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
+from projections import sessions
 from projections.projector import FAMILIES, projections
 
 READER = WRITER = 1  # the format that this product reads and writes
@@ -89,47 +87,6 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
     )
     matches = connection.execute(sql, (*values, user)).fetchall()
     return matches[0][0] if len(matches) == 1 else None
-
-
-class HalfDone(Struct, frozen=True):
-    """An act in many parts that began and has not finished: its command, what it does, and whose memory it is about."""
-
-    act: str
-    kind: str
-    user: str | None
-
-
-def half_done(connection: Any) -> list[HalfDone]:
-    """The acts that are half done, oldest first; what this product cannot read of them is for the one that began it."""
-    found = []
-    for act, position in control.bulks(connection):
-        event = read_event(connection, position)
-        if event is not None and isinstance(event.data, BulkStarted):
-            user = event.envelope.user
-            found.append(HalfDone(act, event.data.act, _whose(connection, act) if user is None else user))
-    return found
-
-
-def began(connection: Any, act: str) -> list[AnyEvent]:
-    """The events that announced an act in many parts, or nothing."""
-    entries = audit.of_command(connection, act)
-    events = (read_event(connection, entry.position) for entry in entries if entry.type == BulkStarted.__name__)
-    return [event for event in events if event is not None]
-
-
-def finished_at(connection: Any, act: str) -> int | None:
-    """The position of the last event of such an act; None while it is under way."""
-    found = (each.position for each in audit.of_correlation(connection, act) if each.type == BulkFinished.__name__)
-    return next(found, None)
-
-
-def _whose(connection: Any, act: str) -> str | None:
-    """Whose memory an act is about that took its user's name at once: what is left of it still says so."""
-    sql = "SELECT user FROM audit WHERE position BETWEEN ? AND ? AND user IS NOT NULL LIMIT 1"
-    for span in (span for event in began(connection, act) for span in event.data.ranges):
-        if (found := connection.execute(sql, span).fetchone()) is not None:
-            return str(found[0])
-    return None
 
 
 def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:

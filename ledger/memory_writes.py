@@ -14,7 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
 from ledger.domain import times
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import MemoryCaptured
+from ledger.domain.events import LIST_ITEMS, MemoryCaptured
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import check_text, lowered
@@ -29,7 +29,6 @@ Time = str | datetime | date
 Triple = tuple[str, str, str]  # (source, relation, target)
 REASON_BYTES = 16 * 1024
 NAME_BYTES = 1024
-LIST_ITEMS = 2_000
 TAGS = 10  # ATOCore
 CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")

@@ -14,7 +14,6 @@ from ledger.domain import observation as domain
 from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import (
     AnyEvent,
-    BulkStarted,
     EvidenceWithdrawn,
     ObservationFormed,
     ObservationRetired,
@@ -27,8 +26,6 @@ from ledger.memory_writes import By, check_reason, own, source_list, tag_list, w
 from ledger.observation_reads import ObservationReads
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
-from ledger.way_back import bulk
-from ledger.way_back.in_force import act_named
 from ledger.work import Outcome, Work
 from projections import audit, control, observations
 
@@ -133,9 +130,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return self._restore_observation(id, reason, by)
         if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
             return self._restore_source(id, reason, by)
-        answer = super().restore(id, reason, **by)
-        self._finish_evidence()
-        return answer
+        return super().restore(id, reason, **by)
 
     def _restore_observation(self, id: str, reason: str, by: By) -> observation_answers.Observation:
         reason = check_reason("reason", reason)
@@ -157,7 +152,6 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return source
 
         outcome = self._writer.run("restore", told, body, (id, reason))
-        self._finish_evidence()
         source = outcome.subject
         if source[0] == "c":
             return self.chunk(source, user=told.user)
@@ -168,13 +162,14 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
     # --- withdrawing sources -------------------------------------------------------------------------------------
 
     def withdraw_source(
-        self, ids: str | Iterable[str], reason: str = "", **by: Unpack[By]
+        self, ids: str | Iterable[str], reason: str = "", *, exclusive: bool = False, **by: Unpack[By]
     ) -> observation_answers.WithdrawalReport:
         """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
 
         An observation with another live source goes stale until its wording has been looked at again; one without is retired.
         What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
-        of one puts it back. Above 10,000 events it takes several appends, and a batch refuses it.
+        of one puts it back. All of it is one append; more than 50,000 events are ``Rejected`` unless it is ``exclusive``:
+        nobody else can write until it is done.
         """
         told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
         if not given:
@@ -183,23 +178,11 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         def body(work: Work) -> str:
             named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
-            rules_of_evidence.withdraw(work, named, reason)
+            rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
             return "ledger"
 
-        outcome = self._writer.run(rules_of_evidence.WITHDRAW, told, body, (given, reason))
-        self._finish_evidence()
+        outcome = self._writer.run("withdraw_source", told, body, (given, reason))
         return self._withdrawal(outcome, tuple(named), given, told.user)
-
-    def _finish_evidence(self) -> None:
-        """Goes on with an act of several appends, if the last command only announced one."""
-        if self._writer.batching:
-            return
-        with self._store.snapshot() as connection:
-            under_way = bulk.under_way(connection, rules_of_evidence.ACTS)
-        for act in under_way:
-            bulk.go_on(self._writer, act)
-        if under_way:
-            self._writer.forget_names()
 
     def _withdrawal(
         self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
@@ -307,16 +290,10 @@ def _formed_by(work: Work, known: Observation) -> set[str | None]:
 
 
 def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:
-    """Everything that a command recorded, in all of its appends."""
+    """Everything that a command recorded."""
     if not outcome.events and not outcome.replayed:
         return []
     entry = audit.at(connection, outcome.position)
-    first = read_event(connection, entry.position) if entry is not None else None
-    if first is None:
-        return []
-    act = act_named(connection, first)
-    entries = audit.of_command(connection, act)
-    if any(each.type == BulkStarted.__name__ for each in entries):
-        entries += bulk.parts_of(connection, act)
+    entries = audit.of_command(connection, entry.command_id) if entry is not None else []
     found = (read_event(connection, each.position) for each in entries)
     return [event for event in found if event is not None]

@@ -71,7 +71,6 @@ class Who(Struct, frozen=True, kw_only=True):
     occurred_at: str | None = None
     causation_id: str | None = None
     correlation_id: str | None = None
-    part_of: str | None = None  # the bulk act that goes on with this; no caller can say it
 
 
 class Outcome(Struct, frozen=True):

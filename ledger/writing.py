@@ -1,8 +1,7 @@
 """One command, one append: decide under the writer's lock, write the events, fold them, commit.
 
 ``Writer.run`` is the only way into the log. A command's body reads through ``Work``, says what happened with ``emit``, and
-nothing is written before the body has returned: a refusal leaves no trace but its own event. No command decides on what a
-bulk act of its user has done by half: that act is finished first.
+nothing is written before the body has returned: a refusal leaves no trace but its own event.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
@@ -25,8 +24,6 @@ from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
     Blob,
-    BulkFinished,
-    BulkStarted,
     CommandAnswered,
     Envelope,
     ErasureCompleted,
@@ -43,22 +40,15 @@ from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
 from ledger.guarding import Guard
-from ledger.log_reading import HalfDone, Reading, check_tables, decode_range, find_row, first_position, half_done
+from ledger.log_reading import Reading, check_tables, decode_range, find_row, first_position
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
 from projections.sqlite import SQLiteRows, take_in
 
-_OF_THE_LEDGER = (CommandAnswered, BulkFinished, ErasureCompleted)  # what says nothing of its own
-_CHANGING = (
-    *WAYS_BACK,
-    BulkStarted,
-    BulkFinished,
-    PolicyAdopted,
-    SessionAliasAdded,
-)  # after these names, trust and policies may be others
+_OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # what says nothing of its own
+_CHANGING = (*WAYS_BACK, PolicyAdopted, SessionAliasAdded)  # after these names, trust and policies may be others
 _SAYING_MUCH = ("capture", "attach_response", "append", "reconcile", "replace", "set_summary", "compact")
-_AMID_ERASURES = ("hold",)  # finds by itself what an erasure under way means for it
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
@@ -83,32 +73,20 @@ class Writer:
         self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
         self._unread: list[control.Unread] | None = None
-        self._half_done: list[HalfDone] | None = None
-        self.finishers: dict[str, Callable[[str], object]] = {}  # kind of act -> how one that is half done goes on
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
-        self._interrupted = False  # this thread's batch, for the parts of an act, each of which is a commit
 
     # --- running one command -------------------------------------------------------------------------------------
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
-        """Runs a command's body under the lock; its events are one append, folded and committed with it.
-
-        A bulk act of the same user that is half done is finished first, in appends of its own; ``Conflict`` in a batch
-        that holds something already, for it would have to be committed.
-        """
-        finished: set[str] = set()
+        """Runs a command's body under the lock; its events are one append, folded and committed with it."""
         if command in _SAYING_MUCH or self.guard.scanners:
             self.guard.ahead(arguments)
-        while isinstance(answer := self._run(command, who, body, arguments), HalfDone):
-            if answer.act in finished:
-                raise Conflict(f"the {answer.kind} {answer.act} is under way and does not come to its end; try again")
-            self.finish(answer)
-            finished.add(answer.act)
+        answer = self._run(command, who, body, arguments)
         if isinstance(answer, Rejected):
             raise answer
         return answer
 
-    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | Rejected | HalfDone:
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | Rejected:
         if self._batch_thread == threading.get_ident() and not self._batch_is_full:
             try:
                 return self._try(self._under_way(), command, who, body, arguments)
@@ -116,18 +94,13 @@ class Writer:
                 self.store.raise_typed(error)
         with self.store.transact() as transaction:
             self._renew(transaction)
-            answer = self._try(transaction, command, who, body, arguments)
-            if self._interrupted:
-                transaction.renew()
-            return answer
+            return self._try(transaction, command, who, body, arguments)
 
     def _try(
         self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object
-    ) -> Outcome | Rejected | HalfDone:
-        """The outcome, or the refusal, which leaves its own trace in the same transaction; or what has to be finished first."""
+    ) -> Outcome | Rejected:
+        """The outcome, or the refusal, which leaves its own trace in the same transaction."""
         self.begin(transaction)
-        if (found := self._in_the_way(command, who)) is not None:
-            return found
         try:
             return self._decide(transaction, command, who, body, arguments)
         except Rejected as refusal:
@@ -157,39 +130,6 @@ class Writer:
         outcome = self._outcome(subject, events, transaction.position, absorbed=work.absorbed)
         return msgspec.structs.replace(outcome, redacted=True) if work.redactions else outcome
 
-    def _in_the_way(self, command: str, who: Who) -> HalfDone | None:
-        """The act of this user that is half done. Its parts go on, and so do the commands of others."""
-        if who.part_of is not None:
-            return None
-        known = self._half_done
-        if known is None:
-            known = [each for each in half_done(self.connection()) if each.kind in self.finishers]
-            self._half_done = known
-        for each in known:
-            if each.user == who.user and not (each.kind == "erase" and command in _AMID_ERASURES):
-                return each
-            if each.act == who.correlation_id:  # it would be taken for a part
-                raise Conflict(f"the correlation id {each.act} is that of an act under way; use another")
-        return None
-
-    def finish(self, found: HalfDone) -> None:
-        """Goes on with an act to its end, outside of any transaction; in a batch between two commits of it."""
-        if not self.batching:
-            self.finishers[found.kind](found.act)
-            return
-        if self._batch_events:
-            raise Conflict(
-                f"the {found.kind} {found.act} of this user is under way, and this batch cannot wait for it without "
-                "committing what it holds: leave the batch first"
-            )
-        transaction = self._under_way()
-        self._batch_thread, transaction.deferred, self._interrupted = 0, False, True
-        try:
-            self.finishers[found.kind](found.act)
-        finally:
-            self._batch_thread, transaction.deferred, self._interrupted = threading.get_ident(), True, False
-            self._batch_started, self._batch_events = time.monotonic(), 0
-
     def _refuse_distrusted(self, work: Work) -> None:
         """What a distrusted source writes would count until somebody noticed, so it is not taken."""
         distrusted = self._distrusted  # another thread may forget it meanwhile
@@ -200,8 +140,6 @@ class Writer:
         if not (distrusted or unread) or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
             return
         who = work.who
-        if who.part_of is not None:
-            return  # an act that was begun is finished
         if unread and any((who.actor, who.client, who.agent, work.session)):
             control.refuse_unread(unread, who.user, control.OF_TRUST)  # whom it means cannot be read
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
@@ -327,7 +265,7 @@ class Writer:
         """The next version in a stream; what this product cannot read in it stops the command."""
         if not first and stream != LEDGER_STREAM:
             return 1
-        if first and work.who.part_of is None and (unread := self.unread()):
+        if first and (unread := self.unread()):
             control.refuse_unread(unread, work.who.user, control.OF_FORCE, after=first)
         last, state = work.transaction.version(stream), self.projector.states.get(stream)
         if state is not None and state.version != last:
@@ -454,7 +392,7 @@ class Writer:
         self._names.clear()
         self._labels.clear()
         self._policies.clear()
-        self._distrusted = self._unread = self._half_done = None
+        self._distrusted = self._unread = None
 
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]

@@ -16,8 +16,6 @@ from ledger.domain.events import (
     TAKEN_OUT,
     WAYS_BACK,
     AnyEvent,
-    BulkFinished,
-    BulkStarted,
     CommandAnswered,
     CommandRedone,
     DuplicateAbsorbed,
@@ -84,7 +82,6 @@ OUT_OF_FORCE = Table(
     then=Standing("from_position", closed="was_out_of_force"),
 )
 WAS_OUT_OF_FORCE = ended(OUT_OF_FORCE, "was_out_of_force")
-BULKS = Table("bulks", ("act TEXT PRIMARY KEY", "position INTEGER NOT NULL"), ("act",), rowid=False, then=CURRENT)
 DISTRUSTED = Table(
     "distrusted",
     (
@@ -214,12 +211,11 @@ def refusal_digest(secret: bytes, data: WriteRefused, actor: str | None, session
 
 
 class Force:
-    """Which events are out of force and by which act, bulk acts under way, and the policies people adopted; and what of
-    all that decisions rest on cannot be read."""
+    """Which events are out of force and by which act, and the policies people adopted; and what of all that decisions rest
+    on cannot be read."""
 
-    name, version = "force", 3
-    follows = GOVERNING | {BulkStarted.__name__, BulkFinished.__name__}
-    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, BULKS, POLICIES, UNREAD)
+    name, version, follows = "force", 4, GOVERNING
+    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES, UNREAD)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
@@ -228,7 +224,7 @@ class Force:
         elif isinstance(data, LegalHoldReleased):
             self._end(rows, data.hold, event.position)
         elif isinstance(data, TAKEN_OUT):
-            act = act_of(event, rows)
+            act = event.envelope.command_id
             for position in positions(data.ranges):
                 rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
             self._policies(rows, data.ranges)
@@ -245,10 +241,6 @@ class Force:
                 if row[2] == act:
                     end(rows, OUT_OF_FORCE, WAS_OUT_OF_FORCE, row, event.position)
             self._policies(rows, data.ranges)
-        elif isinstance(data, BulkStarted):
-            rows.put(BULKS, (event.envelope.command_id,), (event.envelope.command_id, event.position))
-        elif isinstance(data, BulkFinished):
-            rows.remove(BULKS, (data.started,))
         elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
             key = (event.envelope.user, event.position)
             rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
@@ -267,12 +259,6 @@ class Force:
     def _policies(self, rows: Rows, ranges: Sequence[tuple[int, int]]) -> None:
         for row in rows.within(POLICIES, "from_position", ranges):
             rows.put(POLICIES, row[:2], (*row[:3], since(rows, row[1])))
-
-
-def act_of(event: AnyEvent, rows: Rows) -> str:
-    """The command that an event belongs to; of a bulk act's part, the command that began the act."""
-    began = event.envelope.correlation_id
-    return began if began and rows.get(BULKS, (began,)) is not None else event.envelope.command_id
 
 
 def since(rows: Rows, position: int) -> int | None:
@@ -365,11 +351,6 @@ class Distrusted(Struct, frozen=True):
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
     """Every source that is out of force, of every user."""
     return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
-
-
-def bulks(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    """(command id, position) of the acts that began and have not finished."""
-    return [(act, position) for act, position in connection.execute("SELECT * FROM bulks ORDER BY position")]
 
 
 class Unread(Struct, frozen=True):

@@ -14,7 +14,6 @@ from ledger.domain.events import (
     LegalHoldPlaced,
     LegalHoldReleased,
 )
-from projections.control import act_of
 from projections.rows import CURRENT, Rows, Table
 from projections.subjects import Change
 
@@ -59,7 +58,7 @@ class Erasures:
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, ContentErased):
-            act = act_of(event, rows)
+            act = envelope.command_id
             rows.put(ERASURES, (act,), (act, event.position, None))
         elif isinstance(data, ErasureCompleted):
             row = rows.get(ERASURES, (data.erasure,))

@@ -140,19 +140,19 @@ def empty(connection: sqlite3.Connection, secret: bytes, parked: Iterable[str]) 
                     connection.execute(f"DELETE FROM {table.name}")
 
 
-def acts_on(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, str]:
-    """The positions that took any of these events out of force or put it back, each with the act that it belongs to."""
-    found: dict[int, str] = {}
-    out = "SELECT from_position, from_position, act FROM out_of_force WHERE position = ?"
-    was = "SELECT from_position, to_position, act FROM was_out_of_force WHERE position = ?"
+def acts_on(connection: sqlite3.Connection, positions: Iterable[int]) -> set[int]:
+    """The positions that took any of these events out of force or put it back."""
+    found: set[int] = set()
+    out = "SELECT from_position, from_position FROM out_of_force WHERE position = ?"
+    was = "SELECT from_position, to_position FROM was_out_of_force WHERE position = ?"
     for position in positions:
         for sql in (out, was):
-            for first, last, act in connection.execute(sql, (position,)):
-                found[first] = found[last] = act
+            for ends in connection.execute(sql, (position,)):
+                found.update(ends)
     return found
 
 
-def ends_of_distrust(connection: sqlite3.Connection, act: str) -> list[int]:
+def ends_of_distrust(connection: sqlite3.Connection, act: str) -> set[int]:
     """Where a source that this act distrusted was trusted again."""
     sql = "SELECT to_position FROM no_longer_distrusted WHERE act = ?"
-    return [position for (position,) in connection.execute(sql, (act,))]
+    return {position for (position,) in connection.execute(sql, (act,))}

@@ -50,8 +50,6 @@ EVENTS: dict[str, e.Event] = {
             ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32
         ),
         e.LedgerUpgraded(format=2, least_reader=1, least_writer=2),
-        e.BulkStarted(act="distrust", ranges=((7, 20_000),), kind="actor", target="eve", since=7, reason="forged"),
-        e.BulkFinished(started=COMMAND),
         e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}),
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),

@@ -546,7 +546,7 @@ def test_a_moment_takes_no_command(told):
 
 def test_what_keeps_no_past_cannot_be_read_by_mistake(told):
     with told.at(3)._read() as connection:
-        for name in ("keys", "duplicates", "absorbed_attempts", "search", "search_waiting", "bulks"):
+        for name in ("keys", "duplicates", "absorbed_attempts", "search", "search_waiting"):
             with pytest.raises(sqlite3.OperationalError, match="what_keeps_no_past"):
                 connection.execute(f"SELECT * FROM {name}")
 

@@ -357,7 +357,7 @@ def test_since_leaves_what_was_before(ledger: Ledger, clock: Clock) -> None:
     second = ledger.remember("The lamp is red.", actor="eve")
     assert ledger.distrust("eve", kind="actor", since=second.position, dry_run=True).events == 1
     assert ledger.distrust("eve", kind="actor", since=clock.time, dry_run=True).events == 1
-    for start in ("2030-01-01", "2026-01-02T00:00", ledger.position + 1):
+    for start in ("2030-01-01", "2026-01-02T00:00", ledger.position + 2):
         with pytest.raises(Rejected):
             ledger.distrust("eve", kind="actor", since=start)
     report = ledger.distrust("eve", kind="actor", since=clock.time)
@@ -677,42 +677,6 @@ def test_a_consolidation_of_what_came_after_a_source_was_looked_at_is_not_named(
     assert [type for type, _ in whys(ledger)] == ["ConsolidationCompleted"]
 
 
-# --- many events -----------------------------------------------------------------------------------------------------
-
-
-def test_an_act_above_its_bound_goes_in_parts_and_any_open_finishes_it(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ledger.way_back import bulk
-
-    monkeypatch.setattr(bulk, "BULK_EVENTS", 10)
-    path = tmp_path / "memory.db"
-    with Ledger.open(path, clock=clock) as ledger:
-        for number in range(35):
-            ledger.remember(f"Fact number {number}.", actor="eve")
-        kept = ledger.remember("The lamp is green.", actor="ann")
-        before = ledger.digest()
-        report = ledger.distrust("eve", kind="actor", reason="all of it")
-        types = Counter(entry.type for entry in ledger.audit(command_id=None, limit=500))
-        assert (types["BulkStarted"], types["SourceDistrusted"], types["BulkFinished"]) == (1, 5, 1)
-        assert report.events == 35 and [each.id for each in ledger.memories()] == [kept.id]
-        assert len(ledger.distrusted()) == 1
-        ledger.trust("eve", kind="actor")
-        assert len(ledger.memories()) == 36 and ledger.distrusted() == []
-        assert before != ledger.digest() == folded_from_zero(ledger)
-        undone = ledger.undo(command="remember")
-        assert undone.events == 36 and ledger.memories() == []
-        monkeypatch.setattr(bulk, "_step", lambda *_: None)  # killed after the first append
-        ledger.redo(undone.command_id or "")
-        assert ledger.memories() == []
-        monkeypatch.undo()
-        monkeypatch.setattr(bulk, "BULK_EVENTS", 10)
-    with Ledger.open(path, clock=clock) as ledger:
-        assert len(ledger.memories()) == 36
-        assert [entry.type for entry in ledger.audit(limit=1)] == ["BulkFinished"]
-        assert ledger.digest() == folded_from_zero(ledger)
-
-
 # --- exactness -------------------------------------------------------------------------------------------------------
 
 TEXTS = (
@@ -864,25 +828,6 @@ def test_most_of_those_logs_said_something() -> None:
 # --- found by trying -------------------------------------------------------------------------------------------------
 
 
-def test_a_source_is_refused_from_the_announcement_of_a_long_distrust_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ledger.way_back import bulk
-
-    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
-    path = tmp_path / "memory.db"
-    with Ledger.open(path, actor="ann") as ledger, Ledger.open(path, actor="eve") as other:
-        for number in range(8):
-            other.remember(f"Lie number {number}.")
-        with monkeypatch.context() as cut:
-            cut.setattr(bulk, "_step", lambda *_: None)
-            ledger.distrust("eve", kind="actor")
-        with pytest.raises(Rejected, match="distrusted"):
-            other.remember("A lie told meanwhile.")
-        bulk.finish_all(ledger._writer, {})
-        assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)
-
-
 def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledger) -> None:
     lie = ledger.remember("The lamp is green.", actor="eve")
     ledger.undo(lie.position)
@@ -891,18 +836,20 @@ def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledge
     assert ledger.audit(limit=1)[0].type == "SourceTrusted" and ledger.memories() == [] == ledger.distrusted()
 
 
-def test_a_long_distrust_can_be_erased_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.way_back import bulk
+def test_a_distrust_of_several_events_can_be_erased_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ledger.policies import bulk
 
-    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
+    monkeypatch.setattr(bulk, "LIST_ITEMS", 3)
     with Ledger.open(tmp_path / "memory.db", actor="ann") as ledger:
         for number in range(8):
             ledger.remember(f"Lie number {number}.", actor="Quasimodo Crawler")
+            ledger.remember(f"Fact number {number}.")
         ledger.distrust("Quasimodo Crawler", kind="actor")
         for entry in ledger.audit(limit=500):
-            field = {"SourceDistrusted": "data.source", "BulkStarted": "data.target"}.get(entry.type)
-            if field is not None:
-                ledger.erase(entry.position, fields=[field], quotes="keep")
+            if entry.type == "SourceDistrusted":
+                ledger.erase(entry.position, fields=["data.source"], quotes="keep")
         assert [each.source for each in ledger.distrusted()] == [None]
         assert ledger.digest() == folded_from_zero(ledger)
         assert ledger.verify().ok
@@ -941,25 +888,6 @@ def test_what_reacted_in_another_users_memory_stays(ledger: Ledger) -> None:
     ledger.trust("eve", kind="actor", user="ann")
     ledger.undo(fact.position, user="ann", cascade=True)
     assert len(ledger.memories(user="ben")) == 1
-
-
-def test_a_parked_projection_lets_a_cut_act_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.way_back import bulk
-
-    monkeypatch.setattr(bulk, "BULK_EVENTS", 3)
-    path = tmp_path / "memory.db"
-    with Ledger.open(path, actor="ann") as ledger:
-        for number in range(8):
-            ledger.remember(f"Fact number {number}.")
-        with monkeypatch.context() as cut:
-            cut.setattr(bulk, "_step", lambda *_: None)
-            ledger.undo(command="remember")
-        with ledger._store.transact() as transaction:
-            transaction.connection.execute("UPDATE projections SET parked_at = 3, error = 'X' WHERE name = 'memories'")
-    with Ledger.open(path) as ledger:
-        ledger.rebuild()
-    with Ledger.open(path) as ledger:
-        assert ledger.memories() == [] and ledger.digest() == folded_from_zero(ledger)
 
 
 @pytest.mark.parametrize("cited", [(1, 2), (2,), ()])

@@ -599,16 +599,7 @@ elif point == "before the search":
     purging.Purging._search = lambda *_: os._exit(9)
 elif point == "before it is said":
     erasing.Erasing._complete = lambda *_: os._exit(9)
-elif point.startswith("after part"):
-    erasing.PART_EVENTS = 4
-    part, left = erasing.Erasing._erase_part, [int(point[-1])]
-    def counted(*given):
-        if not left[0]:
-            os._exit(9)
-        left[0] -= 1
-        part(*given)
-    erasing.Erasing._erase_part = counted
-ledger.erase(**({"user": ""} if subject == "user" else {"subject": subject}))
+ledger.erase(subject)
 os._exit(0)
 """
 
@@ -633,24 +624,6 @@ def test_a_kill_at_any_point_is_made_good(tmp_path: Path, point: str) -> None:
             assert (now.content, told.state, told.searched) == (None, "completed", ())
         agrees(ledger)
     assert bool(remains(tmp_path)) == (point == "in the transaction")
-
-
-@pytest.mark.parametrize("parts", [0, 1, 2, 9])
-def test_a_large_erasure_goes_in_parts_and_is_finished_by_who_opens(tmp_path: Path, parts: int) -> None:
-    path = tmp_path / "memory.db"
-    with Ledger.open(path) as ledger:
-        for number in range(7):
-            ledger.reinforce(ledger.remember(f"{RARE} {number}").id)
-            ledger.revise(ledger.memories()[0].id, f"{RARE} and {number}")
-    killed = subprocess.run([sys.executable, "-c", KILLED, path, f"after part {parts}", "user"]).returncode
-    assert killed == (0 if parts == 9 else 9)
-    with Ledger.open(path) as ledger:
-        assert {each.status for each in ledger.memories(status="all")} == {"erased"}
-        (told,) = ledger.erasures()
-        assert told.state == "completed" and len(told.erased) == 14
-        assert sum('"started"' in state for state in states(ledger)) == 1
-        agrees(ledger)
-    assert remains(tmp_path) == []
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------
@@ -811,7 +784,7 @@ def test_whatever_happened_before_the_tables_are_what_the_log_says(tmp_path: Pat
 
 
 def test_the_modules_own_bounds_are_sane() -> None:
-    assert erasing.PART_EVENTS == 10_000 and purging.PATIENCE_SECONDS > 0
+    assert erasing.USER_EVENTS == 20_000 and purging.PATIENCE_SECONDS > 0
 
 
 def test_keep_takes_prefixes_and_refuses_what_it_cannot_find(ledger: Ledger) -> None:

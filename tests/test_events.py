@@ -94,7 +94,6 @@ def test_an_undeclared_string_is_noticed() -> None:
 def test_erasure_reaches_everything_that_somebody_wrote() -> None:
     attempt = ("content", "entities", "tags")
     assert {name: fields for name, fields in TEXT_FIELDS.items() if fields} == {
-        "BulkStarted": ("target", "reason"),
         "SourceDistrusted": ("source", "reason"),
         "SourceTrusted": ("reason",),
         "ContentErased": ("reason",),

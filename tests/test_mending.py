@@ -137,7 +137,7 @@ def damaged(path):
 
 def test_opening_reads_few_tables_and_mends_those(path):
     assert {"messages", "memories", "summaries", "edges", "holds", "quarantine"} <= unseen_by_open().keys()
-    assert sorted(roots(path).keys() - unseen_by_open().keys()) == ["bulks", "erasures"]
+    assert sorted(roots(path).keys() - unseen_by_open().keys()) == ["erasures"]
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

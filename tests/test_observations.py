@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -459,25 +460,20 @@ def test_an_observation_that_nothing_can_be_decided_about_is_told_and_not_passed
     assert (report.ok, report.retired, [id for id, _ in report.failed]) == (False, (other.id,), [seen.id])
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Acts on more than three observations take several appends."""
-    monkeypatch.setattr(evidence, "PART", 3)
-
-
 def many(ledger: Ledger, shared: str, count: int = 10) -> list[str]:
     own = ledger.remember("The user bought a grinder.").id
     return [ledger.observe(f"Finding {each}.", [shared, own] if each % 2 else [shared]).id for each in range(count)]
 
 
-def test_a_large_withdrawal_takes_several_appends_and_is_one_act(ledger: Ledger, small: None) -> None:
+def test_a_large_withdrawal_is_one_command(ledger: Ledger) -> None:
     shared = ledger.remember("The user drinks coffee.").id
     found = many(ledger, shared)
     before = [msgspec.structs.replace(read(ledger, id), position=0) for id in found]
     report = ledger.withdraw_source(shared, "a joke", key="k")
     assert (set(report.observations), len(report.retired), len(report.stale)) == (set(found), 5, 5)
-    types = [each.type for each in ledger.audit(limit=100) if each.type.startswith("Bulk")]
-    assert sorted(types) == ["BulkFinished", "BulkStarted"]
+    types = Counter(each.type for each in ledger.audit(limit=100) if each.command_id == report.command_id)
+    expected = {"EvidenceWithdrawn": 10, "ObservationRetired": 5, "ObservationMarkedStale": 5, "CommandAnswered": 1}
+    assert types == expected
     assert ledger.observations(freshness="fresh") == []
     assert ledger.withdraw_source(shared, "a joke", key="k") == msgspec.structs.replace(report, replayed=True)
     assert report.command_id is not None
@@ -489,69 +485,6 @@ def test_a_large_withdrawal_takes_several_appends_and_is_one_act(ledger: Ledger,
     assert ledger.observations(freshness="fresh") == []
     ledger.restore(shared)
     assert [msgspec.structs.replace(read(ledger, id), position=0) for id in found] == before
-
-
-def test_a_part_of_a_large_withdrawal_is_undone_only_with_the_whole(ledger: Ledger, small: None) -> None:
-    shared = ledger.remember("The user drinks coffee.").id
-    found = many(ledger, shared)
-    report = ledger.withdraw_source(shared)
-    ledger.undo(report.position - 1)
-    assert all(standing(ledger, id)[2] == "fresh" for id in found)
-
-
-def test_a_batch_refuses_what_takes_several_appends(ledger: Ledger, small: None) -> None:
-    shared = ledger.remember("The user drinks coffee.").id
-    found = many(ledger, shared)
-    with ledger.batch(), pytest.raises(Rejected, match="leave the batch first"):
-        ledger.withdraw_source(shared)
-    assert all(standing(ledger, id)[2] == "fresh" for id in found)
-
-
-class _Cut(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("act", ["withdraw_source", "restore"])
-@pytest.mark.parametrize("parts", [0, 1, 2])
-def test_every_open_finishes_one_that_was_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None, act: str, parts: int
-) -> None:
-    path, made = tmp_path / "cut.db", [0]
-    with Ledger.open(path) as ledger:
-        shared = ledger.remember("The user drinks coffee.").id
-        found = many(ledger, shared)
-        if act == "restore":
-            ledger.withdraw_source(shared)
-            ledger.retract(shared)
-        whole = evidence.part
-
-        def cut(*told: Any) -> bool:
-            if made[0] == parts:
-                raise _Cut
-            made[0] += 1
-            return whole(*told)
-
-        monkeypatch.setattr(evidence, "part", cut)
-        with pytest.raises(_Cut):
-            getattr(ledger, act)(shared)
-        monkeypatch.setattr(evidence, "part", whole)
-    with Ledger.open(path) as ledger:
-        stand = {standing(ledger, id) for id in found}
-        wanted = {("retired", 0, "stale"), ("active", 1, "stale")}
-        assert stand == (wanted if act == "withdraw_source" else {("active", 1, "fresh"), ("active", 2, "fresh")})
-        assert ledger.digest() == folded_from_zero(ledger)
-
-
-def test_whoever_writes_next_finishes_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None) -> None:
-    path = tmp_path / "cut.db"
-    with Ledger.open(path) as ledger, Ledger.open(path) as other:
-        shared = ledger.remember("The user drinks coffee.").id
-        found = many(ledger, shared)
-        monkeypatch.setattr(ledger, "_finish_evidence", lambda: None)
-        ledger.withdraw_source(shared)
-        other.remember("Something else.")
-        assert other.observations(freshness="fresh") == []
-        assert {standing(other, id)[2] for id in found} == {"stale"}
 
 
 # --- why, audit, the past, other doors -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command
+from ledger.cli.frame import PAST, WRITES, Exclusive, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -43,16 +43,18 @@ def undo(
     session: Annotated[str | None, typer.Option("--of-session", help="Everything done in this session.")] = None,
     command: Annotated[str | None, typer.Option("--of-command", help="Only this verb, like extract.")] = None,
     cascade: Cascade = False,
+    exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
     """Take a command out of force, as if it had not happened, or a group: an import, all that a session extracted."""
     what = _target(target) if target is not None else None
-    return ledger.undo(what, reason, session=session, command=command, cascade=cascade, dry_run=dry_run, **by)
+    group: dict[str, Any] = {"session": session, "command": command, "cascade": cascade}
+    return ledger.undo(what, reason, **group, exclusive=exclusive, dry_run=dry_run, **by)
 
 
-def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "") -> Any:
+def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "", exclusive: Exclusive = False) -> Any:
     """Put back what an undo took out."""
-    return ledger.redo(_target(target), reason, **by)
+    return ledger.redo(_target(target), reason, exclusive=exclusive, **by)
 
 
 def distrust(
@@ -62,11 +64,13 @@ def distrust(
     kind: Kind = None,
     since: Since = None,
     reason: Reason = "",
+    exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
     """Take all that a source recorded and caused out of force, and refuse what it writes from now on."""
     start = _target(since) if since is not None else None
-    return ledger.distrust(source, kind=kind, since=start, reason=reason, dry_run=dry_run, **by)
+    how = {"exclusive": exclusive, "dry_run": dry_run}
+    return ledger.distrust(source, kind=kind, since=start, reason=reason, **how, **by)
 
 
 def trust(
@@ -76,10 +80,12 @@ def trust(
     kind: Kind = None,
     reason: Reason = "",
     cascade: Cascade = False,
+    exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
     """Put back what a distrust took out; SOURCE may also be the distrust's command id."""
-    return ledger.trust(source, kind=kind, reason=reason, cascade=cascade, dry_run=dry_run, **by)
+    how = {"exclusive": exclusive, "dry_run": dry_run}
+    return ledger.trust(source, kind=kind, reason=reason, cascade=cascade, **how, **by)
 
 
 def distrusted(ledger: Ledger) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import WRITES, command, console, say
+from ledger.cli.frame import WRITES, Exclusive, command, console, say
 from ledger.domain.errors import Rejected
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def erase(
         list[str], typer.Option("--span", metavar="FIELD:START:END", help="Of one event: characters of a field.")
     ] = [],  # noqa: B006
     reason: Reason = "",
+    exclusive: Exclusive = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")] = False,
 ) -> Any:
@@ -81,7 +82,7 @@ def erase(
         return ledger.erase(dry_run=True, **told)
     if not yes and sys.stdin.isatty():
         _ask(ledger.erase(dry_run=True, **told))
-    return ledger.erase(**told, reason=reason)
+    return ledger.erase(**told, reason=reason, exclusive=exclusive)
 
 
 def _ask(planned: Any) -> None:

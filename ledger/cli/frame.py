@@ -72,6 +72,9 @@ _OF_THE_PAST: dict[str, tuple[Any, Any]] = {
         None,
     ),
 }
+Exclusive = Annotated[
+    bool, typer.Option("--exclusive", help="More than 50,000 events too; nobody else can write meanwhile.")
+]
 PAST, BELIEFS = ("as_of",), tuple(_OF_THE_PAST)  # what a read can be asked of: then, or then of a time of the world
 _SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
 _GIVEN_BY_US = ("ledger", "by", "told", "progress")

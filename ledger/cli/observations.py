@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command
+from ledger.cli.frame import PAST, WRITES, Exclusive, command
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -83,9 +83,10 @@ def withdraw_source(
     by: By,
     ids: Sources,
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
+    exclusive: Exclusive = False,
 ) -> Any:
     """Let these bear out no observation any more; restore ID puts one back."""
-    return ledger.withdraw_source(ids, reason, **by)
+    return ledger.withdraw_source(ids, reason, exclusive=exclusive, **by)
 
 
 def consolidate(

@@ -800,7 +800,8 @@ def _erasure_state(found: answers.ErasureReport) -> Text:
         return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
     files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written anew"
     kept = f"; {counted(found.hits, 'place')} where other events say the same" if found.hits else ""
-    return Text(f"{what} is erased by {found.command_id}: {files}{kept}")
+    before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
+    return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")
 
 
 def erasures(found: Sequence[answers.ErasureReport]) -> RenderableType:

@@ -63,27 +63,7 @@ class LedgerUpgraded(Event, frozen=True):
 
 
 Ranges = tuple[tuple[int, int], ...]
-
-
-class BulkStarted(Event, frozen=True):
-    """An act above 10,000 events begins; ``ranges`` are all the positions it is about, over as many events as it takes.
-
-    Its parts follow in appends of their own, with the id of this command as their correlation. ``target`` is the command
-    that the act puts back, or the source that it takes out of force; what else it needs is as in its own events.
-    """
-
-    act: Code
-    ranges: Ranges
-    kind: Code = ""
-    target: Text | None = ""
-    since: int = 0
-    reason: Text | None = ""
-
-
-class BulkFinished(Event, frozen=True):
-    """Every part of the act that the command ``started`` began is in the log."""
-
-    started: Id
+LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over several events of the same append
 
 
 class PolicyAdopted(Event, frozen=True):

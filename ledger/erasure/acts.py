@@ -15,7 +15,6 @@ import msgspec
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
-    BulkStarted,
     CommandRedone,
     CommandUndone,
     ConflictFound,
@@ -41,7 +40,7 @@ BY_ID = ("interaction", "session", "document")  # sources that are subjects; an 
 CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
 _OF_LEDGER: tuple[type[Any], ...] = (
     *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, SourceDistrusted, SourceTrusted),
-    *(BulkStarted, LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
+    *(LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
 )
 _OF_JOINED: dict[type[Any], tuple[str, ...]] = {
     ConflictFound: ("data.slot", "data.values"),
@@ -87,10 +86,6 @@ def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bo
             return data.kind in BY_ID and data.source in subjects
         case LegalHoldPlaced():
             return data.subject in subjects
-        case BulkStarted() if data.act == "distrust":
-            return data.kind in BY_ID and data.target in subjects
-        case BulkStarted() if data.act != "erase":
-            return any(_any_within(positions, each) for each in data.ranges)
         case _:
             return False
 

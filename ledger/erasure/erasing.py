@@ -3,8 +3,8 @@
 The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
 searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
 
-An erasure that takes several appends is decided with the first: nothing stops it any more, and nothing of the same user
-comes in between. A hold that comes too late for it is refused, never placed.
+An erasure is one append. That of a whole user is several erasures, one after the other, each complete in itself: the next
+call goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Unpack
@@ -23,9 +24,8 @@ from ledger.domain import erasure
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
+    LIST_ITEMS,
     AnyEvent,
-    BulkFinished,
-    BulkStarted,
     ContentErased,
     ErasureCompleted,
     Redaction,
@@ -35,22 +35,21 @@ from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
 from ledger.erasure import conversations, receipts
 from ledger.erasure.holding import Holding, refuse_held
-from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, Plan, Planner, Target, asked_for
+from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import Reading, began, find_row, read_event, read_stream
-from ledger.memory_writes import LIST_ITEMS, By, check_reason, who
+from ledger.log_reading import Reading, find_row, read_event, read_stream
+from ledger.memory_writes import By, check_reason, who
+from ledger.policies import bulk
 from ledger.reads import NOWHERE, named
-from ledger.way_back import bulk
 from ledger.way_back.distrusting import Distrusting
-from ledger.way_back.in_force import act_named
 from ledger.work import Who, Work
-from projections import audit, control, documents, erasures, refolding, vectors
+from projections import audit, documents, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES
 from projections.rebuild import is_alive
 
 PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
-PART_EVENTS = 10_000  # the most rows that one append erases
+USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 LEASE_SECONDS = 600.0
 NOTHING: Any = object()
@@ -87,6 +86,7 @@ class Erasing(Distrusting, Holding):
         keep: Iterable[str | int] = (),
         fields: Iterable[str] = (),
         spans: Iterable[Span] = (),
+        exclusive: bool = False,
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.ErasureReport:
@@ -101,7 +101,9 @@ class Erasing(Distrusting, Holding):
         A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
         ``quotes``: other events of this user that say the same. Of each list that is not empty you say what happens: "erase",
         "cut" (only what repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said.
-        Nothing is written where a choice is missing.
+        Nothing is written where a choice is missing. More than 50,000 events are ``Rejected`` unless it is ``exclusive``:
+        nobody else can write until it is done. A whole user goes in erasures of at most 20,000 events, each complete; the report
+        is the last one's, with the ``earlier`` ones, and a call that was cut short is made again.
 
         ``Rejected`` for what is on hold, or was erased already; ``NotFound`` for what is none of this user's. The report is
         "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
@@ -122,7 +124,42 @@ class Erasing(Distrusting, Holding):
         given = (asked, choices, sorted(map(str, kept)), reason)
         if told.key is not None and (known := self._repeated(told, given)) is not None:
             return known
-        return self._erase(asked, told, choices, kept, reason, given)
+        if asked.kind == "user" and len(parts := self._parts(told.user)) > 1:
+            return self._erase_user(parts, told, choices, kept, reason)
+        return self._erase(asked, told, choices, kept, reason, given, exclusive)
+
+    def _parts(self, user: str) -> list[Asked]:
+        """What is recorded of a user, in the order of the log, as so many erasures as it takes."""
+        with self._read("audit") as connection:
+            sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
+            found = [position for (position,) in connection.execute(sql, (user,))]
+        ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
+        return [Asked("user", first=part[0], last=part[-1]) for part in ends]
+
+    def _erase_user(
+        self,
+        parts: Sequence[Asked],
+        told: Who,
+        choices: Mapping[str, str | None],
+        kept: frozenset[str | int],
+        reason: str,
+    ) -> answers.ErasureReport:
+        """One erasure after the other, once nothing stands in the way of any."""
+        left: list[Asked] = []
+        for part in parts:
+            with suppress(NothingLeft):
+                plan = self._plan(part, told.user, choices, kept)
+                _check_reason(plan, reason)
+                with self._read("audit", "erasures") as connection:
+                    refuse_held(connection, told.user, [(target.position, target.stream) for target in plan.targets])
+                left.append(part)
+        if not left:
+            raise NothingLeft
+        done: list[answers.ErasureReport] = []
+        for part in left:
+            done.append(self._erase(part, told, choices, kept, reason, part))
+        pending = next((each for each in done if each.state == "pending"), done[-1])
+        return replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
 
     def _erase(
         self,
@@ -132,13 +169,14 @@ class Erasing(Distrusting, Holding):
         kept: frozenset[str | int],
         reason: str,
         given: Any,
+        exclusive: bool = False,
     ) -> answers.ErasureReport:
         for _ in range(PLANS):
             plan = self._plan(asked, told.user, choices, kept)
             _check_decided(plan)
             _check_reason(plan, reason)
             try:
-                outcome = self._writer.run("erase", told, partial(self._decide, plan, reason), given)
+                outcome = self._writer.run("erase", told, partial(self._decide, plan, reason, exclusive), given)
                 break
             except _Moved:
                 continue
@@ -146,8 +184,6 @@ class Erasing(Distrusting, Holding):
             raise Conflict("others write about the same all the time, so that nothing was erased; try again")
         act = outcome.events[0].envelope.command_id
         self._unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
-        if isinstance(outcome.events[0].data, BulkStarted):
-            self._continue_erasure(act, [event for event in outcome.events if isinstance(event.data, BulkStarted)])
         return self._finished(_report(plan, "pending"), act)
 
     def _dry(self, plan: Plan, owner: str) -> answers.ErasureReport:
@@ -211,13 +247,11 @@ class Erasing(Distrusting, Holding):
         with self._read("audit", "erasures") as connection:
             entry = audit.at(connection, outcome.position)
             assert entry is not None
-            event = read_event(connection, entry.position)
-            assert event is not None
-            return replace(self._remembered(connection, act_named(connection, event)), replayed=True)
+            return replace(self._remembered(connection, entry.command_id), replayed=True)
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _decide(self, plan: Plan, reason: str, work: Work) -> str:
+    def _decide(self, plan: Plan, reason: str, exclusive: bool, work: Work) -> str:
         work.need(*NEEDED)
         connection, owner = work.connection(), work.who.user
         since = Planner(connection, owner, {}, ()).since(plan.head)
@@ -226,30 +260,19 @@ class Erasing(Distrusting, Holding):
         refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
         if plan.asked.kind == "user":
             work.user = None if owner else owner
-        first, later = _in_parts(plan.targets)
-        if later:
-            told = {"kind": plan.asked.kind, "target": plan.asked.subject, "reason": reason}
-            bulk.announce(work, [target.position for target in later], act="erase", **told)
-        self._emit(work, plan.asked, first, plan.kept, reason)
+        bulk.check_size(len(plan.targets), exclusive=exclusive)
+        self._emit(work, plan, reason)
         return LEDGER_STREAM
 
-    def _emit(
-        self,
-        work: Work,
-        asked: Asked,
-        targets: Sequence[Target],
-        kept: tuple[int, ...] = (),
-        reason: str | None = "",
-        lease: bool = True,
-    ) -> None:
-        blobs = tuple(dict.fromkeys(blob for target in targets for blob in target.blobs))
-        parts = zip_longest(_chunks([each.redaction for each in targets]), _lists(blobs), _lists(kept), fillvalue=())
-        for redactions, ids, positions in parts:
-            data = ContentErased(asked.kind, asked.subject, tuple(redactions), tuple(ids), tuple(positions), reason)
+    def _emit(self, work: Work, plan: Plan, reason: str) -> None:
+        asked, redactions = plan.asked, [each.redaction for each in plan.targets]
+        lists = zip_longest(_chunks(redactions), _lists(plan.blobs), _lists(plan.kept), fillvalue=())
+        for targets, blobs, kept in lists:
+            data = ContentErased(asked.kind, asked.subject, tuple(targets), tuple(blobs), tuple(kept), reason)
             work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: self._redact(work.transaction, events, lease=lease))
+        work.afterwards.append(lambda events: self._redact(work.transaction, events))
 
-    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent], *, lease: bool = True) -> None:
+    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
         """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
         erased = [event for event in events if isinstance(event.data, ContentErased)]
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
@@ -270,59 +293,8 @@ class Erasing(Distrusting, Holding):
         writer.forget_names()
         # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
         connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
-        if lease:
-            holder = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
-            connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", holder)
-
-    # --- above 10,000 events -------------------------------------------------------------------------------------
-
-    def _go_on(self, act: str) -> None:
-        """Finishes an act that is half done, for a command of the same user that is to come after it.
-
-        An erasure's files are left to whoever began it, or opens the ledger next: no lease says that we are at it.
-        """
-        with self._store.snapshot() as connection:
-            if _is_parked(connection):
-                raise Rejected(
-                    f"the act {act} of this user is under way, and what has to be known to finish it is parked: "
-                    "rebuild() folds it again"
-                )
-            announced = began(connection, act)
-        if announced[0].data.act == "erase":
-            self._continue_erasure(act, announced, lease=False)
-        else:
-            bulk.go_on(self._writer, act)
-
-    def _continue_erasure(self, act: str, announced: Sequence[AnyEvent], *, lease: bool = True) -> None:
-        """Erases, part after part, what the first append announced and nobody has erased yet."""
-        first: BulkStarted = announced[0].data
-        asked = Asked(first.kind, first.target)
-        positions = [each for event in announced for each in control.positions(event.data.ranges)]
-        with self._read("audit") as connection:
-            streams = {each: entry.subject for each in positions if (entry := audit.at(connection, each)) is not None}
-        ordered = sorted(streams, key=lambda each: (streams[each], each))
-        told = _who_began(announced[0], act)
-        for start in range(0, len(ordered), PART_EVENTS):
-            self._erase_part(told, announced[0], asked, ordered[start : start + PART_EVENTS], lease)
-
-        def finish(work: Work) -> str:
-            work.user = announced[0].envelope.user
-            if any(each == act for each, _ in control.bulks(work.connection())):
-                work.emit(LEDGER_STREAM, BulkFinished(act))
-            return LEDGER_STREAM
-
-        self._writer.run("erase", told, finish)
-
-    def _erase_part(self, told: Who, first: AnyEvent, asked: Asked, positions: Sequence[int], lease: bool) -> None:
-        def body(work: Work) -> str:
-            planner = Planner(work.connection(), "", {}, ())
-            work.user = first.envelope.user
-            targets = planner.wholly(positions, people=asked.kind == "user")
-            if targets:
-                self._emit(work, asked, targets, (), first.data.reason, lease)
-            return LEDGER_STREAM
-
-        self._writer.run("erase", told, body)
+        holder = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
+        connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", holder)
 
     # --- completion ----------------------------------------------------------------------------------------------
 
@@ -386,17 +358,11 @@ class Erasing(Distrusting, Holding):
         self._writer.run("erase", Who(actor="ledger"), body)
         self._unsearched.pop(act, None)
 
-    def _finish_bulk_acts(self) -> None:
-        """What a crash cut short goes on where it stopped: bulk acts, and erasures whose remains were not purged.
-
-        With a projection parked that decides this, it waits for the open after its rebuild.
-        """
+    def _purge_what_a_crash_left(self) -> None:
+        """Erasures whose remains were not purged are completed, unless what tells of them is parked: then after its rebuild."""
         with self._store.snapshot() as connection:
             if _is_parked(connection):
                 return
-        if bulk.finish_all(self._writer, {"erase": self._continue_erasure}):
-            self._writer.forget_names()
-        with self._store.snapshot() as connection:
             waiting = erasures.pending(connection)
             if not waiting or _under_way(connection):
                 return
@@ -466,12 +432,6 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="receipt")
 
 
-def _who_began(first: AnyEvent, act: str) -> Who:
-    told = first.envelope
-    words = {name: getattr(told, name) or "" for name in ("user", "actor", "client", "agent")}
-    return Who(**words, channel=told.channel, correlation_id=act, part_of=act)
-
-
 def _teller(told: Who, asked: Asked) -> Who:
     """Who erases; of a whole user nothing may name that user again."""
     if asked.kind != "user":
@@ -517,26 +477,17 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
     acts = refolding.acts_on(connection, found)
     for event in list(found.values()):
         if isinstance(event.data, SourceDistrusted):
-            act = act_named(connection, event)
-            acts |= dict.fromkeys(refolding.ends_of_distrust(connection, act), "")
-            if act != event.envelope.command_id:  # a part of a bulk act: the others, and what began it
-                entries = audit.of_correlation(connection, act)
-                acts |= {each.position: act for each in entries if each.type == SourceDistrusted.__name__}
-    for position, act in acts.items():
+            acts |= refolding.ends_of_distrust(connection, event.envelope.command_id)
+    for position in acts:
         event = read_event(connection, position)
         assert event is not None
         found.setdefault(position, event)
-        if event.envelope.correlation_id == act and act:  # a part of a bulk act, which its first event names
-            for entry in audit.of_command(connection, act):
-                began = read_event(connection, entry.position) if entry.type == BulkStarted.__name__ else None
-                if began is not None:
-                    found.setdefault(began.position, began)
     return list(found.values())
 
 
 def _is_parked(connection: Any) -> bool:
     """Whether a projection is parked by which it is decided what is left to do."""
-    needed = (*ESSENTIAL, "audit", "erasures", "sources", "interactions", "projects", "documents", "observations")
+    needed = (*ESSENTIAL, "erasures")
     found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 
@@ -548,14 +499,6 @@ def _under_way(connection: Any) -> bool:
 
 
 # --- what is written down ------------------------------------------------------------------------------------------------
-
-
-def _in_parts(targets: Sequence[Target]) -> tuple[list[Target], list[Target]]:
-    """What goes in the first append, and what in later ones: of those everything goes, so that nothing need be known of them."""
-    if len(targets) <= PART_EVENTS:
-        return list(targets), []
-    part = [target for target in targets if not target.wholly]
-    return part, [target for target in targets if target.wholly]
 
 
 def _chunks(redactions: Sequence[Redaction]) -> Iterator[list[Redaction]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ledger import answers
-from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
 from ledger.erasure.planning import asked_for
-from ledger.log_reading import HalfDone, began, half_done, read_event
+from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, who
 from ledger.reads import NOWHERE, Reads, named
 from ledger.work import Outcome, Work
@@ -19,13 +19,6 @@ from projections.erasures import Held
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
 
 
-class _BeingErased(Exception):
-    """What is to be held is named by an erasure that has begun."""
-
-    def __init__(self, erasure: HalfDone) -> None:
-        self.erasure = erasure
-
-
 class Holding(Reads):
     """The part of the library door that places holds and lifts them."""
 
@@ -33,8 +26,7 @@ class Holding(Reads):
         """Keeps a memory, an interaction, a document, a session or a project (by id; the last two also by name) from
         being erased.
 
-        Without a subject nothing of the user can be erased. What is on hold already stays as it is. ``Conflict`` while an
-        erasure in several parts that names it is under way: that has been decided, and is finished; what is left can be held.
+        Without a subject nothing of the user can be erased. What is on hold already stays as it is.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         if subject is not None:
@@ -44,21 +36,13 @@ class Holding(Reads):
             work.need("erasures")
             control.refuse_unread(work.unread(), told.user, control.OF_HOLDS)
             stream = _subject(work.connection(), subject, told.user) if subject is not None else None
-            _refuse_being_erased(work, stream, told.user)
             if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
                 work.absorbed = True
             else:
                 work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
             return LEDGER_STREAM
 
-        try:
-            outcome = self._writer.run("hold", told, body, (subject, reason))
-        except _BeingErased as found:
-            self._writer.finish(found.erasure)  # who began it may be gone, and no second try is to fail for that
-            raise Conflict(
-                f"nothing is on hold: an erasure of it, {found.erasure.act}, was under way, and is finished now; "
-                "hold what is left of it"
-            ) from None
+        outcome = self._writer.run("hold", told, body, (subject, reason))
         with self._read("erasures") as connection:
             stream = _subject(connection, subject, told.user) if subject is not None else None
             held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
@@ -153,18 +137,6 @@ def refuse_held(connection: Any, user: str, places: Places) -> None:
         for subject in (stream, *((entry.project, entry.session) if entry is not None else ())):
             if subject is not None and subject in standing:
                 raise _refusal(standing[subject], subject)
-
-
-def _refuse_being_erased(work: Work, stream: str | None, user: str) -> None:
-    """A hold says that nothing of it goes from here on, so it is not placed on what an erasure has yet to reach."""
-    connection = work.connection()
-    where, values = ("user = ?", (user,)) if stream is None else ("? IN (subject, project, session)", (stream,))
-    sql = f"SELECT 1 FROM audit WHERE position BETWEEN ? AND ? AND {where} LIMIT 1"
-    for each in (each for each in half_done(connection) if each.kind == "erase"):
-        work.need("audit")
-        spans = (span for event in began(connection, each.act) for span in event.data.ranges)
-        if any(connection.execute(sql, (*span, *values)).fetchone() is not None for span in spans):
-            raise _BeingErased(each)
 
 
 def _refusal(held: Held, what: str) -> Rejected:

@@ -60,13 +60,23 @@ _NAMING = ("SessionOpened", "SessionAliasAdded")  # the names of a session are n
 
 
 class Asked(Struct, frozen=True):
-    """What is to be erased: a ``kind`` ("memory", …, "user", "event") and its id, or the position of an event."""
+    """What is to be erased: a ``kind`` ("memory", …, "user", "event") and its id, or the position of an event; of a user what
+    lies between two positions."""
 
     kind: str
     subject: str | None = None
     position: int = 0
     fields: tuple[str, ...] = ()
     spans: tuple[tuple[str, int, int], ...] = ()
+    first: int = 0
+    last: int = 2**62
+
+
+class NothingLeft(Rejected):
+    """What is to be erased holds no text."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing is left to erase of it: it was erased already, or never held a text")
 
 
 class Row(Struct, frozen=True):
@@ -135,9 +145,10 @@ class Plan(Struct, frozen=True):
             return True
         if user != owner:
             return False
+        if self.asked.kind == "user":
+            return row.position <= self.asked.last
         return (
-            self.asked.kind == "user"
-            or (row.stream in self.sessions and row.type in FROM_MESSAGES)
+            (row.stream in self.sessions and row.type in FROM_MESSAGES)
             or row.type == ModelCalled.__name__
             or row.type in acts.NAMES
             or not self.streams.isdisjoint(_ID.findall(row.stream + " " + row.state))
@@ -161,7 +172,7 @@ class Planner:
             wholly = [self._of_event(own[0], asked), *(self._parts_of(row) for row in own[1:])]
         targets = {each.position: each for each in wholly if each is not None}
         if not any(each.fields or each.spans for each in targets.values()):
-            raise Rejected("nothing is left to erase of it: it was erased already, or never held a text")
+            raise NothingLeft
         cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
         needles = Needles(self._telling(own, targets, named=bool(asked.fields)))
@@ -212,8 +223,9 @@ class Planner:
             row = self.row(asked.position)
             return [row, *(() if asked.fields or asked.spans else self._with_message(row))], set()
         if asked.kind == "user":
-            sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
-            found = [self.row(position) for (position,) in self.connection.execute(sql, (self.owner,))]
+            sql = "SELECT position FROM audit WHERE user = ? AND position BETWEEN ? AND ? ORDER BY position"
+            span = (self.owner, asked.first, asked.last)
+            found = [self.row(position) for (position,) in self.connection.execute(sql, span)]
             return found, {row.stream for row in found} - {LEDGER_STREAM}
         assert asked.subject is not None
         streams, single = {asked.subject}, list[int]()
@@ -599,11 +611,6 @@ class Planner:
         blobs = tuple(part.blob for part in parts if part.blob is not None)
         texts = [text for part in parts for text in self._texts(part)]
         return replace(self._target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
-
-    def wholly(self, positions: Iterable[int], *, people: bool) -> list[Target]:
-        """Everything of these events that is still there."""
-        found = (self._whole(self.row(position), people=people) for position in sorted(positions))
-        return [target for target in found if target is not None]
 
     def said(self, redactions: Iterable[Redaction]) -> Iterator[str]:
         """What the texts are that these took, or are to take."""

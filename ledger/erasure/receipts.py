@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger import mapper
 from ledger.domain.errors import LedgerError, Rejected
-from ledger.domain.events import AnyEvent, BulkStarted, ContentErased, ErasureCompleted
+from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
 from projections import audit, erasures
 
 FORMAT = "memory-ledger/receipt/1"
@@ -35,15 +35,9 @@ def issue(connection: Any, ledger_id: str, mac: Mac, act: str) -> str:
 
 
 def _positions(connection: Any, act: str) -> list[int]:
-    parts = audit.of_correlation(connection, act)
-    entries = audit.of_command(connection, act) + (parts if _is_bulk(connection, act) else [])
-    found = {entry.position for entry in entries if entry.type == ContentErased.__name__}
+    found = {each.position for each in audit.of_command(connection, act) if each.type == ContentErased.__name__}
     done = {each.completed_at for each in erasures.erasures(connection) if each.act == act and each.completed_at}
     return sorted(found | {each for each in done if each is not None})
-
-
-def _is_bulk(connection: Any, act: str) -> bool:
-    return any(entry.type == BulkStarted.__name__ for entry in audit.of_command(connection, act))
 
 
 def _row(connection: Any, position: int) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The rules of evidence: what may bear an observation out, who says the same already, and how a source is withdrawn and put back.
 
-Withdrawing a source, or putting it back, concerns every observation that it bears out. Above 10,000 events that is an act of
-several appends: the first names the observations by their rows, and each part looks under the lock at what is left.
+Withdrawing a source, or putting it back, concerns every observation that it bears out, in one append.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from msgspec.structs import replace
 
 from ledger.domain import observation as domain
 from ledger.domain.errors import NotFound, Rejected
-from ledger.domain.events import LEDGER_STREAM, BulkStarted, Evidence
+from ledger.domain.events import Evidence
 from ledger.domain.observation import Borne, Observation
 from ledger.domain.text import normalise
+from ledger.policies.bulk import check_size
 from ledger.work import Work
-from projections import control, observations
+from projections import observations
 
 BY_HAND = "by_hand"  # the consolidator of what a person writes
 KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something out
-WITHDRAW, PUT_BACK = "withdraw_source", "restore_source"
-ACTS = (WITHDRAW, PUT_BACK)
-PART = 3_000  # observations that one append is about, at most three events each
-SPANS = 2_000  # of an announcement, in one event
+_UNDO = "undo the withdrawal of the source with exclusive=True"  # a restore is an everyday act, and takes no such word
 
 
 # --- what may bear it out --------------------------------------------------------------------------------------------
@@ -78,50 +75,6 @@ def refuse_twin(work: Work, observation: Observation, text: str, verb: str) -> N
 # --- withdrawing and putting back ------------------------------------------------------------------------------------
 
 
-def withdraw(work: Work, sources: Collection[str], reason: str) -> None:
-    """These sources bear nothing out any more: what has no other live one is retired, the rest is stale."""
-    rows = observations.borne_out_by(_committed(work), sources)
-    if len(rows) > PART:
-        _announce(work, rows, act=WITHDRAW, target=" ".join(sources), reason=reason)
-    else:
-        _withdraw(work, rows, sources, reason)
-
-
-def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
-    """What was withdrawn of these sources counts again, and what was retired for want of the ``alive`` ones is restored."""
-    rows = observations.waiting_for(_committed(work), sources, alive)
-    if len(rows) > PART:
-        _announce(work, rows, act=PUT_BACK, target=" ".join(sources), reason=reason)
-    else:
-        _put_back(work, rows, sources, alive, reason)
-
-
-def part(work: Work, told: Sequence[BulkStarted]) -> bool:
-    """The next part of such an act; whether there was anything left of it."""
-    act, reason, named = told[0].act, told[0].reason or "", (told[0].target or "").split()
-    announced = {row for each in told for row in control.positions(each.ranges)}
-    connection = _committed(work)
-    if act == WITHDRAW:
-        left = observations.borne_out_by(connection, named)
-    else:
-        alive = live(work, named)
-        left = observations.waiting_for(connection, named, alive)
-    rows = [row for row in left if row in announced and _changeable(work, row) is not None][:PART]
-    if act == WITHDRAW:
-        _withdraw(work, rows, named, reason)
-    else:
-        _put_back(work, rows, named, alive, reason)
-    return bool(rows)
-
-
-def _announce(work: Work, rows: Iterable[int], **told: Any) -> None:
-    if work.batching:
-        raise Rejected("this takes several appends, and a batch is one: leave the batch first", rule="size")
-    spans = control.ranges(rows)
-    for start in range(0, len(spans), SPANS):
-        work.emit(LEDGER_STREAM, BulkStarted(ranges=spans[start : start + SPANS], **told))
-
-
 def _committed(work: Work) -> Any:
     work.need("observations")
     work.rows.flush()
@@ -134,7 +87,10 @@ def _changeable(work: Work, row: int) -> Observation | None:
     return None if state is None or state.status == domain.ERASED or work.beyond(state) else state
 
 
-def _withdraw(work: Work, rows: Iterable[int], sources: Collection[str], reason: str) -> None:
+def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
+    """These sources bear nothing out any more: what has no other live one is retired, the rest is stale."""
+    rows = observations.borne_out_by(_committed(work), sources)
+    check_size(len(rows), exclusive=exclusive)
     touched: list[tuple[Observation, list[Borne], list[str]]] = []
     for row in rows:
         if (state := _changeable(work, row)) is not None:
@@ -148,9 +104,13 @@ def _withdraw(work: Work, rows: Iterable[int], sources: Collection[str], reason:
             emit(work, state, domain.Retire("no_evidence"))
         elif state.status == "active":
             emit(work, state, domain.MarkStale("withdrawn"))
+    check_size(len(work.emitted), exclusive=exclusive)
 
 
-def _put_back(work: Work, rows: Iterable[int], sources: Collection[str], alive: Collection[str], reason: str) -> None:
+def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
+    """What was withdrawn of these sources counts again, and what was retired for want of the ``alive`` ones is restored."""
+    rows = observations.waiting_for(_committed(work), sources, alive)
+    check_size(len(rows), exclusive=False, allowed=_UNDO)
     for row in rows:
         if (state := _changeable(work, row)) is None:
             continue
@@ -165,6 +125,7 @@ def _put_back(work: Work, rows: Iterable[int], sources: Collection[str], alive: 
         others = any(each.withdrawn == "asked" for each in borne if each.source not in sources)
         if (state.status, state.stale, others) == ("active", "withdrawn", False):
             emit(work, state, domain.Refresh("restored", BY_HAND))
+    check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
 
 
 def emit(work: Work, state: Observation, command: domain.Command, borne: Sequence[Borne] = ()) -> None:

@@ -34,7 +34,7 @@ from ledger.sqlite_files import (
     typed,
 )
 from ledger.work import now
-from projections import control, erasures
+from projections import erasures
 from projections.rebuild import FRESH, OLD, is_alive, prefixed
 
 WAL_RESET = ((3, 7, 0), (3, 51, 2))  # two checkpoints at the same time can lose a commit (sqlite.org/wal.html)
@@ -368,12 +368,10 @@ class _Visit:
                       "rebuild tries again, after an update that can fold that event")  # fmt: skip
 
     def unfinished(self, connection: sqlite3.Connection) -> None:
-        """Bulk acts and erasures that were cut: each writable open goes on with them."""
+        """Erasures whose remains were not purged: each writable open goes on with them."""
         with suppress(sqlite3.Error):  # without those tables something above says so
-            cut = [("an act in many parts", position) for _, position in control.bulks(connection)]
-            cut += [("an erasure", each.position) for each in erasures.pending(connection)]
-            for what, position in cut:
-                self.tell("warning", "unfinished", f"{what} of position {position} is not finished",
+            for each in erasures.pending(connection):
+                self.tell("warning", "unfinished", f"an erasure of position {each.position} is not finished",
                           "open the ledger for writing: that goes on with it")  # fmt: skip
 
 

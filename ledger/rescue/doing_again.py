@@ -21,12 +21,7 @@ from ledger.event_store import UNFORESEEN
 from projections.damage import ill_typed
 
 OWN_WAY = ("verify", "close")  # tells of damage and mends none; asks nothing
-GO_ON = (
-    "_finish_bulk_acts",
-    "_go_on",
-    "_continue_erasure",
-    "finish_erasures",
-)  # done again these go on where they were
+GO_ON = ("_purge_what_a_crash_left", "finish_erasures")  # done again these go on where they were
 LOOKS = {
     "_read",
     "_reading",

@@ -21,8 +21,8 @@ from ledger.domain.text import check_text
 from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
 from ledger.observation_reads import UNSUPPORTED
+from ledger.policies import bulk
 from ledger.reads import NOWHERE, named
-from ledger.way_back import bulk
 from ledger.way_back.in_force import Reader
 from ledger.way_back.otherwise import Otherwise
 from ledger.way_back.source_plan import SourcePlan
@@ -67,6 +67,7 @@ class Distrusting(Undoing):
         kind: str | None = None,
         since: Position | Time | None = None,
         reason: str = "",
+        exclusive: bool = False,
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.DistrustReport:
@@ -76,6 +77,9 @@ class Distrusting(Undoing):
         or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
         stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
         not made again. ``trust`` puts all of it back.
+
+        More than 50,000 events are ``Rejected`` unless the act is ``exclusive``: nobody else can write until it is done. With
+        the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
@@ -89,12 +93,11 @@ class Distrusting(Undoing):
 
         def emit(work: Work, plan: Plan) -> None:
             about: Source = plan.told.source
+            allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
+            bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
             _back_again(work, plan, reason)
             fields: dict[str, Any] = {"since": about.since, "reason": reason}
-            if len(plan.positions) > bulk.BULK_EVENTS:
-                bulk.announce(work, plan.positions, act="distrust", kind=about.kind, target=about.name, **fields)
-                work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, (), **fields))  # refused from here on
-            elif plan.positions or not _is_standing(work, about):
+            if plan.positions or not _is_standing(work, about):
                 if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
                     raise Rejected("the source has a secret in its name, and has written nothing", rule="secret")
                 for spans in bulk.parts(plan.positions) or [()]:
@@ -111,13 +114,14 @@ class Distrusting(Undoing):
         kind: str | None = None,
         reason: str = "",
         cascade: bool = False,
+        exclusive: bool = False,
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.DistrustReport:
         """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
 
         Its undos are in force again too: ``Conflict`` when something was built meanwhile on what they hide, unless ``cascade``
-        takes that along. ``dry_run`` only lists, that too.
+        takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
@@ -142,6 +146,7 @@ class Distrusting(Undoing):
             return replace(plan, told=Told(about, memories, (), changed, left, shown))
 
         def emit(work: Work, plan: Plan) -> None:
+            bulk.check_size(plan.events, exclusive=exclusive)
             self._emit_back(work, plan, reason)
 
         done = self._act("trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run)
@@ -172,7 +177,7 @@ class Distrusting(Undoing):
             kind=told.source.kind,
             source=told.source.name,
             since=told.source.since,
-            events=len(plan.positions) or sum(len(each) for _, _, each in plan.acts) + len(plan.along.positions),
+            events=len(plan.positions) or plan.events,
             memories=told.memories,
             observations=told.observations,
             unsupported=told.unsupported,
@@ -281,9 +286,10 @@ def _since(connection: Any, given: Position | Time | None, now: str) -> int:
         raise Rejected(f"since is a position from 1, or a time, and {given!r:.40} is neither")
     (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
     if isinstance(given, int):
-        if given > last:
+        if given > last + 1:
             raise Rejected(
-                f"since is a position of the log, which ends at {last}, and not {given if given < 10**18 else '…'}"
+                f"since is a position of the log, which ends at {last}, or the next one, and not"
+                f" {given if given < 10**18 else '…'}"
             )
         return given
     start = times.instant("since", given)

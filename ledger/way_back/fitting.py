@@ -19,7 +19,6 @@ from ledger.domain.events import (
     ProjectRegistered,
     SessionAliasAdded,
 )
-from ledger.way_back import bulk
 from ledger.way_back.conversations import senseless
 from ledger.way_back.in_force import ATTEMPTS, WITHOUT_EFFECT, Reader
 from ledger.way_back.undo_plan import UndoPlan
@@ -104,7 +103,7 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
         raise in_use(*plan.used[0])
     if dependents := plan.dependents():
         positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
-        if not cascade or len(positions) > bulk.BULK_EVENTS:
+        if not cascade:
             raise built_later(dependents, "what is out of force again then")
         commands = tuple(each for each in plan.commands if each not in plan.named)
         return Along(commands, positions, dependents)

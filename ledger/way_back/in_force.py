@@ -18,7 +18,7 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.domain.observation import borne_out
-from ledger.log_reading import finished_at, read_event, read_stream
+from ledger.log_reading import read_event, read_stream
 from projections import audit, confidence, conflicts, control, documents, merges, observations
 from projections.projector import FAMILIES
 
@@ -29,7 +29,7 @@ ASKED = (  # the projections that a plan is made by
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
 LASTING = (  # what nothing takes back, or only an act of its own
     *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased"),
-    *("ErasureCompleted", "BulkFinished", "CheckpointSealed", "LegalHoldPlaced"),
+    *("ErasureCompleted", "CheckpointSealed", "LegalHoldPlaced"),
     *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
 )
 ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
@@ -41,7 +41,6 @@ WITHOUT_EFFECT = (
     "RecallServed",
     "ModelCalled",
     "ModelCallFailed",
-    "BulkStarted",
     "CompactionSkipped",
     "ContextAssembled",
 )
@@ -273,16 +272,3 @@ class _Everything(frozenset[int]):
 
 
 EVERYTHING = _Everything()
-
-
-def act_named(connection: Any, event: AnyEvent) -> str:
-    """The act that an undo or a distrust is or belongs to: its command, or the one that began the bulk."""
-    began = event.envelope.correlation_id
-    first = audit.by_event(connection, began) if began else None
-    is_part = first is not None and any(
-        entry.type == "BulkStarted" for entry in audit.of_command(connection, first.command_id)
-    )
-    if not is_part or not began:
-        return event.envelope.command_id
-    end = finished_at(connection, began)  # after that anybody may name it as the correlation of something else
-    return began if end is None or event.position < end else event.envelope.command_id

@@ -7,13 +7,12 @@ from itertools import zip_longest
 from typing import Any, TypeVar, Unpack
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import LedgerError, NotFound, Rejected, UnknownEvent
 from ledger.domain.events import (
     LEDGER_STREAM,
-    BulkStarted,
+    LIST_ITEMS,
     CommandRedone,
     CommandUndone,
     SourceDistrusted,
@@ -22,13 +21,12 @@ from ledger.domain.events import (
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
-from ledger.log_reading import finished_at, read_event
-from ledger.memory_writes import LIST_ITEMS, By, MemoryWrites, check_reason, who
-from ledger.policies import evidence
+from ledger.log_reading import read_event
+from ledger.memory_writes import By, MemoryWrites, check_reason, who
+from ledger.policies import bulk
 from ledger.reads import NOWHERE, Reads, named
-from ledger.way_back import bulk
 from ledger.way_back.fitting import Along, built_later, built_on, check, in_use
-from ledger.way_back.in_force import ASKED, LASTING, Reader, act_named, is_subject
+from ledger.way_back.in_force import ASKED, LASTING, Reader, is_subject
 from ledger.way_back.undo_plan import UndoPlan
 from ledger.work import Outcome, Who, Work
 from projections import audit, control
@@ -50,9 +48,14 @@ class Plan(Struct, frozen=True):
     dependents: tuple[answers.Dependent, ...] = ()
     told: Any = None
 
+    @property
+    def events(self) -> int:
+        """How many events it takes out of force or gives back."""
+        return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.along.positions)
+
 
 class Refused(Struct, frozen=True):
-    """Why there is no plan, as seen when the log ended at ``head``: half of another act may have been all there was."""
+    """Why there is no plan, as seen when the log ended at ``head``."""
 
     head: int
     error: LedgerError
@@ -75,6 +78,7 @@ class Undoing(MemoryWrites, Reads):
         session: str | None = None,
         command: str | None = None,
         cascade: bool = False,
+        exclusive: bool = False,
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.UndoReport:
@@ -83,7 +87,8 @@ class Undoing(MemoryWrites, Reads):
         A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
         extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
         a ``Conflict``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
-        a distrust trusts. The keys of what is undone can be used again.
+        a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
+        are ``Rejected`` unless it is ``exclusive``: nobody else can write until it is done.
         """
         told = who(self._default, by)
         reason = check_reason("reason", reason)
@@ -93,8 +98,7 @@ class Undoing(MemoryWrites, Reads):
 
         def make(connection: Any, head: int) -> Plan:
             entries = self._named(connection, told.user, given, session, command)
-            acts = sorted({_act(connection, entry) for entry in entries if entry.type in (*_TAKES_OUT, "BulkStarted")})
-            if acts:
+            if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
                 return self._back(connection, head, acts, cascade or dry_run)
             plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
             if (dependents := plan.dependents()) and not (cascade or dry_run):
@@ -105,31 +109,31 @@ class Undoing(MemoryWrites, Reads):
             return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
 
         def emit(work: Work, plan: Plan) -> None:
+            bulk.check_size(plan.events, exclusive=exclusive)
             if plan.acts:
                 self._emit_back(work, plan, reason)
-            elif len(plan.positions) > bulk.BULK_EVENTS:
-                bulk.announce(work, plan.positions, act="undo", reason=reason)
             elif plan.positions:
                 _emit_undone(work, plan.commands, plan.positions, reason)
 
         return self._report(self._act("undo", told, make, emit, (target, reason, cascade, session, command), dry_run))
 
-    def redo(self, target: str | int, reason: str = "", **by: Unpack[By]) -> answers.UndoReport:
-        """Puts back what an undo took out, named by the undo or by a command that it undid."""
+    def redo(
+        self, target: str | int, reason: str = "", *, exclusive: bool = False, **by: Unpack[By]
+    ) -> answers.UndoReport:
+        """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
         told = who(self._default, by)
         reason = check_reason("reason", reason)
 
         def make(connection: Any, head: int) -> Plan:
             entries = self._named(connection, told.user, target_of(target), None, None)
-            acts = {
-                _act(connection, entry) for entry in entries if entry.type in (CommandUndone.__name__, "BulkStarted")
-            }
+            acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
             if not acts:
                 out = (control.acts(connection, entry.position) for entry in entries)
                 acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
             return self._back(connection, head, sorted(acts))
 
         def emit(work: Work, plan: Plan) -> None:
+            bulk.check_size(plan.events, exclusive=exclusive)
             self._emit_back(work, plan, reason)
 
         return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=False))
@@ -172,7 +176,6 @@ class Undoing(MemoryWrites, Reads):
 
             def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
                 plan = self._still(work, planned, make, last=last)
-                self._check_size(plan)
                 emit(work, plan)
                 used.append(plan)
                 return LEDGER_STREAM
@@ -184,7 +187,7 @@ class Undoing(MemoryWrites, Reads):
                 planned = self._planned(make)
         self._writer.forget_names()
         plan = used[-1] if used else self._done_before(outcome.position)
-        return Done(plan, self._in_parts(outcome), False)
+        return Done(plan, outcome, False)
 
     def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
         """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
@@ -206,23 +209,6 @@ class Undoing(MemoryWrites, Reads):
             self._writer.settle()
             return make(work.connection(), work.transaction.position)
         raise _Moved
-
-    def _check_size(self, plan: Plan) -> None:
-        most = max((len(plan.positions), *(len(positions) for _, _, positions in plan.acts)))
-        if most > bulk.BULK_EVENTS and self._writer.batching:
-            raise Rejected(
-                f"{most} events take several appends, and a batch is one: leave the batch first", rule="size"
-            )
-
-    def _in_parts(self, outcome: Outcome) -> Outcome:
-        """Carries out what the append only announced."""
-        announced = {e.envelope.command_id for e in outcome.events if isinstance(e.data, BulkStarted)}
-        for act in sorted(announced):
-            bulk.go_on(self._writer, act)
-            with self._store.snapshot() as connection:
-                outcome = replace(outcome, position=finished_at(connection, act) or outcome.position)
-        self._writer.forget_names()
-        return outcome
 
     def _done_before(self, position: int) -> Plan:
         """What an act did the first time, read from its events."""
@@ -274,7 +260,7 @@ class Undoing(MemoryWrites, Reads):
         if where == NOWHERE or (session is not None and where is None):
             return []
         found = audit.trail(connection, user=user, session=where, command=command, limit=2**31)
-        hidden = (*LASTING, *_TAKES_OUT, "BulkStarted")
+        hidden = (*LASTING, *_TAKES_OUT)
         return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
 
     # --- putting back --------------------------------------------------------------------------------------------
@@ -303,14 +289,7 @@ class Undoing(MemoryWrites, Reads):
         for act, type_, positions in plan.acts:
             for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
                 work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
-            verb, event = ("trust", SourceTrusted) if type_ == SourceDistrusted.__name__ else ("redo", CommandRedone)
-            if len(positions) > bulk.BULK_EVENTS:
-                if len(plan.acts) > 1:
-                    raise Conflict(
-                        f"{len(plan.acts)} undos with more than {bulk.BULK_EVENTS} events: redo one at a time"
-                    )
-                bulk.announce(work, positions, act=verb, target=act, reason=reason)
-                continue
+            event = SourceTrusted if type_ == SourceDistrusted.__name__ else CommandRedone
             for spans in bulk.parts(positions) or [()]:
                 work.emit(LEDGER_STREAM, event(act, spans, reason))
         if plan.along.positions:
@@ -337,8 +316,6 @@ def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
         return data.distrusted, SourceDistrusted.__name__, ()
     if isinstance(data, CommandRedone):
         return data.undone, CommandUndone.__name__, ()
-    if isinstance(data, BulkStarted) and data.act in ("redo", "trust"):
-        return data.target or "", (CommandUndone if data.act == "redo" else SourceDistrusted).__name__, ()
     return None
 
 
@@ -358,10 +335,6 @@ class Done(Struct, frozen=True):
 def _one(connection: Any, target: str | int) -> list[audit.Entry]:
     first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
     if first is not None:
-        act = _act(connection, first)
-        if bulk.kind_of(connection, act) in evidence.ACTS:  # several appends, and one command
-            told = (*audit.of_command(connection, act), *bulk.parts_of(connection, act))
-            return [entry for entry in told if entry.type not in ("BulkStarted", "BulkFinished")]
         return audit.of_command(connection, first.command_id)
     return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
 
@@ -391,17 +364,11 @@ def _instead(connection: Any, entry: audit.Entry) -> str:
 
 
 def _distrust_in(connection: Any, command: str) -> SourceDistrusted | None:
-    """The distrust that is, or is part of, a command."""
+    """The distrust that a command is."""
     for entry in audit.of_command(connection, command):
         if entry.type == SourceDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
             return event.data if isinstance(event.data, SourceDistrusted) else None
     return None
-
-
-def _act(connection: Any, entry: audit.Entry) -> str:
-    event = read_event(connection, entry.position)
-    assert event is not None
-    return act_named(connection, event)
 
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:

@@ -25,10 +25,14 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("SELECT count(*) FROM sqlite_master")
+        try:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except BaseException:
+            connection.close()
+            raise
     finally:
         if path != ":memory:":
             os.unlink(path)

@@ -9,16 +9,19 @@ from functools import lru_cache
 from projections.sqlite import TOKENIZER
 
 
-class _Scratch(threading.local):
-    """An index in memory, one a thread, that a word is put in to see what becomes of it."""
+class _Scratch:
+    """An index in memory that a word is put in to see what becomes of it."""
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self.connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, tokenize='{TOKENIZER}')")
         self.connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, row)")
 
+    def __del__(self) -> None:
+        self.connection.close()  # its thread has ended, or the program
 
-_scratch: list[_Scratch] = []
+
+_of_thread = threading.local()
 
 
 @lru_cache(maxsize=65_536)
@@ -26,9 +29,9 @@ def stem(word: str) -> str:
     """Of one folded word; a word that the index would not take is its own stem."""
     if not word.isalnum():
         return word
-    if not _scratch:
-        _scratch.append(_Scratch())
-    connection = _scratch[0].connection
+    if not hasattr(_of_thread, "scratch"):
+        _of_thread.scratch = _Scratch()
+    connection: sqlite3.Connection = _of_thread.scratch.connection
     connection.execute("DELETE FROM words")
     connection.execute("INSERT INTO words VALUES (?)", (word,))
     found = connection.execute("SELECT term FROM terms").fetchone()

@@ -140,7 +140,7 @@ def test_a_worker_that_is_to_stop_calls_off_the_call_over_a_turn(ledger: Ledger)
 
     def answer(request: Any) -> Any:
         stop.set()
-        over.wait(60)
+        over.wait()
         return adds(TEA)
 
     model = with_model(ledger, Scripted(answer))

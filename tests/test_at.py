@@ -9,7 +9,7 @@ import random
 import sqlite3
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -271,7 +271,7 @@ def test_a_time_is_the_longest_prefix_in_which_nothing_is_of_later(hours, block,
     """The plain definition, by looking at every position; blocks are small, so that there are many."""
     monkeypatch_module.setattr(as_of, "BLOCK", block)
     times = [START + timedelta(hours=each) for each in hours]
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE audit (position INTEGER PRIMARY KEY, recorded_at TEXT)")
         texts = [each.isoformat() for each in times]
         connection.executemany("INSERT INTO audit VALUES (?, ?)", list(enumerate(texts, 1)))
@@ -589,7 +589,7 @@ def test_many_threads_travel_at_once(told):
     for number in range(10):
         told.remember(f"meanwhile {number}")
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert errors == []
 
 

@@ -136,7 +136,7 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
             reports = [ledger.backup(tmp_path / f"{number}.db") for number in range(4)]
         finally:
             stop.set()
-            thread.join(30)
+            thread.join()
             process.kill()
             process.communicate()
         assert errors == []
@@ -197,15 +197,15 @@ def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_
         def hold():
             with lock.hold(5):
                 taken.set()
-                leave.wait(30)
+                leave.wait()
 
         thread = threading.Thread(target=hold)
         thread.start()
-        taken.wait(30)
+        taken.wait()
         with pytest.raises(Conflict, match="another process"):
             ledger.backup(copy)
         leave.set()
-        thread.join(30)
+        thread.join()
         ledger.backup(copy)
     assert {name for name in names(copy.parent) if name.startswith("backup")} == {"backup.db"}
 

@@ -245,7 +245,7 @@ def test_another_thread_waits_for_the_batch_and_reads_only_what_is_committed(led
     inside, done, seen = threading.Event(), threading.Event(), []
 
     def other():
-        inside.wait(10)
+        inside.wait()
         seen.append(contents(ledger))
         seen.append(ledger.remember("of the thread").position)
         done.set()
@@ -257,7 +257,7 @@ def test_another_thread_waits_for_the_batch_and_reads_only_what_is_committed(led
         inside.set()
         assert not done.wait(0.1)
         ledger.remember("two")
-    thread.join(10)
+    thread.join()
     assert seen == [set(), 4]
     assert_sound(ledger)
 

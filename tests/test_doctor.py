@@ -434,7 +434,7 @@ def test_threads_that_meet_the_damage_together_all_get_their_answers(path):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
         assert errors == [] and len(set(answers)) == 1 and ledger._mended == 1
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -746,7 +747,7 @@ def test_the_log_of_an_older_product_is_read_as_it_is(tmp_path: Path, clock: Clo
     with Ledger.open(tmp_path / "m.db", clock=clock) as ledger:
         ledger.capture(ORDER)
         ledger._store.close()
-    with sqlite3.connect(tmp_path / "m.db") as file:
+    with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as file:
         file.execute("UPDATE projections SET version = 0 WHERE name = 'quarantine'")
     with Ledger.open(tmp_path / "m.db", clock=clock) as ledger:
         assert len(ledger.quarantined()) == 1

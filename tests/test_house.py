@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
+TESTS = sorted(ROOT.glob("tests/**/*.py"))
 LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
     ("ledger.guards",),
@@ -121,6 +122,21 @@ def test_every_data_file_of_the_product_is_in_the_wheel() -> None:
         files = {each for each in (ROOT / package).rglob("*") if each.is_file() and "__pycache__" not in each.parts}
         known = {file for pattern in shipped[package] for file in (ROOT / package).glob(pattern)}
         assert {each for each in files if each.suffix != ".py"} == known
+
+
+CLOCKS = ("monotonic", "perf_counter", "process_time", "thread_time")
+
+
+def test_no_test_compares_measured_time() -> None:
+    """A busy machine takes longer. A clock may end a wait; what a call costs is counted (``counting.steps``)."""
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in TESTS
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub))
+        if any(f"{clock}{end}()" in ast.unparse(node) for clock in CLOCKS for end in ("", "_ns"))
+    ]
+    assert not found
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -50,10 +50,8 @@ def test_every_name_without_a_star_is_a_pattern_for_itself(name: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["*" * 5_000, "*a" * 5_000, "**a" * 3_000, "a*" * 5_000 + "b", "*a:**" * 2_000])
 @pytest.mark.parametrize("name", ["a" * 10_000, "a:" * 5_000, "ab" * 5_000])
-def test_no_pattern_takes_long(pattern: str, name: str) -> None:
-    begun = time.perf_counter()
-    fits(pattern, name)
-    assert time.perf_counter() - begun < 0.5
+def test_a_pattern_is_gone_through_once_however_long_the_name(pattern: str, name: str) -> None:
+    assert steps(lambda: fits(pattern, name)) < 10 * len(pattern)
 
 
 def test_ignored_is_stronger_than_stateless() -> None:

@@ -123,8 +123,8 @@ def go(*programs):
         each.stdin.flush()
 
 
-def end(program, timeout=120):
-    out, errors = program.communicate(timeout=timeout)
+def end(program):
+    out, errors = program.communicate()
     assert (program.returncode, errors) == (0, ""), errors[-3_000:]
     assert out.startswith("done")
     return out
@@ -155,7 +155,7 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
     readers = [start(READER, path, mode) for mode in ("readonly", "writable")]
     go(*writers, rebuilder, *readers)
     for each in writers:
-        end(each, 300)
+        end(each)
     assert int(end(rebuilder).split()[1]) >= 1
     with Ledger.open(path) as ledger:
         ledger.set_state("shared", "status", "over", "yes")
@@ -217,7 +217,7 @@ def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
                 each.stdin.write("\n")
                 each.stdin.flush()
     for each in programs:
-        assert each.communicate(timeout=30) == ("", "")
+        assert each.communicate() == ("", "")
     for number in range(rounds):
         with Ledger.open(tmp_path / f"{number}.db") as ledger:
             assert {memory.content for memory in ledger.memories()} == {f"of {each}" for each in range(4)}

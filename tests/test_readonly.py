@@ -236,7 +236,7 @@ def test_threads_share_a_private_fold(media, monkeypatch):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
     assert errors == []
 
 

@@ -447,7 +447,7 @@ def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(p
                 ledger.rebuild()
         finally:
             stop.set()
-            thread.join(30)
+            thread.join()
         assert [memory.id for memory in ledger.memories()] == written[::-1]
         assert_sound(ledger)
 

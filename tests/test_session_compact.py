@@ -288,7 +288,7 @@ def test_a_summariser_that_hangs_is_left_alone(ledger: Ledger, chat) -> None:
     go, done = threading.Event(), threading.Event()
 
     def hang(_: SummaryRequest) -> str:
-        go.wait(30)
+        go.wait()
         done.set()
         return "Too late."
 
@@ -297,7 +297,7 @@ def test_a_summariser_that_hangs_is_left_alone(ledger: Ledger, chat) -> None:
     chat.append("user", "life goes on")
     assert chat.compact(summariser=Writer()).created, "nothing is held by the one that hangs"
     go.set()
-    assert done.wait(10) and not any("Too late" in (each.content or "") for each in chat.summaries())
+    assert done.wait() and not any("Too late" in (each.content or "") for each in chat.summaries())
 
 
 @pytest.mark.parametrize("much", [words(100_000), "a" + " " * 3_000_000 + "b", "\u200b" * 500_000, "日本語。" * 50_000])
@@ -349,7 +349,7 @@ def test_a_summariser_may_use_the_ledger_itself(ledger: Ledger, chat) -> None:
         inner.append(chat.compact(summariser=Writer()))
         return "Written."
 
-    found = chat.compact(summariser=write, timeout=20)
+    found = chat.compact(summariser=write)
     assert [each.content for each in found.created] == ["Written."], "what was summarised is still there"
     assert [each.why for each in inner[0].skipped] == ["under_way"]
     assert said(chat)[-1] == "from inside" and found.created[0].messages == 20
@@ -402,11 +402,11 @@ def test_two_threads_compact_one_session_and_one_of_them_works(tmp_path: Path) -
 
         def write(_: SummaryRequest) -> str:
             inside.set()
-            go.wait(20)
+            go.wait()
             return "Once."
 
         def other() -> None:
-            inside.wait(20)
+            inside.wait()
             found.append(ledger.session("chat").compact(summariser=write))
             go.set()
 
@@ -458,7 +458,7 @@ def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
     found = session.compact(summariser=Writer())
     assert [each.why for each in found.skipped] == ["under_way"] and found.created == ()
     session.append("user", "appending goes on")
-    out, _ = other.communicate("go\n", timeout=20)
+    out, _ = other.communicate("go\n")
     assert out == "1 []\n"
     assert [each.content for each in session.summaries("window")] == ["Of another process."]
 
@@ -466,7 +466,7 @@ def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
 def test_a_holder_that_was_killed_holds_nothing(elsewhere) -> None:
     session, other = elsewhere
     other.send_signal(signal.SIGKILL)
-    other.wait(10)
+    other.wait()
     assert [each.content for each in session.compact(summariser=Writer()).created] == ["They spoke of 1."]
 
 

@@ -1,7 +1,7 @@
 """The one entrance for developers: ``python3 tools/dev.py <demo|test|check|bench|crash>`` sets itself up and does it.
 
-Needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml`` and is made
-again whenever that file changes.
+Needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml`` (that of another
+Python in ``.venv-3.13``) and is made again whenever that file changes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = ROOT / ".venv"
-STAMP = ENVIRONMENT / "made-for"
-TOGETHER = ("-n", "auto", "--dist", "worksteal")  # a process that has none left takes tests from another
-PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+ALL = (
+    *("-n", "auto", "--dist", "worksteal"),  # a process that has none left takes tests from another
+    *("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true"),  # a test that hangs fails
+)
 
 
 def main() -> int:
@@ -36,59 +36,94 @@ def main() -> int:
 
 def demo(rest: list[str]) -> int:
     """The main job on real input: a conversation goes in, everything is rebuilt from the log, and compared."""
-    set_up("")
-    return run("-m", "ledger", "demo", *rest)
+    return run(set_up(""), "-m", "ledger", "demo", *rest)
 
 
 def test(rest: list[str]) -> int:
-    """All tests, one process for each processor, then the short crash harness; with arguments, pytest alone with those."""
-    set_up("test")
-    return run("-m", "pytest", *(rest or TOGETHER)) or (0 if rest else run("tools/crash"))
+    """All tests, one process for each processor, then the short crash harness; with arguments, pytest alone with those.
+
+    ``--fast`` leaves out the crash harness and the tests marked ``slow``, and tries fewer examples of each property.
+    ``--python 3.13`` takes that Python; the exit code is 2 where there is none, and 1 where a test fails.
+    """
+    parser = argparse.ArgumentParser(prog="tools/dev.py test", description=test.__doc__, allow_abbrev=False)
+    parser.add_argument("--fast", action="store_true", help="a part of the tests that touches everything")
+    parser.add_argument("--python", metavar="VERSION", help="such as 3.13")
+    given, rest = parser.parse_known_args(rest)
+    python = set_up("test", given.python)
+    if given.fast:
+        os.environ["HYPOTHESIS_PROFILE"] = "fast"
+        rest = ["-m", "not slow", *(rest or ALL)]
+    failed = run(python, "-m", "pytest", *(rest or ALL)) or (0 if rest else run(python, "tools/crash"))
+    return int(failed != 0)
 
 
 def crash(rest: list[str]) -> int:
     """Kills, power cuts, full disks, flipped bits, forgers: a few minutes, or with ``--long`` hours."""
-    set_up("test")
-    return run("tools/crash", *rest)
+    return run(set_up("test"), "tools/crash", *rest)
 
 
 def check(rest: list[str]) -> int:
     """Lint, format, types and the rules of the house."""
-    set_up("check")
+    python = set_up("check")
     tasks = (
         ("-m", "ruff", "check", "ledger", "projections", "tools", "tests"),
         ("-m", "ruff", "format", "--check", "ledger", "projections", "tools", "tests"),
         ("-m", "mypy"),
         ("-m", "pytest", "tests/test_house.py", *rest),
     )
-    return max(run(*task) for task in tasks)
+    return max(run(python, *task) for task in tasks)
 
 
 def bench(rest: list[str]) -> int:
-    set_up("")
-    return run("tools/benchmark.py", *rest)
+    return run(set_up(""), "tools/benchmark.py", *rest)
 
 
-def set_up(extra: str) -> None:
-    """The virtual environment with the product in it, editable, and what the task needs."""
+def set_up(extra: str, version: str | None = None) -> Path:
+    """The Python of a virtual environment with the product in it, editable, and what the task needs."""
+    environment = ROOT / (f".venv-{version}" if version else ".venv")
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = environment / "made-for"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    have = STAMP.read_text().split() if STAMP.exists() else []
-    if have[:1] == [wanted] and PYTHON.exists() and (not extra or extra in have):
-        return
-    if have[:1] != [wanted] or not PYTHON.exists():
-        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-        print(f"making {ENVIRONMENT.name} …", file=sys.stderr)
-        venv.create(ENVIRONMENT, with_pip=True)
+    have = stamp.read_text().split() if stamp.exists() else []
+    if have[:1] != [wanted] or not python.exists():
+        base = interpreter(version) if version else sys.executable
+        shutil.rmtree(environment, ignore_errors=True)
+        print(f"making {environment.name} …", file=sys.stderr)
+        subprocess.run([base, "-m", "venv", str(environment)], check=True)
         have = [wanted]
-    target = f".[{extra}]" if extra else "."
-    install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
-    print(f"installing {target} …", file=sys.stderr)
-    subprocess.run(install, cwd=ROOT, check=True)
-    STAMP.write_text(" ".join([*have, extra]).strip())
+    if not extra or extra not in have:
+        target = f".[{extra}]" if extra else "."
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
+        print(f"installing {target} …", file=sys.stderr)
+        subprocess.run(install, cwd=ROOT, check=True)
+        stamp.write_text(" ".join([*have, extra]).strip())
+    return python
 
 
-def run(*arguments: str) -> int:
-    return subprocess.run([str(PYTHON), *arguments], cwd=ROOT).returncode
+def interpreter(version: str) -> str:
+    """The first Python of a version that really runs; a shim of a version manager may lie on the PATH and run nothing."""
+    ask = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    for python in candidates(version):
+        try:
+            told = subprocess.run([python, "-c", ask], capture_output=True, text=True)
+        except OSError:
+            continue
+        if told.stdout.strip() == version:
+            return python
+    print(f"no Python {version} that runs and can make a virtual environment is on the PATH", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def candidates(version: str) -> Iterator[str]:
+    folders = [Path(each) for each in os.get_exec_path()]
+    yield from (str(folder / f"python{version}") for folder in folders)
+    for folder in folders:
+        if folder.name == "shims":  # pyenv's: what it has lies beside them
+            yield from map(str, folder.parent.glob(f"versions/{version}*/bin/python{version}"))
+
+
+def run(python: Path, *arguments: str) -> int:
+    return subprocess.run([str(python), *arguments], cwd=ROOT).returncode
 
 
 if __name__ == "__main__":

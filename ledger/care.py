@@ -15,10 +15,9 @@ from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import documents, interactions, memories, observations, projects, sessions, vectors
-from projections.projector import Projector, checkpoint, create_all, resumed
+from projections import documents, interactions, memories, observations, projects, sessions, shadow, vectors
+from projections.projector import Projector, resumed
 from projections.rebuild import Rebuild
-from projections.sqlite import SQLiteRows
 
 Progress = Callable[[int, int], None]
 
@@ -118,17 +117,8 @@ class Care(Numbers):
 
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
     """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
-    create_all(connection, secret, ledger_id, temporary=True)
-    log = Reading(lambda: connection)
-    projector = Projector(secret, log)
     position, head = read_tip(connection.cursor())
-    rows = SQLiteRows(connection)
-    for start in range(1, position + 1, 1_000):
-        for event in log.events(start, min(position, start + 999)):
-            projector.fold(event, rows)
-        rows.flush()
-        projector.forget()
-    checkpoint(connection, position, head)
+    shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)
 
 
 def _size(path: str) -> int:

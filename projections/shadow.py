@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from projections.projector import Projector, checkpoint, create_all
+from projections.projector import Projector, checkpoint, create_all, park
 from projections.rebuild import Progress, Reading
 from projections.sqlite import SQLiteRows
 
@@ -48,14 +48,19 @@ def fold_into(
     position: int,
     head: bytes,
     *,
+    temporary: bool = False,
     progress: Progress | None = None,
 ) -> Projector:
-    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``parked``."""
-    create_all(connection, secret, ledger_id)
+    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``parked``.
+
+    ``temporary`` tables stand before those of the file, for one connection.
+    """
+    create_all(connection, secret, ledger_id, temporary=temporary)
     fold = Projector(secret, log)
     rows = SQLiteRows(connection)
     rows.refused = fold.refused
-    connection.execute("BEGIN")
+    if begun := not connection.in_transaction:
+        connection.execute("BEGIN")
     for start in range(1, position + 1, BATCH):
         last = min(position, start + BATCH - 1)
         for event in log.events(start, last):
@@ -65,7 +70,10 @@ def fold_into(
         if progress is not None:
             progress(last, position)
     checkpoint(connection, position, head)
-    connection.execute("COMMIT")
+    for name, at, error in fold.poisoned:
+        park(connection, name, at, error)
+    if begun:
+        connection.execute("COMMIT")
     return fold
 
 

@@ -236,6 +236,19 @@ def test_a_read_that_needs_what_is_parked_is_refused_by_name(ledger, monkeypatch
         assert ledger.stats().position == ledger.position
 
 
+def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeypatch):
+    """A reader of tables of another version folds the log into its own."""
+    fact = ledger.remember("fact")
+    poison(monkeypatch, "confidence", fact.position)
+    monkeypatch.setattr(memories.Memories, "version", memories.Memories.version + 1)
+    with Ledger.open(ledger.path, readonly=True) as reader:
+        assert reader._store.folded_privately
+        assert reader.memory(fact.id).content == "fact"
+        assert {each.name for each in reader.stats().projections if each.parked_at} == {"confidence"}
+        with pytest.raises(Rejected, match="'confidence'"):
+            READS["confidence"](reader, fact.id)
+
+
 WRITES = {
     "duplicates": lambda ledger, fact: ledger.remember("fact"),
     "projects": lambda ledger, fact: ledger.remember("other", project="p"),

@@ -53,8 +53,8 @@ class VectorSearch:
 
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
         self._store, self._writer, self.embedder = store, writer, embedder
-        scorer = nearest.scorer(embedder.name)
-        self._index = Index(writer.secret, embedder.name, scorer) if scorer is not None else None
+        matrix = nearest.matrix()
+        self._index = Index(writer.secret, embedder.name, matrix) if matrix is not None else None
 
     def ask(self, query: str, user: str, corpora: Sequence[str] = ("m",), *, fill: int = FILL) -> Asked:
         """The query as a vector; for the user's newest texts without one, up to ``fill``, vectors are made by the way.

@@ -1,4 +1,4 @@
-"""Exact search among the vectors of one model: by NumPy in memory, or in the file by sqlite-vec where NumPy is not there.
+"""Exact search among the vectors of one model, by NumPy in memory.
 
 What is kept in memory follows the file: vectors written by others come in, deleted ones go out, and after every event
 whose text may have changed it is known again which texts have no vector. A snapshot older than what is kept changes nothing.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sqlite3
-import struct
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from ledger.domain.events import WAYS_BACK, ContentErased
 from projections import vectors
@@ -37,33 +36,16 @@ class WrongDimension(Exception):
     """The vectors in the file are not of the model that asks."""
 
 
-class Scorer(Protocol):
-    """Where the cosines come from; ``in_memory`` when of vectors that are not in the file, too.
-
-    ``add`` says which of the vectors are damaged.
-    """
-
-    in_memory: bool
-
-    def clear(self) -> None: ...
-    def expect(self, more: int, dimension: int) -> None: ...
-    def add(self, entries: Sequence[Entry]) -> list[Key]: ...
-    def forget(self, gone: Collection[int]) -> list[Key]: ...
-    def ids(self) -> set[int]: ...
-    def ranking(self, connection: Any, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking: ...
-    def of(self, connection: Any, query: bytes, keys: Sequence[Key]) -> list[Ranked]: ...
-
-
 class Index:
     """What one open ledger keeps of one model's vectors; for many threads."""
 
-    def __init__(self, secret: bytes, model: str, scorer: Scorer) -> None:
-        self._secret, self._model, self._scorer = secret, model, scorer
+    def __init__(self, secret: bytes, model: str, matrix: Matrix) -> None:
+        self._secret, self._model, self._matrix = secret, model, matrix
         self._lock = threading.Lock()
         self._forget()
 
     def _forget(self) -> None:
-        self._scorer.clear()
+        self._matrix.clear()
         self._seen = 0  # the highest id of the file when it was last looked at
         self._last = 0  # the highest id kept
         self._marks: dict[Key, bytes] = {}
@@ -101,12 +83,12 @@ class Index:
             raise WrongDimension(f"its vectors have {found} numbers, and now it gives {dimension}")
         if self._last and not _has(connection, self._last):
             there = vectors.ids(connection, self._model)
-            for key in self._scorer.forget(self._scorer.ids() - there):
+            for key in self._matrix.forget(self._matrix.ids() - there):
                 self._marks.pop(key, None)
                 self._unsure.add(key)
             self._last = max((id for id in there if id <= self._last), default=0)
         if not self._last:
-            self._scorer.expect(vectors.counts(connection).get(self._model, 0), dimension)
+            self._matrix.expect(vectors.counts(connection).get(self._model, 0), dimension)
         new = vectors.entries(connection, self._model, self._last)
         while some := list(islice(new, CHUNK)):
             self._last = some[-1].id
@@ -115,7 +97,7 @@ class Index:
         self._seen = seen
 
     def _take(self, entries: Sequence[Entry]) -> None:
-        damaged = set(self._scorer.add(entries))
+        damaged = set(self._matrix.add(entries))
         self._unsure |= damaged
         for each in entries:
             if each.key in damaged:
@@ -174,9 +156,8 @@ class Index:
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Takes vectors that were made just now; they may never get into the file."""
-        if self._scorer.in_memory:
-            with self._lock:
-                self._take(entries)
+        with self._lock:
+            self._take(entries)
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -197,8 +178,8 @@ class Index:
         if not any(query) or limit < 1:
             return []
         with self._lock:
-            first = self._scorer.ranking(
-                connection, query, vectors.owner_of(self._secret, user), [each for each in corpora if each in CORPORA]
+            first = self._matrix.ranking(
+                query, vectors.owner_of(self._secret, user), [each for each in corpora if each in CORPORA]
             )
         hits: list[Hit] = []
         looked, count = 0, 2 * limit
@@ -216,7 +197,7 @@ class Index:
         if not any(query):
             return {}
         with self._lock:
-            found = self._scorer.of(connection, query, [(corpus, row) for row in rows])
+            found = self._matrix.of(query, [(corpus, row) for row in rows])
         return {row: cosine for _, row, cosine in self._standing(connection, found, user, None)}
 
     def _standing(
@@ -241,9 +222,10 @@ def _has(connection: sqlite3.Connection, id: int) -> bool:
 
 
 class Matrix:
-    """All vectors as one matrix, a row a vector; what is gone stays in it, marked, until it is half of it."""
+    """All vectors as one matrix, a row a vector; what is gone stays in it, marked, until it is half of it.
 
-    in_memory = True
+    ``add`` says which of the vectors are damaged.
+    """
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
@@ -329,7 +311,7 @@ class Matrix:
         keys = zip(self._corpora.tolist(), self._rows.tolist(), strict=True)
         self._places = {(chr(corpus), row): place for place, (corpus, row) in enumerate(keys)}
 
-    def ranking(self, connection: Any, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking:
+    def ranking(self, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking:
         numpy, count = self._numpy, self._count
         data, rows, letters, marks = self._data, self._rows, self._corpora, self._marks
         if not count:
@@ -358,7 +340,7 @@ class Matrix:
 
         return first
 
-    def of(self, connection: Any, query: bytes, keys: Sequence[Key]) -> list[Ranked]:
+    def of(self, query: bytes, keys: Sequence[Key]) -> list[Ranked]:
         known = [(key, place) for key in keys if (place := self._places.get(key)) is not None and self._alive[place]]
         if not known:
             return []
@@ -373,84 +355,8 @@ def _order(ranked: Ranked) -> tuple[float, str, int]:
     return (-ranked[2], ranked[0], ranked[1])
 
 
-# --- sqlite-vec ------------------------------------------------------------------------------------------------------
-
-
-class InFile:
-    """The vectors stay in the file, and SQLite computes the cosines; what never got into it is not found."""
-
-    in_memory = False
-
-    def __init__(self, package: Any, model: str) -> None:
-        self._package, self._model = package, model
-        self.clear()
-
-    def clear(self) -> None:
-        self._keys: dict[int, Key] = {}
-
-    def expect(self, more: int, dimension: int) -> None:
-        """The vectors stay where they are."""
-
-    def ids(self) -> set[int]:
-        return set(self._keys)
-
-    def add(self, entries: Sequence[Entry]) -> list[Key]:
-        self._keys |= {each.id: each.key for each in entries}
-        return [each.key for each in entries if not vectors.is_sound(each.vector, len(each.vector) // 4)]
-
-    def forget(self, gone: Collection[int]) -> list[Key]:
-        return [self._keys.pop(id) for id in gone]
-
-    def ranking(self, connection: Any, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking:
-        if not vectors.is_there(connection):
-            return lambda _: []
-        self._load(connection)
-        sql = (
-            f"SELECT corpus, row, cosine, text FROM (SELECT corpus, row, text,"
-            f" round(1 - vec_distance_cosine(vector, ?), {DECIMALS}) AS cosine FROM main.{vectors.NAME} NOT INDEXED"
-            " WHERE model = ? AND owner = ? AND length(vector) = ? AND corpus IN (SELECT value FROM json_each(?)))"
-            " WHERE cosine IS NOT NULL ORDER BY cosine DESC, corpus, row LIMIT ?"
-        )
-        letters = "[" + ", ".join(f'"{each}"' for each in corpora) + "]"
-
-        def first(size: int) -> list[Ranked]:
-            return list(connection.execute(sql, (query, self._model, owner, len(query), letters, size)))
-
-        return first
-
-    def of(self, connection: Any, query: bytes, keys: Sequence[Key]) -> list[Ranked]:
-        if not vectors.is_there(connection):
-            return []
-        self._load(connection)
-        sql = (
-            f"SELECT corpus, row, round(1 - vec_distance_cosine(vector, ?), {DECIMALS}), text FROM main.{vectors.NAME}"
-            " WHERE model = ? AND corpus = ? AND row = ? AND length(vector) = ?"
-        )
-        found = (connection.execute(sql, (query, self._model, *key, len(query))).fetchone() for key in keys)
-        return [row for row in found if row is not None and row[2] is not None]
-
-    def _load(self, connection: Any) -> None:
-        with suppress(sqlite3.OperationalError):
-            connection.execute("SELECT vec_version()")
-            return
-        connection.enable_load_extension(True)
-        try:
-            self._package.load(connection)
-        finally:
-            connection.enable_load_extension(False)
-
-
-def scorer(model: str) -> Scorer | None:
-    """NumPy where it is there, otherwise sqlite-vec where this Python's SQLite loads extensions, otherwise none."""
+def matrix() -> Matrix | None:
+    """None where NumPy is not installed."""
     with suppress(ImportError):
         return Matrix(importlib.import_module("numpy"))
-    with suppress(ImportError, AttributeError, sqlite3.Error):
-        found = InFile(importlib.import_module("sqlite_vec"), model)
-        probe = sqlite3.connect(":memory:")
-        try:
-            found._load(probe)
-            probe.execute("SELECT vec_distance_cosine(?, ?)", (struct.pack("<2f", 1, 0),) * 2)
-        finally:
-            probe.close()
-        return found
     return None

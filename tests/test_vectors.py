@@ -55,8 +55,8 @@ class Words:
 
 @pytest.fixture
 def can_search() -> None:
-    if nearest.scorer("words") is None:
-        pytest.skip("neither NumPy nor sqlite-vec is there")
+    if nearest.matrix() is None:
+        pytest.skip("NumPy is not there")
 
 
 @pytest.fixture
@@ -798,55 +798,12 @@ def vectors_of(words: Words, text: str) -> bytes:
 # --- where NumPy is not there ----------------------------------------------------------------------------------------------
 
 
-def test_without_numpy_and_sqlite_vec_a_search_says_what_to_install(
-    path: Path, words: Words, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in ("numpy", "sqlite_vec"):
-        monkeypatch.setitem(sys.modules, package, None)
+def test_without_numpy_a_search_says_what_to_install(path: Path, words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
     with Ledger.open(path, embedder=words) as ledger:
         remember(ledger, *TEXTS)
-        assert ledger.embed().embedded == 3, "making them needs neither"
+        assert ledger.embed().embedded == 3, "making them needs none"
         assert warnings(ledger) == ("vectors not used: NumPy is not installed; memory-ledger[vectors] brings it",)
-
-
-@pytest.fixture
-def by_sqlite_vec(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without NumPy; skipped where this Python's SQLite loads no extension."""
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    if not isinstance(nearest.scorer("words"), nearest.InFile):
-        pytest.skip("sqlite-vec is not installed, or this SQLite loads no extension")
-
-
-@pytest.mark.usefixtures("by_sqlite_vec")
-def test_sqlite_vec_finds_the_same(told: Ledger, path: Path, words: Words) -> None:
-    tea, *_ = remember(told, *TEXTS)
-    remember(told, "The tea of ada.", user="ada")
-    told.embed()
-    assert found(told, "the user drinks tea") == list(TEXTS)
-    assert found(told, "when leaves the train", limit=1) == [TEXTS[2]]
-    assert found(told, "tea", user="ada") == ["The tea of ada."]
-    assert found(told, "...") == []
-    remember(told, "A samovar of tea.")
-    assert found(told, "samovar")[0] == "A samovar of tea."
-    told.revise(tea.id, "The user drinks water.", reason="said so")
-    assert found(told, "green tea", fill=0)[0] != "The user drinks water."
-    assert "1 texts have no vector" in warnings(told, fill=0)[0]
-    told.erase(tea.id, "asked for")
-    assert len(found(told, "tea")) == 3
-    asked = search(told).ask("samovar", "")
-    with told._read() as connection:
-        hits = search(told).hits(connection, asked, "").hits
-        assert search(told).cosines(connection, asked, "", "m", [row for _, row, _ in hits]) == {
-            row: score for _, row, score in hits
-        }
-
-
-@pytest.mark.usefixtures("by_sqlite_vec")
-def test_sqlite_vec_warns_of_what_is_not_in_the_file(told: Ledger, path: Path, words: Words) -> None:
-    remember(told, *TEXTS)
-    with Ledger.open(path, readonly=True, embedder=words) as reader:
-        assert "3 texts have no vector" in warnings(reader)[0]
-        assert found(reader, "tea") == []
 
 
 # --- the table, from outside ------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from ledger.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from ledger.recorders import COLUMNS
-from projections import memories, nearest, passages, search
+from projections import memories, passages, search
 from projections.projector import projections
 from projections.rows import Table, TextIndex
 
@@ -630,31 +630,14 @@ def measure_vectors(options: Options) -> list[Figure]:
             with ledger._read() as connection:
                 ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
             limit.append(lasting(lambda: matrix @ query))
-        in_file = by_sqlite_vec(ledger, asked.vector)
     remove(path)
     ratio = statistics.median(ours) / statistics.median(limit)
     return [
         Figure(what=f"nearest 50 by {DIMENSION} numbers, the query's vector given", size=count,
                ours=statistics.median(ours), ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit),
                ratio=ratio, reach="≤ 2 ×", met=ratio <= 2),
-        *in_file,
         Figure(what="embed(), without the model's own time", size=count, ours=made),
     ]  # fmt: skip
-
-
-def by_sqlite_vec(ledger: Ledger, query: bytes | None) -> list[Figure]:
-    """The same search in the file, where sqlite-vec is installed and this Python's SQLite loads extensions."""
-    with patch.dict(sys.modules, {"numpy": None}):
-        scorer = nearest.scorer("drawn")
-    if scorer is None or query is None:
-        return []
-    index, taken = nearest.Index(ledger._writer.secret, "drawn", scorer), list[float]()
-    with ledger._read() as connection:
-        index.refresh(connection, DIMENSION)
-        for _ in range(20):
-            taken.append(lasting(lambda: index.nearest(connection, query, "", corpora=("m",), limit=50)))
-    count = ledger.stats().vectors["drawn"]
-    return [Figure(what="the same by sqlite-vec", size=count, ours=statistics.median(taken), ours_p95=p95(taken))]
 
 
 # --- the run and its table -------------------------------------------------------------------------------------------

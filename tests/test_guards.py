@@ -250,6 +250,10 @@ def test_whatever_an_expression_matches_has_a_text_that_its_pattern_declares(pat
     holds()
 
 
+def test_each_pattern_of_secrets_declares_one_list_of_texts() -> None:
+    assert [len(each.has) for each in secrets.patterns()] == [1] * len(secrets.patterns())
+
+
 def test_a_first_note_compiles_no_pattern_that_it_has_no_text_for() -> None:
     code = (
         "from ledger.guards import secrets, threats; text = 'The user prefers green tea to coffee.';"

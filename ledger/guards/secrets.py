@@ -56,8 +56,7 @@ def scan(text: str) -> list[Secret]:
 
 def may_have(text: str) -> bool:
     """Whether a text has what one of the patterns asks for."""
-    seen = lowered(text)
-    return any(each.may_match(seen) for each in patterns()) or _has_digits(text)
+    return bool(_tried(text)) or _has_digits(text)
 
 
 def patterns() -> list[Pattern]:
@@ -78,11 +77,19 @@ def _has_digits(text: str) -> bool:
     return not text.isascii() or b"x" * 13 in as_bytes(text).translate(_DIGITS, b" -")
 
 
-def _found(text: str) -> Iterator[Secret]:
+@cache
+def _asked() -> list[tuple[str, Pattern]]:
+    return [(each, pattern) for pattern in patterns() for texts in pattern.has for each in texts]
+
+
+def _tried(text: str) -> list[Pattern]:
+    """The patterns that may match a text. Each has one list of texts, so they are looked for in one go."""
     seen = lowered(text)
-    for pattern in patterns():
-        if not pattern.may_match(seen):
-            continue
+    return list(dict.fromkeys([pattern for each, pattern in _asked() if each in seen]))
+
+
+def _found(text: str) -> Iterator[Secret]:
+    for pattern in _tried(text):
         if pattern.label == "password":
             yield from _named(text, pattern.compiled)
             continue

@@ -24,7 +24,7 @@ from ledger.domain.events import (
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
-from ledger.domain.policy import adopted
+from ledger.domain.policy import checked
 from ledger.domain.text import check_json, check_text
 from ledger.event_store import EventStore
 from ledger.language.asking import Cancelled, check_outside
@@ -385,10 +385,9 @@ class InteractionWrites(MergeWrites, Reads):
         told = who(self._default, by or By())
 
         def body(work: Work) -> str:
-            policy = work.policy()
-            changed = adopted(policy, parameters)
-            if changed != policy:
-                work.emit(LEDGER_STREAM, PolicyAdopted(msgspec.structs.asdict(changed)))
+            policy, given = work.policy(), checked(parameters)
+            if any(getattr(policy, name) != value for name, value in given.items()):
+                work.emit(LEDGER_STREAM, PolicyAdopted(given))
             return LEDGER_STREAM
 
         self._writer.run("adopt_policy", told, body, parameters)

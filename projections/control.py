@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -386,16 +387,19 @@ def refuse_unread(known: Iterable[Unread], user: str, types: Collection[str], *,
 
 
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """The policy in force for a user; the default one until another is adopted. ``UnknownEvent`` for one of a newer version."""
+    """The policy in force for a user: of each parameter what was adopted last, or the default. ``UnknownEvent`` where a part
+    is of a newer version."""
     sql = (
         "SELECT from_position, parameters FROM policies WHERE user = ? AND undone_at IS NULL UNION ALL"
         f" SELECT position, NULL FROM unread u WHERE user = ? AND type = 'PolicyAdopted' AND {_STANDS}"
-        " ORDER BY 1 DESC LIMIT 1"
+        " ORDER BY 1"
     )
-    row = connection.execute(sql, (user, user)).fetchone()
-    if row is not None and row[1] is None:
-        raise UnknownEvent(f"the policy adopted at position {row[0]} is of a newer version than this product")
-    return msgspec.json.decode(row[1], type=Policy) if row else Policy()
+    found = dict[str, Any]()
+    for position, parameters in connection.execute(sql, (user, user)):
+        if parameters is None:
+            raise UnknownEvent(f"the policy adopted at position {position} is of a newer version than this product")
+        found |= msgspec.json.decode(parameters)
+    return msgspec.convert(found, Policy)
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:

@@ -296,7 +296,7 @@ class Model:
             if end is not None and end <= begin:
                 raise Rejected("validity", rule="validity")
             same = (begin, end) == (state["valid_from"], state["valid_to"])
-            return [] if same else [("validity", {"valid_from": begin, "valid_to": end})]
+            return [] if same else [("validity", {"valid_from": start, "valid_to": end})]
 
         return self.change("set_validity", user, actor, id, (id, "validity", start, end), decide, key)
 
@@ -312,8 +312,8 @@ class Model:
             more = {"tags": old["tags"], "supersedes": id}
             given = (user, old["kind"], "active", content, old["project"], ONE, (actor, None, ()))
             subject, events, absorbed = self.capture_memory(*given, **more)
-            end = max(self.now, old["valid_from"])
-            return subject, [*events, Event(0, 0, "superseded", id, {"by": subject, "valid_to": end})], absorbed
+            superseded = Event(0, 0, "superseded", id, {"by": subject, "valid_to": self.now})
+            return subject, [*events, superseded], absorbed
 
         return self.run("supersede", user, actor, (id, "supersede", content), body, key)
 
@@ -415,6 +415,8 @@ def form(name):
 def admits(state, event):
     if state is None:
         return event.type in ("captured", "absorbed")
+    if event.type == "validity" and event.data["valid_to"] is not None:
+        return (event.data["valid_from"] or state["valid_from"]) < event.data["valid_to"]
     return event.type not in NEEDS or state["status"] in NEEDS[event.type]
 
 
@@ -436,7 +438,7 @@ def evolve(state, event):
         after = {"rejected": "invalid", "invalidated": "invalid"}.get(type, type)
         state |= {"before": state["status"], "status": after}
         if type == "superseded":
-            ends = [end for end in (state["valid_to"], data["valid_to"]) if end is not None]
+            ends = [end for end in (state["valid_to"], max(data["valid_to"], state["valid_from"])) if end is not None]
             state |= {"until_before": state["valid_to"], "valid_to": min(ends), "superseded_by": data["by"]}
     elif type == "restored":
         if state["status"] == "superseded":
@@ -452,7 +454,7 @@ def evolve(state, event):
     elif type == "retagged":
         state["tags"] = tuple(tag for tag in (*state["tags"], *data["added"]) if tag not in data["removed"])
     elif type == "validity":
-        state |= {"valid_from": data["valid_from"], "valid_to": data["valid_to"]}
+        state |= {"valid_from": data["valid_from"] or state["valid_from"], "valid_to": data["valid_to"]}
     elif type in ("quarantined", "released"):
         state["quarantined"] = type == "quarantined"
     return state

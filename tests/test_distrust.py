@@ -570,15 +570,16 @@ def test_a_secret_that_a_policy_of_the_source_refused_or_redacted_is_named(ledge
     assert whys(ledger) == [("WriteRefused", UNDER)]
 
 
-def test_a_policy_that_took_over_what_the_source_had_adopted_is_named(ledger: Ledger) -> None:
+def test_a_policy_leaves_what_the_source_had_adopted_beside_it_to_the_source(ledger: Ledger) -> None:
     ledger.adopt_policy(by={"actor": "ann"}, gain=0.03)
     ledger.adopt_policy(by={"actor": "eve"}, threats="quarantine")
     ledger.adopt_policy(by={"actor": "bob"}, gain=0.05)
     ledger.remember(ORDER, actor="bob")
     ledger.adopt_policy(by={"actor": "bob"}, threats="refuse")
     ledger.adopt_policy(by={"actor": "bob"}, gain=0.06)
-    took_over = ("PolicyAdopted", "it took over parameters of a policy of the source")
-    assert whys(ledger) == [took_over, ("MemoryQuarantined", UNDER), took_over]
+    assert whys(ledger) == [("MemoryQuarantined", UNDER)]
+    ledger.distrust("eve", kind="actor")
+    assert (ledger.policy()["gain"], ledger.policy()["threats"]) == (0.06, "refuse")
 
 
 @pytest.mark.parametrize(("chars", "expected"), [(0, [("MemoryCaptured", UNDER)]), (100, [])])

@@ -157,7 +157,9 @@ def test_a_validity_must_end_after_it_begins() -> None:
 
 def test_a_supersession_before_the_memory_began_ends_it_where_it_began() -> None:
     given = memory(valid_from=NOW)
-    assert decide(Supersede(OTHER_MEMORY, EARLIER), given) == [e.MemorySuperseded(OTHER_MEMORY, NOW)]
+    (superseded,) = decide(Supersede(OTHER_MEMORY, EARLIER), given)
+    after = evolve(given, recorded(superseded))
+    assert after is not None and (after.valid_from, after.valid_to) == (NOW, NOW)
 
 
 def test_a_rejected_candidate_is_restored_as_a_candidate() -> None:

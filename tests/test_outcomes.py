@@ -256,3 +256,55 @@ def test_a_trust_undoes_no_project_again_that_others_use_by_now(ledger: Ledger) 
     ledger.undo(fact.position)
     ledger.trust("eve", kind="actor")
     assert ledger.projects() == []
+
+
+# --- what else an event would copy from the state it met -------------------------------------------------------------
+
+
+@WAYS
+def test_a_beginning_that_was_not_given_is_none_that_an_undo_took_back(ledger: Ledger, way: str) -> None:
+    fact = ledger.remember(BOAT, valid_from="2020-01-01", actor="ann")
+    moved = ledger.set_validity(fact.id, "2023-01-01", actor="eve")
+    ledger.set_validity(fact.id, valid_to="2024-12-31", actor="bob")
+    out(ledger, way, "eve", moved.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and (found.valid_from[:10], (found.valid_to or "")[:10]) == ("2020-01-01", "2025-01-01")
+
+
+@pytest.mark.parametrize("way", ["undo", "distrust"])
+def test_an_end_that_would_come_before_the_beginning_goes_with_what_moved_that(ledger: Ledger, way: str) -> None:
+    fact = ledger.remember(BOAT, valid_from="2024-01-01", actor="ann")
+    moved = ledger.set_validity(fact.id, "2020-01-01", actor="eve")
+    ledger.set_validity(fact.id, valid_to="2021-12-31", actor="bob")
+    if way == "undo":
+        with pytest.raises(Conflict, match="1 later command"):
+            ledger.undo(moved.position)
+        ledger.undo(moved.position, cascade=True)
+    else:
+        ledger.distrust("eve", kind="actor")
+    found = ledger.memory(fact.id)
+    assert found is not None and (found.valid_from[:10], found.valid_to) == ("2024-01-01", None)
+
+
+@WAYS
+def test_a_supersession_ends_a_memory_where_it_says_once_its_beginning_is_back(ledger: Ledger, way: str) -> None:
+    fact = ledger.remember(BOAT, valid_from="2020-01-01", actor="ann")
+    moved = ledger.set_validity(fact.id, "2024-01-01", actor="eve")
+    ledger.supersede(fact.id, SHIP, valid_from="2022-01-01", actor="bob")
+    found = ledger.memory(fact.id)
+    assert found is not None and found.valid_from == found.valid_to, "it holds at no time"
+    out(ledger, way, "eve", moved.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and (found.valid_from[:10], (found.valid_to or "")[:10]) == ("2020-01-01", "2022-01-01")
+
+
+@WAYS
+def test_a_policy_takes_over_nothing_of_the_one_before_it(ledger: Ledger, way: str) -> None:
+    ledger.adopt_policy(by={"actor": "eve"}, gain=0.5, user_chars=200)
+    position = ledger.position
+    ledger.adopt_policy(by={"actor": "ann"}, matches_a_turn=3, user_chars=300)
+    out(ledger, way, "eve", position)
+    policy = ledger.policy()
+    assert (policy["gain"], policy["matches_a_turn"], policy["user_chars"]) == (0.02, 3, 300)
+    back(ledger, way, "eve", position)
+    assert (ledger.policy()["gain"], ledger.policy()["user_chars"]) == (0.5, 300)

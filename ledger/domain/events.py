@@ -67,7 +67,7 @@ LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over seve
 
 
 class PolicyAdopted(Event, frozen=True):
-    """The whole set of parameters in force from here for one user."""
+    """These parameters are in force from here for one user; the others stay as they are."""
 
     parameters: dict[Code, int | bool | Code]
 
@@ -732,13 +732,16 @@ class MemoryRetagged(Event, frozen=True):
 
 
 class ValidityChanged(Event, frozen=True):
+    """From when to when it holds; without ``valid_from`` it begins as it did."""
+
     valid_from: Time | None
     valid_to: Time | None
     reason: Text | None = ""
 
 
 class MemorySuperseded(Event, frozen=True):
-    """``by`` is missing only where a policy let the memory expire; ``rule`` then says which."""
+    """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
+    at all where it began later."""
 
     by: Id | None
     valid_to: Time

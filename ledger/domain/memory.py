@@ -237,7 +237,7 @@ def decide(command: Command, memory: Memory) -> list[Event]:
         case SetValidity(), "candidate" | "active":
             return _validity(command, memory)
         case Supersede(by, valid_to, reason, rule), "active":
-            return [MemorySuperseded(by, max(valid_to, memory.valid_from), reason, rule)]
+            return [MemorySuperseded(by, valid_to, reason, rule)]
         case Invalidate(reason), "active":
             return [MemoryInvalidated(reason)]
         case Retract(reason), "candidate" | "active":
@@ -299,7 +299,7 @@ def _validity(command: SetValidity, memory: Memory) -> list[Event]:
     if end is not None and end <= start:
         raise Rejected(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
     unchanged = (start, end) == (memory.valid_from, memory.valid_to)
-    return [] if unchanged else [ValidityChanged(start, end, command.reason)]
+    return [] if unchanged else [ValidityChanged(command.valid_from, end, command.reason)]
 
 
 def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
@@ -420,7 +420,8 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
         case MemoryRetracted():
             return _hidden(memory, "retracted")
         case MemorySuperseded(by, valid_to):
-            until = {"until_before": memory.valid_to, "valid_to": _earlier(memory.valid_to, valid_to)}
+            end = _earlier(memory.valid_to, max(valid_to, memory.valid_from))
+            until = {"until_before": memory.valid_to, "valid_to": end}
             return _hidden(memory, "superseded") | until | {"superseded_by": by}
         case MemoryRestored():
             back = memory.before or memory.status
@@ -432,7 +433,7 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
         case MemoryRetagged(added, removed):
             return {"tags": tuple(tag for tag in (*memory.tags, *(added or ())) if tag not in (removed or ()))}
         case ValidityChanged(valid_from, valid_to):
-            return {"valid_from": valid_from, "valid_to": valid_to}
+            return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
         case EdgeAsserted():
             return {"edges": _with(memory.edges, event, data)}
         case EdgeRetired():
@@ -506,4 +507,6 @@ def admits(memory: Memory | None, data: Event) -> bool:
     """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
+    if isinstance(data, ValidityChanged) and data.valid_to is not None:
+        return (data.valid_from or memory.valid_from) < data.valid_to
     return (memory.beneath or memory.status) in _NEEDS.get(type(data), STATUSES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
-from msgspec.structs import asdict, replace
 
 from ledger.domain import confidence as rules
 from ledger.domain.errors import Rejected
@@ -45,12 +46,13 @@ CHOICES = {
 }
 
 
-def adopted(policy: Policy, changes: dict[str, object]) -> Policy:
-    """The policy with some parameters changed; gains are given as decimals (0.02)."""
-    unknown = sorted(set(changes) - set(asdict(policy)))
+def checked(changes: dict[str, object]) -> dict[str, Any]:
+    """Parameters as an event holds them; gains are given as decimals (0.02)."""
+    known = Policy.__struct_fields__
+    unknown = sorted(set(changes) - set(known))
     if unknown:
-        raise Rejected(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(asdict(policy))}")
-    return replace(policy, **{name: _checked(name, value) for name, value in changes.items()})
+        raise Rejected(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(known)}")
+    return {name: _checked(name, value) for name, value in changes.items()}
 
 
 def _checked(name: str, value: object) -> object:

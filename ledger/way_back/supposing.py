@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import Rejected
 from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy, adopted
+from ledger.domain.policy import checked
 from ledger.domain.text import check_text
 from ledger.memory_writes import Time
 from ledger.way_back.distrusting import IDENTIFIED, Distrusting, Position, Source, source_plan
@@ -131,8 +131,7 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
         raise Rejected(
             f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
         )
-    checked = asdict(adopted(Policy(), dict(given)))
-    return {name: checked[name] for name in given}
+    return checked(dict(given))
 
 
 def _reinforced(connection: Any, owner: str) -> list[str]:

@@ -14,7 +14,6 @@ from ledger.domain.events import (
     MemoryCaptured,
     MemoryQuarantined,
     MemorySuperseded,
-    PolicyAdopted,
     TextQuarantined,
     WriteRefused,
 )
@@ -33,7 +32,7 @@ _DECIDED = {  # the types of event that a parameter had a part in, whoever asked
 }
 _BY_ITSELF = {"merge": "MergeProposed", "conflicts": "ConflictFound", "consolidate": "ConsolidationCompleted"}
 _TYPES = (
-    *("PolicyAdopted", "WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *_TEXTS),
+    *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *_TEXTS),
     *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", *_BY_ITSELF.values()),
 )
 
@@ -45,22 +44,20 @@ class Policies:
         self._plan, self._user = plan, user
         sql = "SELECT from_position, parameters, undone_at FROM policies WHERE user = ? ORDER BY from_position"
         rows = plan.reader.connection.execute(sql, (user,)).fetchall()
-        self._rows = [(at, asdict(msgspec.json.decode(told, type=Policy)), until) for at, told, until in rows]
+        self._rows = [(at, msgspec.json.decode(told), until) for at, told, until in rows]
         self.first = min((at for at, _, _ in self._rows if at in plan.out), default=None)
         ends = {until for _, _, until in self._rows if until is not None}
         self._steps = sorted({at for at, _, _ in self._rows} | ends)
         self._at = [self._both(step) for step in self._steps] if self.first is not None else []
 
     def _both(self, step: int) -> tuple[Parameters, Parameters]:
-        """The parameters from a position on, and what they would be: of a policy that falls, what it changed falls with it,
-        also from those after it, which took the rest over."""
+        """The parameters from a position on, and what they would be."""
         was, would = asdict(Policy()), asdict(Policy())
         for at, parameters, until in self._rows:
             if at > step or (until is not None and until <= step):
                 continue
-            if at not in self._plan.out:
-                would |= {name: value for name, value in parameters.items() if value != was[name]}
-            was = parameters
+            was |= parameters
+            would |= parameters if at not in self._plan.out else {}
         return was, would
 
     def decided(self) -> Iterator[tuple[AnyEvent, str]]:
@@ -76,9 +73,7 @@ class Policies:
             if position in self._plan.out or was == would:
                 continue
             event = self._plan.reader.event(position)
-            if isinstance(event.data, PolicyAdopted):
-                yield event, "it took over parameters of a policy of the source"
-            elif any(was[name] != would[name] and _had_a_part(name, event, was, would) for name in was):
+            if any(was[name] != would[name] and _had_a_part(name, event, was, would) for name in was):
                 yield event, "made under a policy of the source"
 
 

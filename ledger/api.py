@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ledger.document_writes import DocumentWrites
-from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
+from ledger.domain.errors import Conflict, Damaged, LedgerError, Rejected, StorageError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
@@ -33,8 +32,7 @@ from ledger.quarantining import Quarantining
 from ledger.recall.reopening import Reopening
 from ledger.rescue.backing_up import BackingUp
 from ledger.rescue.doctor import Doctoring
-from ledger.rescue.doing_again import mends
-from ledger.rescue.mending import MendingWriter, tables_fit
+from ledger.rescue.rebuilding import tables_fit
 from ledger.running import Running
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
@@ -43,7 +41,7 @@ from ledger.transfer import Progress, Transfer, import_log
 from ledger.way_back.supposing import Supposing
 from ledger.work import Clock, Random, Who, Work, now, system_random
 from ledger.writing import Writer
-from projections import audit
+from projections import audit, damage
 from projections.as_of import Times
 from projections.projector import create_all
 from projections.rebuild import RebuildUnderWay
@@ -58,7 +56,6 @@ class NewerFormat(Conflict):
     """The log says that this product is too old for it."""
 
 
-@mends
 class Ledger(
     ObservationWrites,
     ModelConsolidating,
@@ -86,17 +83,15 @@ class Ledger(
     process opens its own.
     """
 
-    _writer: MendingWriter
-
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
         self._store, self._created, self._default = store, created, default
         try:
             secret = bytes.fromhex(created.secret)
         except ValueError:
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
-        self._writer = MendingWriter(store, secret, created.ledger_id, clock, random)
-        self._writer.mend, self._writer.check_upgrades = self._mend, self._check_upgrades
-        self._mending, self._mended = threading.RLock(), 0
+        self._writer = Writer(store, secret, created.ledger_id, clock, random)
+        self._writer.check_upgrades = self._check_upgrades
+        store.find_damage = damage.find
         self._times = Times()
         self._rarity = Rarity()
         self._looked = {}
@@ -161,7 +156,8 @@ class Ledger(
             ledger._writer.guard = guard
             ledger._fit_projections()
             if not readonly:
-                ledger._purge_what_a_crash_left()
+                with suppress(Damaged):  # a file that does not open could not be rebuilt; the next open goes on with it
+                    ledger._purge_what_a_crash_left()
         except BaseException:
             store.close()
             raise

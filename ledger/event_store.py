@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import get_ident
@@ -17,6 +17,7 @@ from typing import Any, Never, cast
 
 from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
+from msgspec import MsgspecError
 
 from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
 from ledger.integrity import GENESIS
@@ -52,7 +53,9 @@ class LogRow:
     erased_by: int | None
 
 
-UNFORESEEN = (TypeError, AttributeError, ValueError, LookupError, AssertionError, OverflowError)
+# What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
+_MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
+_MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 
 
 class EventStore:
@@ -72,6 +75,7 @@ class EventStore:
         self._awaits_disk = True
         self._transaction: Transaction
         self._data_version, self._position, self._head = -1, 0, GENESIS
+        self.find_damage = _no_damage  # settable: names the row of a projection that cannot be
         self.changes = 0  # how often a transaction began after somebody else's commit, or a rollback
         self._scope, self._repeatable = _TransactionScope(self, durable=True), _TransactionScope(self, durable=False)
 
@@ -273,15 +277,16 @@ class EventStore:
         There are few, and each is kept until the store closes, so every call must name the same preparation.
         """
         self._check_open()
-        local = self._reading
-        local.travels = getattr(local, "travels", 0) + 1
         try:
             with self._travellers.lend(prepare) as connection:
-                yield connection
+                try:
+                    yield connection
+                except BaseException as error:
+                    if (explained := self.explained(error, connection)) is not None:
+                        raise explained from error
+                    raise
         except BaseException as error:
             _raise_typed(error)
-        finally:
-            local.travels -= 1
 
     def _enter_snapshot(self) -> sqlite3.Connection:
         self._check_open()
@@ -351,17 +356,15 @@ class EventStore:
         with self.snapshot() as connection:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
-    @staticmethod
-    def raise_typed(error: BaseException) -> Never:
-        """Raises an error again, as the typed one where it came from SQLite or the library."""
-        _raise_typed(error)
+    def explained(self, error: BaseException, connection: Any) -> LedgerError | None:
+        """What a caller sees instead of an error: ``Damaged`` where a row of the projections explains it."""
+        if self._private is None and not self._pool.foreign and _may_be_damage(error):
+            if (damaged := self.find_damage(connection)) is not None:
+                return damaged
+            vars(error)["searched"] = True  # by whatever surrounds this one it need not be
+        return _typed(error)
 
     # --- care --------------------------------------------------------------------------------------------------------
-
-    def busy_here(self) -> bool:
-        """Whether this thread has a transaction or a snapshot under way, be it one of the past."""
-        local = self._reading
-        return self._owner == get_ident() or bool(getattr(local, "depth", 0) or getattr(local, "travels", 0))
 
     @contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:
@@ -449,7 +452,7 @@ class _TransactionScope:
 class _Snapshot:
     """What ``snapshot()`` gives."""
 
-    __slots__ = ("_of_pool", "_store")
+    __slots__ = ("_connection", "_of_pool", "_store")
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
@@ -457,16 +460,17 @@ class _Snapshot:
     def __enter__(self) -> sqlite3.Connection:
         store = self._store
         self._of_pool = store._owner != get_ident()
-        if self._of_pool:
-            return store._enter_snapshot()
-        store._transaction.flush()
-        return store._transaction.connection
+        if not self._of_pool:
+            store._transaction.flush()
+        self._connection = store._enter_snapshot() if self._of_pool else store._transaction.connection
+        return self._connection
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        explained = self._store.explained(error, self._connection) if error is not None else None
         if self._of_pool:
             self._store._leave_snapshot()
-        if error is not None and (translated := _typed(error)):
-            raise translated from error
+        if explained is not None:
+            raise explained from error
 
 
 class Transaction:
@@ -606,13 +610,20 @@ class Transaction:
             _raise_typed(error)
 
 
-def _typed(error: BaseException) -> LedgerError | None:
-    """What a caller of the store sees instead of an error of SQLite or of the library.
+def _no_damage(connection: Any, names: Collection[str] = ()) -> StorageError | None:
+    return None
 
-    Of any other it is noted that the file was being read: a damaged page may be behind it (see ``ledger.rescue``).
-    """
-    if isinstance(error, UNFORESEEN) and not isinstance(error, LedgerError):
-        vars(error)["reading"] = True
+
+def _may_be_damage(error: BaseException) -> bool:
+    """Whether a damaged row may be behind an error that nobody has looked into yet."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _MAY_BE_DAMAGED
+    known = isinstance(error, LedgerError) or hasattr(error, "searched")
+    return isinstance(error, _MAY_BE_DAMAGE) and not known
+
+
+def _typed(error: BaseException) -> LedgerError | None:
+    """What a caller of the store sees instead of an error of SQLite or of the library."""
     if isinstance(error, sqlite3.Error):
         return typed(error)
     if isinstance(error, persistence.DataError):

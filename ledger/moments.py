@@ -22,7 +22,6 @@ from ledger.quarantining import Quarantining
 from ledger.reads import NOWHERE, Reads, named
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
-from ledger.rescue.doing_again import mends
 from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
@@ -125,7 +124,6 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-@mends
 class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 

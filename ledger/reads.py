@@ -14,7 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import message as messages
 from ledger.domain import times, turns
-from ledger.domain.errors import DamagedRows, Rejected, UnknownEvent
+from ledger.domain.errors import Rejected, UnknownEvent
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -61,10 +61,6 @@ class Reads:
                     )
             try:
                 yield connection
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise DamagedRows(
-                    f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
-                ) from error
             except (UnicodeEncodeError, OverflowError) as error:
                 raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
@@ -74,6 +74,8 @@ class Writer:
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
         self._unread: list[control.Unread] | None = None
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
+        self.check_upgrades: Callable[[Any, int], None] = lambda connection, after: None
+        self.looked_at = 0  # the log was searched for upgrades up to here
 
     # --- running one command -------------------------------------------------------------------------------------
 
@@ -88,10 +90,7 @@ class Writer:
 
     def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | Rejected:
         if self._batch_thread == threading.get_ident() and not self._batch_is_full:
-            try:
-                return self._try(self._under_way(), command, who, body, arguments)
-            except Exception as error:
-                self.store.raise_typed(error)
+            return self._try(self._under_way(), command, who, body, arguments)
         with self.store.transact() as transaction:
             self._renew(transaction)
             return self._try(transaction, command, who, body, arguments)
@@ -100,15 +99,17 @@ class Writer:
         self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object
     ) -> Outcome | Rejected:
         """The outcome, or the refusal, which leaves its own trace in the same transaction."""
-        self.begin(transaction)
         try:
+            self.begin(transaction)
             return self._decide(transaction, command, who, body, arguments)
         except Rejected as refusal:
             self._refuse(transaction, command, who, refusal, arguments)
             return refusal
-        except BaseException:
+        except BaseException as error:
             if not self._batch_thread:  # in a batch the rows of the commands before this one are kept
                 self.forget()
+            if (explained := self.store.explained(error, transaction.connection)) is not None:
+                raise explained from error
             raise
 
     def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
@@ -318,6 +319,10 @@ class Writer:
             checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def _park(self, transaction: Transaction) -> None:
+        """Parks what could not fold an event; ``Damaged`` where its own rows are to blame, and not the event."""
+        failed = {name for name, *_ in self.projector.poisoned}
+        if (damaged := self.store.find_damage(transaction.connection, failed)) is not None:
+            raise damaged
         poisoned, self.projector.poisoned = self.projector.poisoned, []
         who = Who(actor="ledger")
         work = Work(self, transaction, "park", who, self.now())
@@ -368,7 +373,9 @@ class Writer:
             self._changes = self.store.changes
 
     def _look_again(self, transaction: Transaction) -> None:
-        """Somebody else committed: what was kept of names and tables may be old."""
+        """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
+        self.check_upgrades(transaction.connection, self.looked_at)
+        self.looked_at = transaction.position
         self.forget()
         self.projector.poisoned.clear()
         self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)

@@ -17,7 +17,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.slots import Filled, Statement
 from projections import memories
 from projections.merges import renew
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import Rows, Standing, Table, Values, check
 from projections.subjects import Change, Family, ended, keep, versioned
 
 CONFLICTS, VERSIONS = versioned(
@@ -62,6 +62,7 @@ def to_row(state: Conflict) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Conflict:
+    check(CONFLICTS, values)
     row = list(values[: len(_fields)])
     for place in _LISTS:
         row[place] = _strings.decode(row[place])

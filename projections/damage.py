@@ -1,41 +1,116 @@
-"""Rows that no fold wrote: values of a type that their column does not take, as a damaged page may hold them."""
+"""Rows that no fold wrote, and where they are: asked when something was met that a sound table does not lead to."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
+from functools import cache
 
-from projections.projector import projections
-from projections.rows import Table
+from msgspec import MsgspecError
 
-_STORED = {"TEXT": "text", "INTEGER": "integer", "BLOB": "blob", "REAL": "real"}
-_BEHIND = {  # the tables behind a text index that a read decodes by itself: their columns, as FTS5 makes them
-    "data": ("id INTEGER NOT NULL", "block BLOB NOT NULL"),
-    "docsize": ("id INTEGER NOT NULL", "sz BLOB NOT NULL"),
+from ledger.domain.errors import Damaged
+from projections import documents, sessions, summaries
+from projections.projector import FAMILIES, projections
+from projections.rows import Table, TextIndex, Values, check
+
+_UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
+_TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, beside those that end in "_at"
+_BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
+    ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
+    ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),
+)
+
+
+_NAMED = {  # columns that name an event, of one of these types
+    **dict.fromkeys(
+        ("interactions", "interaction_versions"),
+        (
+            ("prompt_at", "InteractionCaptured"),
+            ("response_at", "InteractionCaptured", "ResponseAttached"),
+        ),
+    ),
+    **dict.fromkeys(("sessions", "session_versions"), (("summary_at", "SummarySet"),)),
 }
 
 
-def ill_typed(connection: sqlite3.Connection) -> str:
-    """The first table with such a row, or one that cannot be read through; "" where there is none. Reads every row."""
-    for name, columns in _tables():
-        wrong = " OR ".join(map(_wrong, columns))
-        try:
-            if connection.execute(f"SELECT 1 FROM main.{name} WHERE {wrong} LIMIT 1").fetchone() is not None:
-                return name
-        except sqlite3.Error:
-            return name
-    return ""
+def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> Damaged | None:
+    """The first row that cannot be, of the tables of all projections or of those named; reads every row of them."""
+    for table in (table for each in projections(b"") if not names or each.name in names for table in each.tables):
+        for part in _parts(table):
+            if (damaged := _look_through(connection, part)) is not None:
+                return damaged
+    return None
 
 
-def _tables() -> Iterator[tuple[str, tuple[str, ...]]]:
-    for table in (table for each in projections(b"") for table in each.tables):
-        if isinstance(table, Table):
-            yield table.name, table.columns
-        else:
-            yield from ((f"{table.name}_{part}", columns) for part, columns in _BEHIND.items())
+def _parts(table: Table | TextIndex) -> Iterator[Table]:
+    if isinstance(table, Table):
+        yield table
+    else:
+        yield from (Table(f"{table.name}_{part}", columns, ("id",)) for part, columns in _BEHIND)
 
 
-def _wrong(column: str) -> str:
-    name, type_, *more = column.split()
-    wrong = f"typeof({name}) != '{_STORED[type_]}'"
-    return wrong if more else f"({name} IS NOT NULL AND {wrong})"  # NOT NULL, or a key
+def _look_through(connection: sqlite3.Connection, table: Table) -> Damaged | None:
+    seen = 0
+    try:
+        for row in connection.execute(f"SELECT * FROM main.{table.name}"):
+            _check(table, row)
+            seen += 1
+        return _without_counterpart(connection, table)
+    except Damaged as damaged:
+        return damaged
+    except sqlite3.Error:
+        return Damaged(table.name, _key_at(connection, table, seen))
+
+
+def _check(table: Table, row: Values) -> None:
+    check(table, row)
+    try:
+        _decoder(table)(row)
+        for name, value in zip(table.names, row, strict=True):
+            if value and isinstance(value, str) and (name in _TIMES or name.endswith("_at")):
+                datetime.fromisoformat(value)
+    except _UNFIT as error:
+        raise Damaged(table.name, table.key_of(row), f"it cannot be decoded, {type(error).__name__}") from error
+
+
+def _decoder(table: Table) -> Callable[[Values], object]:
+    return _decoders().get(table, tuple)
+
+
+@cache
+def _decoders() -> Mapping[Table, Callable[[Values], object]]:
+    """How rows become what reads work with."""
+    found: dict[Table, Callable[[Values], object]] = {}
+    for family in FAMILIES.values():
+        found |= {family.live: family.from_row, family.closed: family.from_row}
+    found |= {sessions.MESSAGES: sessions.message_of, sessions.MESSAGES_WERE: sessions.message_of}
+    found |= {documents.CHUNKS: documents.chunk_of, documents.CHUNKS_WERE: documents.chunk_of}
+    width = len(summaries.SUMMARIES.columns)
+    return found | {
+        summaries.SUMMARIES: summaries.summary,
+        summaries.SUMMARIES_WERE: lambda row: summaries.summary(row[:width]),
+    }
+
+
+def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damaged | None:
+    """A subject is named by the event that began it, and other events by what they are."""
+    if all(table not in (family.live, family.closed) for family in FAMILIES.values()):
+        return None
+    wrong = ["NOT EXISTS (SELECT 1 FROM main.events e WHERE e.position = t.row AND e.stream = t.id)"]
+    for column, *types in _NAMED.get(table.name, ()):
+        among = ", ".join(f"'{each}'" for each in types)
+        event = f"SELECT 1 FROM main.events e WHERE e.position = t.{column} AND e.type IN ({among})"
+        wrong.append(f"t.{column} IS NOT NULL AND NOT EXISTS ({event})")
+    row = connection.execute(f"SELECT row FROM main.{table.name} t WHERE {' OR '.join(wrong)} LIMIT 1").fetchone()
+    return Damaged(table.name, row[0], "an event that it names is not in the log") if row is not None else None
+
+
+def _key_at(connection: sqlite3.Connection, table: Table, place: int) -> object:
+    """The key of a row that cannot be read as a whole, by its place; None where not even that can be read."""
+    try:
+        sql = f"SELECT {', '.join(table.key)} FROM main.{table.name} LIMIT 1 OFFSET {place}"
+        row = connection.execute(sql).fetchone()
+    except sqlite3.Error:
+        return None
+    return table.key_of(row) if row is not None else None

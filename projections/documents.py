@@ -20,7 +20,7 @@ from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections import control
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import Rows, Standing, Table, Values, check
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 DOCUMENTS, DOCUMENT_VERSIONS = versioned(
@@ -47,6 +47,7 @@ DOCUMENTS, DOCUMENT_VERSIONS = versioned(
         "version INTEGER NOT NULL",
     ),
     (("user, path", ""), ("user, digest", "path = ''")),
+    among=(("status", document.STATUSES),),
 )
 CHUNKS = Table(
     "chunks",
@@ -93,12 +94,14 @@ def to_row(state: Document) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Document:
+    check(DOCUMENTS, values)
     row = list(values[: len(Document.__struct_fields__)])
     row[_TAGS] = _strings.decode(row[_TAGS]) if row[_TAGS] else ()
     return Document(*row)
 
 
-def _chunk(values: Sequence[Any]) -> Chunk:
+def chunk_of(values: Sequence[Any]) -> Chunk:
+    check(CHUNKS, values)
     row = list(values)
     row[4] = _strings.decode(row[4]) if row[4] is not None else None
     row[6] = msgspec.json.decode(row[6]) if row[6] is not None else None
@@ -221,7 +224,7 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
 def chunks(connection: sqlite3.Connection, row: int) -> list[Chunk]:
     """The chunks that a document has, in the order of its text."""
     sql = "SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index, row"
-    return [_chunk(each) for each in connection.execute(sql, (row,))]
+    return [chunk_of(each) for each in connection.execute(sql, (row,))]
 
 
 def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
@@ -243,7 +246,7 @@ def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chun
         order = "t.to_position" if table == "chunks_were" else "t.row"
         sql = f"SELECT t.* FROM {table} t CROSS JOIN audit a ON a.position = t.row WHERE {where} AND a.user = ?"
         for row in connection.execute(f"{sql} ORDER BY {order}", (*values, user)):
-            found[row[1]] = _chunk(row)
+            found[row[1]] = chunk_of(row)
     return next(iter(found.values())) if len(found) == 1 else None
 
 

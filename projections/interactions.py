@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
 from ledger.domain.interaction import Interaction
-from projections.rows import Rows, Values
+from projections.rows import Rows, Values, check
 from projections.subjects import Change, Family, keep, versioned
 
 INTERACTIONS, VERSIONS = versioned(
@@ -59,6 +59,7 @@ def to_row(state: Interaction) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Interaction:
+    check(INTERACTIONS, values)
     row = list(values[: len(_fields)])
     for place in _LISTS:
         row[place] = _strings.decode(row[place]) if row[place] else ()

@@ -13,7 +13,7 @@ from ledger.domain import memory
 from ledger.domain.events import AnyEvent, Origin
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from projections.rows import Rows, Values
+from projections.rows import Rows, Values, check
 from projections.subjects import Change, Family, keep, versioned
 
 MEMORIES, VERSIONS = versioned(
@@ -52,6 +52,7 @@ MEMORIES, VERSIONS = versioned(
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
     ),
+    among=(("kind", memory.KINDS), ("status", memory.STATUSES)),
 )
 
 _fields = {name: place for place, name in enumerate(Memory.__struct_fields__)}
@@ -74,6 +75,7 @@ def to_row(state: Memory) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Memory:
+    check(MEMORIES, values)
     row = list(values[: len(_fields)])
     for place in _LISTS:
         row[place] = _strings.decode(row[place]) if row[place] else ()

@@ -12,7 +12,7 @@ from msgspec.structs import astuple, replace
 from ledger.domain import merge
 from ledger.domain.events import AnyEvent
 from ledger.domain.merge import Merge
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import Rows, Standing, Table, Values, check
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 MERGES, VERSIONS = versioned(
@@ -35,6 +35,7 @@ MERGES, VERSIONS = versioned(
         "version INTEGER NOT NULL",
     ),
     (("user, status, row", ""), ("memory", "memory IS NOT NULL")),
+    among=(("status", merge.STATUSES),),
 )
 MEMBERS = Table(
     "merge_members",
@@ -58,6 +59,7 @@ def to_row(state: Merge) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Merge:
+    check(MERGES, values)
     row = list(values[: len(_fields)])
     row[_MEMORIES] = _strings.decode(row[_MEMORIES])
     return Merge(*row)

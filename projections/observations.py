@@ -26,7 +26,7 @@ from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections import control, documents
 from projections.quarantine import free
-from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
+from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values, check
 from projections.subjects import Change, Family, end, ended, keep, versioned
 from projections.text_hits import Source
 
@@ -54,6 +54,7 @@ OBSERVATIONS, VERSIONS = versioned(
         "version INTEGER NOT NULL",
     ),
     (("user, project, row", "status = 'active'"), ("user, project, row", "stale <> ''")),
+    among=(("status", observation.STATUSES),),
 )
 # A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
 EVIDENCE = Table(
@@ -112,6 +113,7 @@ def to_row(state: Observation) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Observation:
+    check(OBSERVATIONS, values)
     row = list(values[: len(Observation.__struct_fields__)])
     for place in _JSON:
         row[place] = _strings.decode(row[place]) if row[place] else ()

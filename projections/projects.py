@@ -13,7 +13,7 @@ from ledger.domain import project
 from ledger.domain.events import AnyEvent, MessageAppended
 from ledger.domain.project import Entry, Project, name_form
 from ledger.domain.session import Session
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import Rows, Standing, Table, Values, check
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 PROJECTS, PROJECT_VERSIONS = versioned(
@@ -72,6 +72,7 @@ def _project_row(state: Project) -> Values:
 
 
 def _project(values: Sequence[Any]) -> Project:
+    check(PROJECTS, values)
     row = list(values[:10])
     row[5], row[6] = _aliases.decode(row[5]), _state.decode(row[6])
     return Project(*row)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from types import NoneType
 from typing import Any, Protocol
 
 from msgspec import Struct
+
+from ledger.domain.errors import Damaged
 
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
@@ -47,9 +51,15 @@ class Table(Struct, frozen=True, eq=False):
     late: bool = False  # no fold looks anything up by its indexes: a rebuild makes them when all rows are there
     then: Standing | None = None
 
+    among: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (column, all that it may hold)
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.split()[0] for column in self.columns)
+
+    def key_of(self, row: Values) -> object:
+        """The key of a row; alone where it is one column."""
+        return row[0] if len(self.key) == 1 else tuple(row[: len(self.key)])
 
 
 class TextIndex(Struct, frozen=True, eq=False):
@@ -65,6 +75,35 @@ class TextIndex(Struct, frozen=True, eq=False):
     waiting: Table
     expand: Callable[[Values], Values]
     together: int = 64
+
+
+# --- rows that cannot be ---------------------------------------------------------------------------------------------
+
+_STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": (int, float)}
+
+
+def check(table: Table, row: Sequence[Any]) -> None:
+    """``Damaged`` for a row that no fold wrote; columns beyond those of the table are somebody else's."""
+    if wrong := _ill_typed(table, tuple(map(type, row))):
+        raise Damaged(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")
+    for place, values in _among(table):
+        if row[place] not in values:
+            raise Damaged(table.name, table.key_of(tuple(row)), f"its {table.names[place]} is none of {values}")
+
+
+@lru_cache(1024)
+def _ill_typed(table: Table, types: tuple[type, ...]) -> str:
+    """The first column whose type is not what the table declares; "" where all fit. As few shapes come as there are."""
+    for column, given in zip(table.columns, types, strict=False):
+        name, stored, *more = column.split()
+        if not issubclass(given, _STORED[stored]) and (more or given is not NoneType):
+            return name
+    return ""
+
+
+@cache
+def _among(table: Table) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    return tuple((table.names.index(column), values) for column, values in table.among)
 
 
 class Rows(Protocol):

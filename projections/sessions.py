@@ -20,7 +20,7 @@ from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppende
 from ledger.domain.session import Session
 from ledger.domain.standing import Visible
 from ledger.domain.times import moment
-from projections.rows import CURRENT, Rows, Standing, Table, Values
+from projections.rows import CURRENT, Rows, Standing, Table, Values, check
 from projections.subjects import Change, Family, end, ended, keep, versioned
 
 SESSIONS, SESSION_VERSIONS = versioned(
@@ -112,12 +112,14 @@ def to_row(state: Session) -> Values:
 
 
 def from_row(values: Sequence[Any]) -> Session:
+    check(SESSIONS, values)
     row = list(values[: len(Session.__struct_fields__)])
     row[_ALIASES] = _strings.decode(row[_ALIASES]) if row[_ALIASES] else ()
     return Session(*row)
 
 
 def message_of(values: Sequence[Any]) -> Message:
+    check(MESSAGES, values)
     row = list(values)
     calls, results = _tools.decode(row[5]) if row[5] else ((), ())
     repairs = _numbers.decode(row[8]) if row[8] else ()

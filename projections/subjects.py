@@ -58,15 +58,19 @@ class Projection(Protocol):
 
 
 def versioned(
-    name: str, closed: str, columns: tuple[str, ...], indexes: tuple[tuple[str, str], ...]
+    name: str,
+    closed: str,
+    columns: tuple[str, ...],
+    indexes: tuple[tuple[str, str], ...],
+    among: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[Table, Table]:
     """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
     then, was = Standing("from_position", closed=closed), Standing("to_position")
     standing = ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL")
-    live = Table(name, standing, ("row",), indexes, late=True, then=then)
+    live = Table(name, standing, ("row",), indexes, late=True, then=then, among=among)
     ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")
     by_row = (("row, to_position, from_position", ""),)
-    return live, Table(closed, ended, ("row", "from_position"), by_row, appended=True, late=True, then=was)
+    return live, Table(closed, ended, ("row", "from_position"), by_row, appended=True, late=True, then=was, among=among)
 
 
 def ended(live: Table, name: str) -> Table:

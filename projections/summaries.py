@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ledger.domain import standing
 from ledger.domain.events import AnyEvent, SummaryCreated
 from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
-from projections.rows import Rows, Standing, Table, Values
+from projections.rows import Rows, Standing, Table, Values, check
 from projections.subjects import Change, end, ended
 
 WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
@@ -72,6 +72,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary(values: Sequence[Any]) -> Summary:
+    check(SUMMARIES, values)
     row = list(values)
     row[_RANGES], row[_BENEATH] = _pairs.decode(row[_RANGES]), _ids.decode(row[_BENEATH])
     return Summary(*row)

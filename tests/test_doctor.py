@@ -1,18 +1,16 @@
-"""The doctor finds what is wrong and says what to do; damaged projections come back, and a damaged log is never touched."""
+"""The doctor finds what is wrong and says what to do; a rebuild repairs projections, and a damaged log is never touched."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,8 +20,8 @@ from test_readonly import as_nobody, media  # noqa: F401 (a fixture)
 from test_rebuild import TABLES, life, raw
 
 from ledger import Ledger, NotFound, StorageError
-from ledger.domain.errors import Conflict
-from ledger.rescue import doctor, mending
+from ledger.domain.errors import Conflict, Damaged
+from ledger.rescue import doctor, rebuilding
 from ledger.sqlite_files import SCHEMA, lock_of
 from projections import search
 
@@ -120,7 +118,6 @@ def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
     assert fingerprint(path) == before
     with Ledger.open(path) as ledger:
         assert ledger.doctor().ok
-        assert ledger.doctor(fix=True).ok, "there is nothing to mend"
         assert "ProjectionParked" not in types(ledger)
 
 
@@ -238,8 +235,7 @@ def test_what_is_no_ledger_is_reported_and_left_alone(path, tmp_path):
         connection.execute("CREATE TABLE t (x)")
     for name in ("text.db", "empty.db", "zeros.db", "other.db"):
         before = fingerprint(tmp_path / name)
-        for fix in (False, True):
-            assert not Ledger.examine(tmp_path / name, fix=fix).ok
+        assert not Ledger.examine(tmp_path / name).ok
         assert fingerprint(tmp_path / name) == before
     assert not Ledger.examine(tmp_path).ok
 
@@ -250,10 +246,8 @@ def test_a_file_that_was_cut_short_is_reported_and_left_alone(path, share):
     with path.open("r+b") as file:
         file.truncate(int(path.stat().st_size * share))
     before = fingerprint(path)
-    report = Ledger.examine(path, fix=True) if share > 0.5 else Ledger.examine(path)
-    assert not report.ok
-    if share < 0.9:
-        assert fingerprint(path) == before
+    assert not Ledger.examine(path).ok
+    assert fingerprint(path) == before
 
 
 # --- damaged projections ---------------------------------------------------------------------------------------------
@@ -277,18 +271,17 @@ DIFFERING = {  # and what the report must name of it
 
 
 @pytest.mark.parametrize("damage", DIFFERING)
-def test_rows_that_differ_from_the_log_are_named_without_their_texts_and_mended(path, damage):
+def test_rows_that_differ_from_the_log_are_named_without_their_texts_and_rebuilt(path, damage):
     digest = filled(path)
     with raw(path) as connection:
         connection.execute(damage)
     report = Ledger.examine(path)
     assert not report.ok and all(each in told(report, "projections") for each in DIFFERING[damage]), report
     assert "fact" not in repr(report) and "coffee" not in repr(report) and "forged" not in repr(report)
-    assert all("--fix" in each.hint for each in report.findings if each.level == "problem")
-    report = Ledger.examine(path, fix=True)
-    assert report.ok and "folded again from the log" in told(report, "mended")
+    assert all("rebuild" in each.hint for each in report.findings if each.level == "problem")
     with Ledger.open(path) as ledger:
-        assert ledger.digest() == digest
+        assert ledger.rebuild().digest == digest
+        assert ledger.doctor().ok
 
 
 @pytest.mark.parametrize(
@@ -323,17 +316,19 @@ PAGES = [each for each in HOLDERS if each not in ("search", "passage_search", "o
 
 
 @pytest.mark.parametrize("name", PAGES if LONG else PAGES[::3])
-def test_a_page_that_cannot_be_read_mends_itself(path, name):
+def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path, name):
     filled(path, 60)
     garbage = b"\xa5" if len(name) % 2 else b"\0"
     overwrite(path, page_of(path, name), garbage * PAGE)
     with Ledger.open(path) as ledger:
-        everything(ledger)
+        with suppress(StorageError):
+            everything(ledger)
         assert ledger.rebuild().parked == () and problems(ledger) == []
+        everything(ledger)
     assert Ledger.examine(path).ok
 
 
-def test_leaves_of_tables_and_indexes_mend_themselves_too(path):
+def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
     filled(path, 1_500)
     for needle in (b"fact 900 about coffee", b"tag 5"):
         page = path.read_bytes().rindex(needle) // PAGE + 1
@@ -341,7 +336,9 @@ def test_leaves_of_tables_and_indexes_mend_themselves_too(path):
         report = Ledger.examine(path)
         if any(each.what == "log" and each.level == "problem" for each in report.findings):
             continue
-        assert Ledger.examine(path, fix=True).ok
+        with Ledger.open(path) as ledger:
+            ledger.rebuild()
+            assert ledger.doctor().ok
 
 
 def test_others_who_have_the_file_open_go_on(path, monkeypatch):
@@ -359,8 +356,9 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     assert process.stdout.readline() == "open\n"
     with Ledger.open(path) as one, Ledger.open(path) as two:
         poured = []
-        pour = mending.Mending._pour
-        monkeypatch.setattr(mending.Mending, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
+        pour = rebuilding.Rebuilding._pour
+        monkeypatch.setattr(rebuilding.Rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
+        one.rebuild()
         assert len(one.memories(status="all", limit=10_000)) >= 1_500
         assert poured
         two.remember("by another door")
@@ -390,7 +388,7 @@ def leaf_of_table(path, name):
 def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, monkeypatch):
     filled(path, 500)
     overwrite(path, leaf_of_table(path, "memories"))
-    pour, late = mending.Mending._pour, []
+    pour, late = rebuilding.Rebuilding._pour, []
     with Ledger.open(path) as ledger, Ledger.open(path) as other:
 
         def after_one_more(self, part, copied):
@@ -400,8 +398,8 @@ def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, 
                 late.append(copied)
             return pour(self, part, copied)
 
-        monkeypatch.setattr(mending.Mending, "_pour", after_one_more)
-        ledger.memories(status="all", limit=10_000)
+        monkeypatch.setattr(rebuilding.Rebuilding, "_pour", after_one_more)
+        ledger.rebuild()
         assert len(late) == 2 and late[1] == late[0] + 1
         assert types(ledger)[-2:] == ["ProjectRegistered"] * 2
         assert_sound(ledger)
@@ -418,46 +416,13 @@ def _append(transaction, stream):
     transaction.append([StoredEvent(stream, 1, "ProjectRegistered", mapper.encode(data))])
 
 
-def test_threads_that_meet_the_damage_together_all_get_their_answers(path):
-    filled(path, 1_000)
-    overwrite(path, leaf_of_table(path, "memories"))
-    with Ledger.open(path) as ledger:
-        answers, errors = [], []
-
-        def ask():
-            try:
-                answers.append(len(ledger.memories(status="all", limit=10_000)))
-            except BaseException as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=ask) for _ in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == [] and len(set(answers)) == 1 and ledger._mended == 1
-
-
-def test_a_batch_or_a_reader_that_meets_damage_is_told_and_the_next_call_mends(path):
-    filled(path, 1_000)
-    overwrite(path, leaf_of_table(path, "memories"))
-    with Ledger.open(path, readonly=True) as reader, pytest.raises(StorageError, match="damaged"):
-        reader.memories(status="all", limit=10_000)
-    with Ledger.open(path) as ledger:
-        with pytest.raises(StorageError, match="damaged"), ledger.batch():
-            ledger.remember("in the batch")
-            ledger.memories(status="all", limit=10_000)
-        assert "in the batch" not in contents(ledger, limit=10_000)
-        assert_sound(ledger)
-
-
-def test_a_backup_of_a_ledger_with_damaged_projections_mends_them_first(path, tmp_path):
+def test_a_backup_of_a_ledger_with_damaged_projections_wants_a_rebuild_first(path, tmp_path):
     digest = filled(path, 1_000)
     overwrite(path, leaf_of_table(path, "audit"))
-    shutil.copy(path, tmp_path / "same.db")
-    with Ledger.open(tmp_path / "same.db", readonly=True) as ledger, pytest.raises(StorageError, match="doctor"):
-        ledger.backup(tmp_path / "one.db")
     with Ledger.open(path) as ledger:
+        with pytest.raises(StorageError, match=r"rebuild\(\) makes them again"):
+            ledger.backup(tmp_path / "one.db")
+        ledger.rebuild()
         ledger.backup(tmp_path / "two.db")
     with Ledger.open(tmp_path / "two.db", readonly=True) as ledger:
         assert ledger.digest() == digest
@@ -485,10 +450,9 @@ def damaged_log(path, how):
 def test_a_damaged_log_is_named_and_never_touched(path, how, tmp_path):
     damaged_log(path, how)
     before = fingerprint(path)
-    for fix in (False, True):
-        report = Ledger.examine(path, fix=fix)
-        assert not report.ok and "log" in found(report)
-        assert "position" in told(report, "log") and "recover" in repr(report) and "--fix" not in repr(report)
+    report = Ledger.examine(path)
+    assert not report.ok and "log" in found(report)
+    assert "position" in told(report, "log") and "recover" in repr(report) and "rebuild" not in repr(report)
     assert fingerprint(path) == before
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError, match=r"log is damaged: position \d+"):
         ledger.backup(tmp_path / "backup.db")
@@ -501,11 +465,10 @@ def test_damaged_projections_of_a_damaged_log_are_left_as_they_are(path):
     overwrite(path, page)
     before = page_bytes(path, page)
     with Ledger.open(path) as ledger:
-        with pytest.raises(StorageError, match="log is damaged"):
+        with pytest.raises(Damaged, match="the table memories"):
             ledger.memories(status="all", limit=10_000)
         with pytest.raises(StorageError, match="log is damaged"):
             ledger.rebuild()
-    assert not Ledger.examine(path, fix=True).ok
     with raw(path) as connection:
         found = connection.execute("SELECT count(*), max(position) FROM events").fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

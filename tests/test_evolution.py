@@ -26,7 +26,7 @@ from test_rebuild import raw
 from ledger import Conflict, Ledger, LedgerError, UnknownEvent, api, mapper
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
-from ledger.rescue.mending import OF_PROJECTIONS
+from ledger.rescue.rebuilding import OF_PROJECTIONS
 from projections.digests import projection_digest
 from projections.projector import projections
 
@@ -431,7 +431,7 @@ def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema:
     with Ledger.open(path, readonly=True) as ledger:
         assert "The kettle is blue." in contents(ledger)
     assert rows(path) == before
-    report = Ledger.examine(path, fix=True)
+    report = Ledger.examine(path)
     assert report.ok and "a writer of 2" in repr(report)
 
 

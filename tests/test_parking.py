@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from soundness import assert_sound, contents, problems, types
 
 from ledger import Ledger, Rejected, StorageError
+from ledger.domain.errors import Damaged
 from projections import (
     audit,
     confidence,
@@ -418,12 +419,14 @@ def test_a_failing_disk_parks_nothing(ledger, monkeypatch):
     assert_sound(ledger)
 
 
-def test_a_dropped_table_parks_its_projection_and_the_command_commits(ledger):
+def test_a_dropped_table_is_damage_and_no_poison(ledger):
+    turn = ledger.capture("prompt")
     with ledger._store.transact() as transaction:
         transaction.connection.execute("DROP TABLE dependents")
-    turn = ledger.capture("prompt")
-    fact = ledger.remember("fact", source=turn.id)
-    assert list(parked(ledger)) == ["sources"]
+    before = ledger._store.head()
+    with pytest.raises(Damaged, match="the table dependents"):
+        ledger.remember("fact", source=turn.id)
+    assert ledger._store.head() == before and parked(ledger) == {}
     ledger.rebuild()
-    assert ledger.memory(fact.id).sources == (turn.id,)
+    assert ledger.remember("fact", source=turn.id).sources == (turn.id,)
     assert_sound(ledger)

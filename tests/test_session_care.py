@@ -68,7 +68,7 @@ def test_a_backup_with_sessions_is_recovered_with_the_receipts(lived: Ledger, tm
         assert again.verify(full=True).ok
 
 
-def test_a_doctor_finds_nothing_and_mends_the_tables_of_sessions(lived: Ledger) -> None:
+def test_a_doctor_finds_nothing_and_says_what_is_wrong_with_the_tables_of_sessions(lived: Ledger) -> None:
     assert lived.doctor().ok
     before = told(lived)
     with lived._store.transact() as transaction:
@@ -76,7 +76,7 @@ def test_a_doctor_finds_nothing_and_mends_the_tables_of_sessions(lived: Ledger) 
         transaction.connection.execute("DELETE FROM hidden_messages")
     report = lived.doctor()
     assert not report.ok and "summaries" in str(report.findings)
-    lived.doctor(fix=True)
+    lived.rebuild()
     assert lived.doctor().ok and told(lived) == before
 
 

@@ -729,7 +729,7 @@ def test_the_command_says_sound_or_not_and_leaves_with_1(path):
     )
 
 
-def test_the_command_reads_and_never_mends(path):
+def test_the_command_reads_and_never_repairs(path):
     tamper(path, "DELETE FROM events WHERE position = 12", triggers=False)
     before = path.read_bytes()
     assert run("verify", db=path).exit_code == 1

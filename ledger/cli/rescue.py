@@ -63,9 +63,8 @@ def _lines(name: str) -> list[str]:
 def doctor(
     told: dict[str, Any],
     progress: Progress | None,
-    fix: Annotated[bool, typer.Option("--fix", help="Fold damaged projections again from the log.")] = False,
 ) -> Any:
     """Look at everything that may be wrong with the ledger's file, and say what to do; exit code 1 with a problem."""
     from ledger.api import Ledger
 
-    return Ledger.examine(told["db"], fix=fix, progress=progress)
+    return Ledger.examine(told["db"], progress=progress)

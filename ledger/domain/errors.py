@@ -56,8 +56,19 @@ class StorageError(LedgerError):
     """The file or the disk refused: full, unreadable, not a ledger, locked for longer than the timeout."""
 
 
-class DamagedRows(StorageError):
-    """A row of the projections holds what no fold wrote; they can be folded again from the log."""
+class Damaged(StorageError):
+    """A row of a projection's ``table`` cannot be: ``row`` is its key, None where not even that can be read.
+
+    ``rebuild()`` makes the projections again from the log, and nothing in the log is lost by it. A log that is itself damaged
+    is another ``StorageError``: ``verify`` says where, and ``recover`` copies it up to there.
+    """
+
+    def __init__(self, table: str, row: object = None, why: str = "it cannot be read") -> None:
+        place = f"row {row} of the table {table}" if isinstance(row, int) else f"a row of the table {table}"
+        super().__init__(
+            f"{place} is damaged ({why}): rebuild() makes the projections again from the log, and nothing in the log is lost"
+        )
+        self.table, self.row = table, row
 
 
 class ModelFailed(LedgerError):

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from ledger.domain.errors import DamagedRows, Rejected
+from ledger.domain.errors import Rejected
 
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
 _LOWER_Z = re.compile(r"(?<=\d)z$")
@@ -154,9 +154,4 @@ def _alone(value: object) -> str:
 
 def days_between(start: str, end: str) -> int:
     """Whole days from one stored time to another; never negative, for a clock may jump back."""
-    try:
-        return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)
-    except (TypeError, ValueError) as error:  # what was stored is a time
-        raise DamagedRows(
-            f"a row of the projections is damaged ({type(error).__name__}): rebuild() folds it again"
-        ) from error
+    return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)

@@ -1,1 +1,1 @@
-"""Rescue: backup and recovery, the doctor, and the mending of damaged projections."""
+"""Rescue: backup and recovery, the doctor, and the rebuild that repairs damaged projections."""

@@ -16,7 +16,7 @@ from ledger.event_store import EventStore
 from ledger.log_reading import read_event
 from ledger.proof.verifying import verify
 from ledger.rescue.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
-from ledger.rescue.mending import OF_PROJECTIONS, Mending, damages, tables_fit
+from ledger.rescue.rebuilding import OF_PROJECTIONS, Rebuilding, damages, tables_fit
 from ledger.sqlite_files import FORMAT, StrPath, path_name, typed
 from projections import sqlite
 from projections.digests import projection_digest
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 STEPS = 200_000  # of SQLite's machine between two looks at how far a copy has come
 
 
-class BackingUp(Mending):
+class BackingUp(Rebuilding):
     """The copies of the library door."""
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
@@ -40,21 +40,18 @@ class BackingUp(Mending):
         """
         if self._writer.batching:
             raise Conflict("backup() cannot run inside a batch; leave the batch first")
-        started, seen = time.monotonic(), self._mended
+        started = time.monotonic()
         place = free_place(path, "a backup")
         try:
             position, head = self._back_up(place, progress)
         except StorageError as error:
             if not damages(error):
                 raise
-            with self._store.snapshot() as connection:
-                check_log(connection)  # a damaged log is named, with the position
-            if not self._mend(error, seen=seen):
-                raise StorageError(
-                    "the projections are damaged, so that the file cannot be copied; "
-                    "open the ledger for writing, or run doctor with fix, and they are folded again from the log"
-                ) from error
-            position, head = self._back_up(place, progress)
+            self._check_log()  # a damaged log is named, with the position
+            raise StorageError(
+                "the projections are damaged, so that the file cannot be copied: rebuild() makes them again from the log, "
+                "which is sound"
+            ) from error
         return answers.BackupReport(
             path=place,
             events=position,

@@ -1,6 +1,6 @@
 """The doctor: everything that may be wrong with a ledger's file and the place where it lies, each with what to do about it.
 
-It reports on a file that does not open, too, and changes nothing unless asked to mend the projections.
+It only looks, at a file that does not open, too, and says what to do.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import Conflict, LedgerError, NotFound
 from ledger.domain.events import TYPES
 from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.proof.verifying import verify
-from ledger.rescue.mending import OF_PAGES, OF_PROJECTIONS, Mending
+from ledger.reads import Reads
+from ledger.rescue.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.sqlite_files import (
     APPLICATION_ID,
     FORMAT,
@@ -47,54 +47,25 @@ Progress = Callable[[int, int], None]
 RECOVER = (
     "never write to it again; recover your last backup at a new place (recover BACKUP --db NEW), and keep this file"
 )
-MEND = "doctor --fix (or rebuild) folds the projections again from the log, which is sound"
+REBUILD = "rebuild makes the projections again from the log, which is sound"
 
 
-class Doctoring(Mending):
+class Doctoring(Reads):
     """The doctor of the library door."""
 
-    def doctor(self, *, fix: bool = False, progress: Progress | None = None) -> answers.DoctorReport:
-        """Looks at everything that may be wrong with this ledger, and what to do about it.
+    def doctor(self, *, progress: Progress | None = None) -> answers.DoctorReport:
+        """Looks at everything that may be wrong with this ledger, and says what to do about it; changes nothing.
 
-        With ``fix`` damaged projections are folded again from the log, if that is sound; a damaged log is never touched.
         ``progress`` is called with (steps done, steps).
         """
         if self._writer.batching:
             raise Conflict("doctor() cannot run inside a batch; leave the batch first")
-        report = examine(self._store.path, progress=progress)
-        if not fix or not _is_mendable(report):
-            return report
-        if any(OF_PAGES(each.found) for each in report.findings):
-            self._check_log()
-            self._replace()
-        else:
-            self.rebuild()
-        return _mended(report, examine(self._store.path, progress=progress))
+        return examine(self._store.path, progress=progress)
 
     @classmethod
-    def examine(cls, path: StrPath, *, fix: bool = False, progress: Progress | None = None) -> answers.DoctorReport:
+    def examine(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
         """The same for a file that may not open as a ledger any more; ``NotFound`` where there is none."""
-        report = examine(path, progress=progress)
-        if not fix or not _is_mendable(report):
-            return report
-        door: Any = cls
-        with door.open(path, create=False) as ledger:
-            again: answers.DoctorReport = ledger.doctor(fix=True, progress=progress)
-        return again if any(each.what == "mended" for each in again.findings) else _mended(report, again)
-
-
-def _is_mendable(report: answers.DoctorReport) -> bool:
-    return any(each.hint == MEND for each in report.findings)
-
-
-def _mended(before: answers.DoctorReport, after: answers.DoctorReport) -> answers.DoctorReport:
-    """The report after the mending, which also says what was mended."""
-    fixed = [each.found for each in before.findings if each.hint == MEND]
-    told = f"{fixed[0]}{f', and {len(fixed) - 1} more' if len(fixed) > 1 else ''}: folded again from the log"
-    note = answers.Finding(level="note", what="mended", found=told)
-    return answers.DoctorReport(
-        path=after.path, ok=after.ok, findings=(note, *after.findings), seconds=before.seconds + after.seconds
-    )
+        return examine(path, progress=progress)
 
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
@@ -277,9 +248,9 @@ class _Visit:
         for each in log:
             self.tell("problem", "log", each, RECOVER)
         for each in pages:
-            self.tell("problem", "pages", each, RECOVER if log or not writable else MEND)
+            self.tell("problem", "pages", each, RECOVER if log or not writable else REBUILD)
         for each in theirs if writable and not log else ():
-            self.tell("problem", "projections", each, MEND)
+            self.tell("problem", "projections", each, REBUILD)
         if theirs and log:
             told = f"{len(theirs)} tables are not what this log gives, which says little while the log is damaged"
             self.tell("note", "projections", told)

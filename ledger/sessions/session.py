@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import ReadOnly
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
-from ledger.rescue.doing_again import mends
 from ledger.sessions import answers
 from ledger.sessions.assembled import Assembly
 from ledger.sessions.assembling import SessionAssembly, SessionReceipts
@@ -25,12 +24,10 @@ class SessionQuestions(SessionSearch, SessionPicture, SessionAssembly):
     """All that can be asked of a session."""
 
 
-@mends
 class Session(Compacting, SessionMining, SessionReceipts, SessionQuestions):
     """One conversation: append to it, read it, keep it within a window."""
 
 
-@mends
 class PastSession(SessionQuestions):
     """A session as it was known at a moment, for reading."""
 

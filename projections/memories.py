@@ -52,7 +52,7 @@ MEMORIES, VERSIONS = versioned(
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
     ),
-    among=(("kind", memory.KINDS), ("status", memory.STATUSES)),
+    among=(("status", memory.STATUSES),),
 )
 
 _fields = {name: place for place, name in enumerate(Memory.__struct_fields__)}

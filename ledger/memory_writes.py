@@ -23,7 +23,7 @@ from ledger.policies import edges as graph_rules
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
-from projections import control, documents
+from projections import control, documents, observations
 
 Time = str | datetime | date
 Triple = tuple[str, str, str]  # (source, relation, target)
@@ -445,12 +445,32 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 def own(work: Work, source: str) -> str:
     """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
-    this user that is in force, whatever its status. ``NotFound`` for one that was undone or distrusted."""
+    this user that is in force, whatever its status. ``NotFound`` for one that was undone or distrusted, ``Rejected`` for an
+    observation all of whose sources were."""
     if source[0] == "c":
         return _own_chunk(work, source)
     if work.find(source, source[0]) is None and work.of_another_user(source):
         raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
-    return str(work.load(source, source[0]).id)
+    state = work.load(source, source[0])
+    if source[0] == "o" and not _is_borne_out(work, state.row):
+        raise Rejected(
+            f"{state.id} has no source that is in force, so nothing can rest on it; observe it from others first",
+            rule="evidence",
+            subject=state.id,
+        )
+    return str(state.id)
+
+
+def _is_borne_out(work: Work, observation: int) -> bool:
+    """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
+    borne = observations.borne(work.rows, observation)
+    for each in [each for each in borne if not each.withdrawn] or borne:
+        if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
+            return True
+        found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
+        if found is not None and not _is_void(work, found):
+            return True
+    return False
 
 
 def _own_chunk(work: Work, source: str) -> str:

@@ -226,6 +226,24 @@ def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how:
     assert ledger.digest() == folded_from_zero(ledger)
 
 
+def test_of_events_that_each_stand_only_without_the_other_the_later_one_falls(ledger: Ledger) -> None:
+    """What Ann added fits only without the supersession, which stands by what was made because of what Ann added."""
+    turn = ledger.capture("Which?", "The cabin.", actor="eve", reinforce=False)
+    cabin = ledger.remember("The user has a cabin.", actor="ann")
+    house = ledger.supersede(cabin.id, "The user has a house.", source=turn.id, actor="bob")
+    ledger.restore(cabin.id, actor="eve")
+    ledger.relate(cabin.id, "user", "owns", "cabin", actor="ann")
+    because = ledger.remember("The cabin is red.", actor="ann", causation_id=ledger.audit()[0].event_id)
+    assert ledger.remember("The user has a house.", source=because.id, actor="ann").id == house.id
+    report = ledger.distrust("eve", kind="actor")
+    assert {turn.id, house.id, because.id} == set(report.gone)
+    now = ledger.memory(cabin.id)
+    assert now is not None and (now.status, now.edges) == ("active", ())
+    assert ledger.digest() == folded_from_zero(ledger)
+    ledger.trust("eve", kind="actor")
+    assert ledger.memory(house.id) is not None and ledger.digest() == folded_from_zero(ledger)
+
+
 def test_a_merge_falls_with_the_memory_that_it_came_to(ledger: Ledger) -> None:
     turn = ledger.capture("Which?", "The cabin.", actor="eve", reinforce=False)
     a = ledger.remember("The user has a cabin.", "fact", source=turn.id, actor="ann")

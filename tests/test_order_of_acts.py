@@ -136,6 +136,23 @@ def test_a_chunk_that_a_newer_text_no_longer_has_can_be_cited(ledger: Ledger) ->
     assert ledger.remember(WORDS[1], source=first.chunks[0].id).sources == (first.chunks[0].id,)
 
 
+def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: Ledger) -> None:
+    fact = ledger.remember(WORDS[0])
+    seen = ledger.observe("There is a lamp.", fact.id)
+    undone = ledger.undo(fact.position)
+    with pytest.raises(Rejected, match=f"{seen.id} has no source that is in force"):
+        ledger.remember(WORDS[1], source=seen.id)
+    ledger.redo(undone.command_id or "")
+    ledger.retract(fact.id)
+    assert ledger.remember(WORDS[1], source=seen.id).sources == (seen.id,), "it rests on something, in use or not"
+    paper = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md", actor="eve")
+    read = ledger.observe("There is a vault.", paper.chunks[0].id)
+    ledger.remember(WORDS[2], source=read.id)
+    ledger.distrust("eve", kind="actor")
+    with pytest.raises(Rejected, match="no source that is in force"):
+        ledger.remember(WORDS[3], source=read.id)
+
+
 @pytest.mark.parametrize("kind", ["y", "g", "k"])
 def test_what_follows_from_other_subjects_cannot_be_cited(ledger: Ledger, kind: str) -> None:
     with pytest.raises(Rejected, match="a source is an id like"):

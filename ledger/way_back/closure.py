@@ -124,15 +124,18 @@ class Closure:
             self._wake(self.reader.resting_on(subject))
 
     def _derive(self) -> None:
+        acts = dict[str, None]()
         for rounds in count():
-            unfit, acts = self.unfit, frozenset(self._given_back)
+            unfit, before = self.unfit, acts
             self._take(self.base | unfit.keys())
             self._settle()
-            self.unfit = self._unfit() if rounds < ROUNDS else unfit | self._unfit()
-            if self.unfit.keys() == unfit.keys() and acts == self.acts.keys():
+            self.unfit, acts = self._unfit(), self.acts
+            if rounds >= ROUNDS:
+                self.unfit, acts = unfit | self.unfit, before | acts
+            if self.unfit.keys() == unfit.keys() and acts.keys() == before.keys():
                 return
-            if not self.unfit.keys() >= unfit.keys() or acts != self.acts.keys():
-                self._begin(self.acts if rounds < ROUNDS else self.acts | dict.fromkeys(acts))
+            if not self.unfit.keys() >= unfit.keys() or acts.keys() != before.keys():
+                self._begin(acts)
 
     def _settle(self) -> None:
         while self._waiting:

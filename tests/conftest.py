@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,10 +23,33 @@ from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows
 
 # The same examples in every default run, so that it tells about the change and not about luck; HYPOTHESIS_PROFILE=long tries
-# a hundred and more, new ones each time. A deadline would measure what else the machine does.
+# a hundred and more, new ones each time, and ``--fast`` a few. A deadline would measure what else the machine does.
 settings.register_profile("short", max_examples=20, deadline=None, derandomize=True)
+settings.register_profile("fast", max_examples=5, deadline=None, derandomize=True)
 if os.environ.get("HYPOTHESIS_PROFILE") != "long":
     settings.load_profile("short")
+
+CASES = 2  # of one test with parameters that --fast runs
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="no slow tests, few cases and examples of each of the others")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        settings.load_profile("fast")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--fast"):
+        cases: Counter[str] = Counter()
+        for item in list(items):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > CASES or item.get_closest_marker("slow"):
+                items.remove(item)
+                config.hook.pytest_deselected(items=[item])
 
 
 # A command line is built once for all tests: building it takes longer than most of its commands.

@@ -28,7 +28,7 @@ from tools.crash.workload import sum_up
 KEPT = "zqkeptword"  # what nobody erases
 BLOB_BYTES = 300 * 1024  # above what an event holds itself
 ALL = {"derived": "erase", "sources": "erase", "quotes": "erase"}
-SHORT_EVERY = 30  # the short form kills before one file operation in so many; another seed takes others
+SHORT_EVERY = 60  # the short form kills before one file operation in so many; another seed takes others
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tools.crash.result import Result
 from tools.crash.shim import COUNT, KILL, WORKERS, Shim, Unavailable, together
 from tools.crash.workload import LIVES, Ack, Player, acknowledged, small_checkpoints
 
-SHORT, LONG = 400, 20_000
+SHORT, LONG = 200, 20_000
 WRITERS = 4
 REBUILDS = 3  # one ledger in so many lives the life with a rebuild, which takes as long as five others
 PATIENCE_SECONDS = 120

@@ -21,7 +21,7 @@ from typing import Any
 from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 2_000, 500_000, 1_500
+SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 1_000, 500_000, 1_500
 EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
 PROCESSES = 2
 TOLD_CHARS = 6_000

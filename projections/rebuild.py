@@ -8,12 +8,12 @@ live tables whole; what it left behind is dropped by the next one.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+from ledger import lease
 from ledger.domain.errors import Conflict
 from ledger.domain.events import AnyEvent
 from projections import digests, projector, sqlite
@@ -26,7 +26,7 @@ TAIL = 1_000  # at most so many events are left for the transaction that switche
 INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
 TABLE = 1_000  # to drop a table takes as long as to delete so many rows
-LEASE_SECONDS = 60.0
+WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
 
@@ -63,7 +63,7 @@ class Rebuild:
     ) -> None:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._progress = progress
-        self._holder = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._holder = lease.new_holder()
         self._connection: Any = None
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
@@ -72,8 +72,7 @@ class Rebuild:
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...], str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
-        self._take_lease()
-        try:
+        with self._leased():
             self._start()
             position = self._catch_up(0)
             self._make_late_indexes()
@@ -81,8 +80,6 @@ class Rebuild:
             self._empty(OLD)
             with self._log.snapshot() as connection:
                 digest = digests.digest(connection, self._secret)
-        finally:
-            self._release_lease()
         return position, tuple(sorted(self._projector.parked)), digest
 
     def drop_remains(self) -> None:
@@ -90,37 +87,31 @@ class Rebuild:
         with self._log.snapshot() as connection:
             if not prefixed(connection, OLD) and not prefixed(connection, FRESH):
                 return
-        self._take_lease()
-        try:
+        with self._leased():
             self._empty(OLD)
             self._empty(FRESH)
-        finally:
-            self._release_lease()
 
     # --- the lease -----------------------------------------------------------------------------------------------
 
-    def _take_lease(self) -> None:
+    @contextmanager
+    def _leased(self) -> Iterator[None]:
         with self._log.transact() as transaction:
-            sql = "SELECT holder, until FROM leases WHERE work = 'rebuild'"
-            row = transaction.connection.execute(sql).fetchone()
-            if row is not None and row[1] > time.time() and is_alive(row[0]):
+            if lease.holder_of(transaction.connection, WORK) is not None:
                 raise RebuildUnderWay("another rebuild of this ledger is running; wait for it, or try again later")
-            self._hold(transaction.connection)
+            lease.hold(transaction.connection, WORK, self._holder, LEASE_SECONDS)
+        try:
+            yield
+        finally:
+            with self._log.transact() as transaction:
+                lease.give_back(transaction.connection, WORK, self._holder)
 
-    def _hold(self, connection: Any) -> None:
-        until = time.time() + LEASE_SECONDS
-        connection.execute("INSERT OR REPLACE INTO leases VALUES ('rebuild', ?, ?)", (self._holder, until))
-
-    def _check_lease(self, connection: Any) -> None:
-        row = connection.execute("SELECT holder FROM leases WHERE work = 'rebuild'").fetchone()
-        if row is None or row[0] != self._holder:
-            raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
-        self._hold(connection)
-
-    def _release_lease(self) -> None:
-        with self._log.transact() as transaction:
-            sql = "DELETE FROM leases WHERE work = 'rebuild' AND holder = ?"
-            transaction.connection.execute(sql, (self._holder,))
+    @contextmanager
+    def _writing(self, *, durable: bool = False) -> Iterator[Any]:
+        """A transaction that still holds the lease."""
+        with self._log.transact(durable=durable) as transaction:
+            if not lease.renew(transaction.connection, WORK, self._holder, LEASE_SECONDS):
+                raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
+            yield transaction
 
     # --- folding beside the live tables --------------------------------------------------------------------------
 
@@ -128,8 +119,7 @@ class Rebuild:
         """Drops what a killed rebuild left, and makes the fresh tables, if there will be anything in them."""
         self._empty(OLD)
         self._empty(FRESH)
-        with self._log.transact() as transaction:
-            self._check_lease(transaction.connection)
+        with self._writing(durable=True) as transaction:
             create_checkpoints(transaction.connection)
             self._beside = transaction.position > TAIL
             self._late = [each for each in self._tables() if isinstance(each, Table) and each.late]
@@ -155,8 +145,7 @@ class Rebuild:
             last = min(head, done + BATCH)
             for event in self._reading.events(done + 1, last):
                 self._projector.fold(event, rows)
-        with self._log.transact(durable=False) as transaction:
-            self._check_lease(transaction.connection)
+        with self._writing() as transaction:
             rows.connection = transaction.connection
             self._projector.flush(rows)
         self._projector.forget()
@@ -166,8 +155,7 @@ class Rebuild:
     def _make_late_indexes(self) -> None:
         """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
         for table in self._late if self._beside else ():
-            with self._log.transact(durable=False) as transaction:
-                self._check_lease(transaction.connection)
+            with self._writing() as transaction:
                 sqlite.create_indexes(transaction.connection, table, FRESH)
 
     def _log_head(self) -> int:
@@ -184,8 +172,7 @@ class Rebuild:
         return rows
 
     def _switch(self, done: int, switched: Callable[[Any, Projector], None]) -> int:
-        with self._log.transact() as transaction:
-            self._check_lease(transaction.connection)
+        with self._writing(durable=True) as transaction:
             connection = self._connection = transaction.connection
             for table in self._tables() if not self._beside else ():
                 sqlite.drop(connection, table.name)
@@ -210,8 +197,7 @@ class Rebuild:
         with self._log.snapshot() as connection:
             names = prefixed(connection, prefix)
         while names:
-            with self._log.transact(durable=False) as transaction:
-                self._check_lease(transaction.connection)
+            with self._writing() as transaction:
                 left = EMPTYING
                 while names and left > 0:
                     name, virtual = names[-1]
@@ -247,14 +233,3 @@ def prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, boo
     found = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
     shadows = {f"{name}_{part}" for name, is_virtual in found if is_virtual for part in _SHADOWS}
     return [each for each in found if each[0] not in shadows]
-
-
-def is_alive(holder: str) -> bool:
-    """Whether the process that holds a lease still runs on this machine."""
-    try:
-        os.kill(int(holder.split("-")[0]), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return True

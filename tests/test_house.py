@@ -26,6 +26,7 @@ LAYERS = (  # each may import from its own and from those before it
         "ledger.recorders",
         "ledger.travellers",
         "ledger.event_store",
+        "ledger.lease",
         "ledger.mapper",
     ),
     ("projections",),

@@ -10,7 +10,6 @@ call goes on where the last one stopped.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger import answers, lease
 from ledger.domain import erasure
 from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected
 from ledger.domain.events import (
@@ -46,7 +45,6 @@ from ledger.way_back.distrusting import Distrusting
 from ledger.work import Who, Work
 from projections import audit, documents, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES
-from projections.rebuild import is_alive
 
 PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
 USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
@@ -293,8 +291,7 @@ class Erasing(Distrusting, Holding):
         writer.forget_names()
         # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
         connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
-        holder = (f"{os.getpid()}-erase", time.time() + LEASE_SECONDS)
-        connection.execute("INSERT OR REPLACE INTO leases VALUES ('erase', ?, ?)", holder)
+        lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
 
     # --- completion ----------------------------------------------------------------------------------------------
 
@@ -494,8 +491,8 @@ def _is_parked(connection: Any) -> bool:
 
 def _under_way(connection: Any) -> bool:
     """Whether the process that erased is still at it."""
-    row = connection.execute("SELECT holder, until FROM leases WHERE work = 'erase'").fetchone()
-    return row is not None and row[1] > time.time() and is_alive(row[0]) and not row[0].startswith(f"{os.getpid()}-")
+    holder = lease.holder_of(connection, "erase")
+    return holder is not None and not holder.startswith(f"{os.getpid()}-")
 
 
 # --- what is written down ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from ledger import answers
 from ledger.domain.errors import Conflict, LedgerError, NotFound
 from ledger.domain.events import TYPES
+from ledger.lease import is_alive
 from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.proof.verifying import verify
 from ledger.reads import Reads
@@ -35,7 +36,7 @@ from ledger.sqlite_files import (
 )
 from ledger.work import now
 from projections import erasures
-from projections.rebuild import FRESH, OLD, is_alive, prefixed
+from projections.rebuild import FRESH, OLD, prefixed
 
 WAL_RESET = ((3, 7, 0), (3, 51, 2))  # two checkpoints at the same time can lose a commit (sqlite.org/wal.html)
 WAL_BYTES = 64 * 1024 * 1024

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ledger.answers import Memory as Memory
     from ledger.api import Ledger as Ledger
     from ledger.domain.errors import Conflict as Conflict
+    from ledger.domain.errors import Damaged as Damaged
     from ledger.domain.errors import LedgerError as LedgerError
     from ledger.domain.errors import ModelFailed as ModelFailed
     from ledger.domain.errors import NotFound as NotFound
@@ -44,13 +45,14 @@ _HOMES = {
     "ModelRequest": "ledger.language.port:Request",
     "ModelAnswer": "ledger.language.port:Answer",
     **dict.fromkeys(
-        ("Conflict", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
+        ("Conflict", "Damaged", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
         "ledger.domain.errors",
     ),
 }
 
 __all__ = [
     "Conflict",
+    "Damaged",
     "Interaction",
     "Ledger",
     "LedgerError",

@@ -15,6 +15,7 @@ from projections.projector import FAMILIES, projections
 from projections.rows import Table, TextIndex, Values, check
 
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
 _TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, beside those that end in "_at"
 _BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
@@ -59,7 +60,7 @@ def _look_through(connection: sqlite3.Connection, table: Table) -> Damaged | Non
         return _without_counterpart(connection, table)
     except Damaged as damaged:
         return damaged
-    except sqlite3.Error:
+    except _UNREADABLE:
         return Damaged(table.name, _key_at(connection, table, seen))
 
 
@@ -111,6 +112,6 @@ def _key_at(connection: sqlite3.Connection, table: Table, place: int) -> object:
     try:
         sql = f"SELECT {', '.join(table.key)} FROM main.{table.name} LIMIT 1 OFFSET {place}"
         row = connection.execute(sql).fetchone()
-    except sqlite3.Error:
+    except _UNREADABLE:
         return None
     return table.key_of(row) if row is not None else None

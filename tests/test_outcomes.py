@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from conftest import folded_from_zero
+from turns import Scripted, say
 
 from ledger import Conflict, Ledger
+from ledger.policies import extraction
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 
@@ -308,3 +310,25 @@ def test_a_policy_takes_over_nothing_of_the_one_before_it(ledger: Ledger, way: s
     assert (policy["gain"], policy["matches_a_turn"], policy["user_chars"]) == (0.02, 3, 300)
     back(ledger, way, "eve", position)
     assert (ledger.policy()["gain"], ledger.policy()["user_chars"]) == (0.5, 300)
+
+
+def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn is left alone after three of them, and so is a session."""
+
+    def breaks(*_: object) -> None:
+        raise ValueError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "search", breaks)
+        ledger.capture("Whose boat?", "Decision: sell the boat.", reinforce=False)
+        assert [ledger.run_policies().failures for _ in range(4)] == [1, 1, 1, 0]
+        ledger.undo(ledger.audit(type="ExtractionFailed")[-1].position)
+        assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
+    session = say(ledger, "I own a boat.")
+    for _ in range(2):
+        session.extract(model=Scripted("no JSON"))
+    ledger.undo(ledger.audit(command="extract")[-1].command_id)
+    session.extract(model=Scripted("no JSON"))
+    assert ledger.audit(type="ExtractionFailed")[0].data["attempt"] == 2

@@ -139,9 +139,11 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
             return replace(now, reinforcement="done", reinforcement_attempts=0)
         case CandidatesExtracted():
             return replace(now, extraction="done", extraction_attempts=0)
-        case ReinforcementFailed(_, attempt):
+        case ReinforcementFailed():  # its own number counts those that may be out of force by now
+            attempt = now.reinforcement_attempts + 1
             return replace(now, reinforcement=_after_failure(attempt), reinforcement_attempts=attempt)
-        case ExtractionFailed(_, _, attempt):
+        case ExtractionFailed():
+            attempt = now.extraction_attempts + 1
             return replace(now, extraction=_after_failure(attempt), extraction_attempts=attempt)
         case _:
             assert_never(data)

@@ -105,7 +105,7 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
         case ExtractionCursorMoved():
             return replace(now, cursor=data.to, failures=0)
         case ExtractionFailed():
-            return replace(now, failures=data.attempt)
+            return replace(now, failures=now.failures + 1)
         case SummarySet():
             return replace(now, summary_at=event.position)
         case SessionAliasAdded(alias, to):

@@ -21,7 +21,7 @@ from ledger.domain.events import (
     ConsolidationCompleted,
     ConsolidationFailed,
 )
-from ledger.domain.observation import Borne, Observation
+from ledger.domain.observation import NO_EVIDENCE, Borne, Observation
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections import control, documents
@@ -381,6 +381,21 @@ def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: I
         for some in _hundreds(sorted(given)):
             found.update(row for (row,) in connection.execute(f"{of} ({_marks(some)}) AND {which}", some))
     return sorted(found)
+
+
+def retired_without(connection: sqlite3.Connection, source: str) -> list[str]:
+    """The observations that were retired for want of evidence although they cite this source, or a chunk of it."""
+    sql = (
+        "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
+        f" WHERE e.source = ? AND o.retired = '{NO_EVIDENCE}'"
+    )
+    cited = documents.chunk_ids(connection, source) if source[0] == "d" else [source]
+    return [id for each in cited for (id,) in connection.execute(sql, (each,))]
+
+
+def merged_into(connection: sqlite3.Connection, observation: str) -> list[str]:
+    """The observations that were retired into another."""
+    return [id for (id,) in connection.execute("SELECT id FROM observations WHERE merged_into = ?", (observation,))]
 
 
 def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list[str]:

@@ -9,7 +9,9 @@ from conftest import folded_from_zero
 from turns import Scripted, say
 
 from ledger import Conflict, Ledger
+from ledger.domain.events import ObservationRetired
 from ledger.policies import extraction
+from ledger.work import Who
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 
@@ -332,3 +334,84 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
     ledger.undo(ledger.audit(command="extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
     assert ledger.audit(type="ExtractionFailed")[0].data["attempt"] == 2
+
+
+# --- an observation that was retired for want of evidence ------------------------------------------------------------
+
+
+@WAYS
+@pytest.mark.parametrize("act", ["withdraw", "retract", "quarantine", "supersede"])
+def test_an_observation_whose_source_counts_again_is_retired_no_more(ledger: Ledger, way: str, act: str) -> None:
+    first, second = (ledger.remember(each, actor="ann").id for each in (BOAT, "Ana sails."))
+    seen = ledger.observe("Ana likes the sea.", [first, second], actor="ann")
+    taken = {
+        "withdraw": lambda: ledger.withdraw_source(first, actor="eve"),
+        "retract": lambda: ledger.retract(first, actor="eve"),
+        "quarantine": lambda: ledger.quarantine(first, actor="eve"),
+        "supersede": lambda: ledger.supersede(first, SHIP, actor="eve"),
+    }[act]()
+    ledger.withdraw_source(second, actor="bob")
+    standing(ledger, seen.id, "retired", 0)
+    ((now, then),) = [
+        (each.now, each.then)
+        for each in ledger.what_if(without=taken.position if way == "undo" else {"actor": "eve"}).observations
+    ]
+    assert now is not None and then is not None and (now.status, then.status) == ("retired", "active")
+    out(ledger, way, "eve", taken.position)
+    standing(ledger, seen.id, "active", 1)
+    found = ledger.observation(seen.id)
+    assert found is not None and [each.withdrawn for each in found.sources if each.id == second] == ["asked"]
+    back(ledger, way, "eve", taken.position)
+    standing(ledger, seen.id, "retired", 0)
+    assert ledger.digest() == folded_from_zero(ledger)
+
+
+def standing(ledger: Ledger, id: str, status: str, proofs: int) -> None:
+    found = ledger.observation(id)
+    assert found is not None and (found.status, found.proof_count) == (status, proofs)
+
+
+@WAYS
+def test_a_retirement_for_want_of_evidence_that_was_restored_goes_with_what_it_was_for(
+    ledger: Ledger, way: str
+) -> None:
+    first, second = (ledger.remember(each, actor="ann").id for each in (BOAT, "Ana sails."))
+    seen = ledger.observe("Ana likes the sea.", [first, second], actor="ann")
+    retracted = ledger.retract(first, actor="eve")
+    ledger.withdraw_source(second, actor="bob")
+    ledger.restore(first, actor="bob")
+    standing(ledger, seen.id, "active", 1)
+    if way == "undo":
+        ledger.undo(retracted.position, cascade=True)
+    else:
+        ledger.distrust("eve", kind="actor")
+    standing(ledger, seen.id, "active", 1)
+
+
+@WAYS
+def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> None:
+    source = ledger.remember(BOAT, actor="ann").id
+    seen = ledger.observe("Ana likes the sea.", source, actor="ann")
+    withdrawn = ledger.retract(source, actor="eve")
+    ledger.retract(seen.id, actor="bob")
+    out(ledger, way, "eve", withdrawn.position)
+    standing(ledger, seen.id, "retired", 1)
+
+
+@WAYS
+def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: Ledger, way: str) -> None:
+    """The policy retires into one that is there when another source makes two of them say the same."""
+    source = ledger.remember(BOAT, actor="ann").id
+    into = ledger.observe("Ana is at sea.", source, actor="eve")
+    seen = ledger.observe("Ana likes the sea.", source, actor="ann")
+
+    def merge(work: Any) -> str:
+        work.emit(seen.id, ObservationRetired("merged", by=into.id), first=seen.position)
+        return seen.id
+
+    ledger._writer.run("consolidate", Who(actor="policy:consolidation"), merge)
+    standing(ledger, seen.id, "retired", 1)
+    out(ledger, way, "eve", into.position)
+    standing(ledger, seen.id, "active", 1)
+    back(ledger, way, "eve", into.position)
+    standing(ledger, seen.id, "retired", 1)

@@ -34,6 +34,7 @@ ERASED = "erased"
 STATUSES = ("active", "retired", ERASED)
 TEXT_BYTES = 16 * 1024
 WORDS = 30  # astrocyte: one sentence of thirty words, when a policy writes it
+NO_EVIDENCE = "no_evidence"  # why it was retired: none of its sources was live
 EVIDENCE = 2_000  # sources of one observation
 
 

@@ -25,11 +25,13 @@ from ledger.domain.events import (
     MemoryReinforced,
     MemorySuperseded,
     MessageAppended,
+    ObservationRetired,
 )
 from ledger.domain.ids import shortened
+from ledger.domain.observation import NO_EVIDENCE, borne_out
 from ledger.way_back.conversations import senseless, sessions_of
 from ledger.way_back.in_force import ATTEMPTS, EVERYTHING, JOINING, NAMES, Reader, is_subject, rests_on, use_of
-from projections import audit, control
+from projections import audit, control, observations
 from projections.projector import FAMILIES
 
 ROUNDS = 20  # after so many, what ever did not fit stays out: two events that each stand only without the other
@@ -57,15 +59,36 @@ class World:
             return data.by in self.gone
         if isinstance(data, JOINING):
             return rests_on(data, self.gone)
+        if isinstance(data, ObservationRetired):
+            return data.by in self.gone or (data.why == NO_EVIDENCE and self._is_borne_out(event))
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
+
+    def _is_borne_out(self, retired: AnyEvent) -> bool:
+        """Whether an observation that was retired for want of a live source would have had one that it did not have."""
+        return bool(self._proofs(retired) - World(self.reader, (), (), ())._proofs(retired))
+
+    def _proofs(self, retired: AnyEvent) -> set[str]:
+        before = [each for each in self.counting(retired.stream) if each.position < retired.position]
+        counted = {borne.source for borne, _ in borne_out(before).values() if not borne.withdrawn}
+        return {source for source in counted if self._is_live(source, retired.position)}
+
+    def _is_live(self, source: str, position: int) -> bool:
+        if source[0] != "m":
+            return not self.reader.is_gone(source, self.out, self.again)
+        state = self._before(source, position)
+        return state is not None and state.status == "active" and not state.quarantined
+
+    def _before(self, memory: str, position: int) -> Any:
+        """What a memory would have been just before an event."""
+        state = None
+        for event in self.counting(memory):
+            if event.position < position:
+                state = FAMILIES["m"].evolve(state, event)
+        return state
 
     def says(self, memory: str, edge: AnyEvent) -> bool:
         """Whether a memory would have had the edge when another took it over from it."""
-        state = None
-        for event in self.counting(memory):
-            if event.position < edge.position:
-                state = FAMILIES["m"].evolve(state, event)
-        said = edge.data
+        said, state = edge.data, self._before(memory, edge.position)
         form = (name_form(said.source or ""), said.relation, name_form(said.target or ""))
         return state is not None and any(each.form == form for each in state.edges)
 
@@ -221,6 +244,7 @@ class Closure:
         self._looked_at[stream] = None
         self._take([event.position for event in self._now.counting(stream) if self._now.is_unsupported(event)])
         self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # it may have lost what bore it out
+        self._wake(observations.retired_without(self.reader.connection, stream))
         self._end(stream, self.reader.state(stream, self.out, self.again), self._now)
         if stream[0] != "s":  # of conversations a redo itself looks whether they still fit
             self._hold(stream)
@@ -244,6 +268,7 @@ class Closure:
         self._wake(self.reader.resting_on(stream))
         self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
         self._wake(self._predecessors(stream))
+        self._wake(observations.merged_into(self.reader.connection, stream) if stream[0] == "o" else ())
         if stream[0] == "i":
             self._wake(sessions_of(self.reader, stream))
             self._take(self.reader.reinforced_by(stream) if world is self._now else ())

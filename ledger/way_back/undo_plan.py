@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger import answers
-from ledger.domain.events import AnyEvent, CommandUndone, EdgeAsserted
+from ledger.domain.events import AnyEvent, CommandUndone, EdgeAsserted, ObservationRetired
+from ledger.domain.observation import NO_EVIDENCE
 from ledger.way_back.closure import Closure
 from ledger.way_back.in_force import LASTING
 from projections import control
@@ -20,15 +21,19 @@ class UndoPlan(Closure):
     def named(self) -> set[str]:
         """The commands of the events named."""
         events = map(self.reader.event, self.base)
-        return {event.envelope.command_id for event in events if not self.is_copy(event)}
+        return {event.envelope.command_id for event in events if not self.follows(event)}
 
     @property
     def commands(self) -> list[str]:
-        """In the order of the log; a relation that a merge only copied is not a command that falls."""
+        """In the order of the log; what only followed is not a command that falls."""
         events = (self.reader.event(position) for position in sorted(self.out))
-        return list(dict.fromkeys(event.envelope.command_id for event in events if not self.is_copy(event)))
+        return list(dict.fromkeys(event.envelope.command_id for event in events if not self.follows(event)))
 
-    def is_copy(self, event: AnyEvent) -> bool:
+    def follows(self, event: AnyEvent) -> bool:
+        """Whether an event only followed from what there was, so that it falls without its command: a relation that a merge
+        copied, or an observation's retirement for want of evidence, or into another."""
+        if isinstance(event.data, ObservationRetired):
+            return event.data.why in (NO_EVIDENCE, "merged")
         return isinstance(event.data, EdgeAsserted) and bool(self.reader.members_of(event))
 
     def _falls(self, event: AnyEvent) -> bool:
@@ -44,7 +49,7 @@ class UndoPlan(Closure):
         named = self.named
         for event in map(self.reader.event, sorted(self.out)):
             command = event.envelope.command_id
-            if command in named or self.is_copy(event) or self.reader.is_out(event.position):
+            if command in named or self.follows(event) or self.reader.is_out(event.position):
                 continue
             if command not in found or not found[command].why:
                 found[command] = answers.dependent(event, self.why(event))
@@ -54,7 +59,7 @@ class UndoPlan(Closure):
         return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
     def _with(self, event: AnyEvent) -> Iterable[int]:
-        yield from (entry.position for entry in self._of_command(event)) if not self.is_copy(event) else ()
+        yield from (entry.position for entry in self._of_command(event)) if not self.follows(event) else ()
         for entry in self.reader.caused_by(event):  # what reacted of observations may rest on other sources
             if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
                 yield entry.position

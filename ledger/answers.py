@@ -658,7 +658,8 @@ class BackupReport(Struct, frozen=True, kw_only=True):
 
 class RecoverReport(Struct, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
-    folded again; ``differing`` are those that were not what the log says. ``receipts``: erasures done again."""
+    folded again; ``differing`` are those that were not what the log says. ``receipts``: erasures done again. ``cut_before``
+    is the position of the first event that was left out, with all behind it, because no version can have written it."""
 
     path: str
     events: int
@@ -671,6 +672,7 @@ class RecoverReport(Struct, frozen=True, kw_only=True):
     receipts: int
     ok: bool
     seconds: float
+    cut_before: int | None = None
 
 
 class Finding(Struct, frozen=True, kw_only=True):

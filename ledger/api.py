@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ledger.document_writes import DocumentWrites
-from ledger.domain.errors import Conflict, Damaged, LedgerError, Rejected, StorageError
+from ledger.domain.errors import Damaged, LedgerError, NewerFormat, Rejected, StorageError, UnknownEvent
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
@@ -21,7 +21,7 @@ from ledger.graph_reads import GraphReads
 from ledger.guarding import Guard, Scanner, as_scanners
 from ledger.language.consolidating import ModelConsolidating
 from ledger.language.door import Language, chosen
-from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
+from ledger.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
 from ledger.memory_writes import CHANNELS
 from ledger.models import EmbedderLike, as_embedder
 from ledger.moments import Moments
@@ -50,10 +50,6 @@ from projections.text_hits import Rarity
 if TYPE_CHECKING:
     from ledger.language.port import LanguageModel, Request
     from ledger.settings import Settings
-
-
-class NewerFormat(Conflict):
-    """The log says that this product is too old for it."""
 
 
 class Ledger(
@@ -90,7 +86,6 @@ class Ledger(
         except ValueError:
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
         self._writer = Writer(store, secret, created.ledger_id, clock, random)
-        self._writer.check_upgrades = self._check_upgrades
         store.find_damage = damage.find
         self._times = Times()
         self._rarity = Rarity()
@@ -183,17 +178,9 @@ class Ledger(
             parked = tables_fit(connection, self._writer.secret, self._created.ledger_id)
             last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
             position = _last_upgrade(connection, by_trail=parked is not None and "audit" not in parked)
-            self._check_upgrade(connection, position)
+            check_upgrade(connection, position, readonly=self._store.readonly)
         self._writer.looked_at = last
         return parked is not None
-
-    def _check_upgrades(self, connection: sqlite3.Connection, after: int) -> None:
-        self._check_upgrade(connection, _last_upgrade(connection, after))
-
-    def _check_upgrade(self, connection: sqlite3.Connection, position: int | None) -> None:
-        event = read_event(connection, position) if position is not None else None
-        if event is not None:
-            _check_format(self._store, *least(event))
 
     @classmethod
     def import_log(
@@ -201,7 +188,7 @@ class Ledger(
     ) -> None:
         """Makes the ledger of an export at a path where nothing is: the same id, rows, digests and head; all or nothing."""
         import_log(source, path, progress=progress)
-        with suppress(NewerFormat):  # it is there as it was, for a product that can read it
+        with suppress(NewerFormat, UnknownEvent):  # it is there as it was, for a product that can read it
             cls.open(path).close()
 
     @property
@@ -260,25 +247,16 @@ def _created(store: EventStore) -> LedgerCreated | None:
 
 def _checked(store: EventStore, event: AnyEvent) -> LedgerCreated:
     created: LedgerCreated = event.data
-    _check_format(store, created.least_reader, created.least_writer)
+    check_format(created.least_reader, created.least_writer, readonly=store.readonly)
     return created
 
 
-def _last_upgrade(connection: sqlite3.Connection, after: int = 0, *, by_trail: bool = False) -> int | None:
+def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:
     """The position of the last LedgerUpgraded; of the log itself where the trail cannot be asked."""
     if by_trail:
         with suppress(sqlite3.DatabaseError):
             return audit.last_upgrade(connection)
-    return last_upgrade(connection, after)
-
-
-def _check_format(store: EventStore, least_reader: int, least_writer: int) -> None:
-    if least_reader > READER:
-        raise NewerFormat(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
-    if least_writer > WRITER and not store.readonly:
-        raise NewerFormat(
-            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}: open it readonly"
-        )
+    return last_upgrade(connection)
 
 
 def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:

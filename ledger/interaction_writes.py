@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import Conflict, NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import Conflict, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -264,7 +264,7 @@ class InteractionWrites(MergeWrites, Reads):
     def _record_failure(self, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
         def body(work: Work) -> str:
             current: Interaction | None = work.at_row(subject.row, "i")
-            if current is not None and not work.beyond(current):
+            if current is not None:
                 work.project, work.session = current.project, current.session
                 for event in domain.decide(command, current):
                     work.emit(current.id, event, first=current.row)
@@ -401,9 +401,8 @@ def _is_quarantined(connection: Any, subject: Interaction) -> bool:
 
 
 def has_to_wait(error: Exception) -> bool:
-    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted, or until a
-    version comes that can read what governs it."""
-    return isinstance(error, UnknownEvent) or (isinstance(error, Rejected) and error.rule == "trust")
+    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
+    return isinstance(error, Rejected) and error.rule == "trust"
 
 
 def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:

@@ -9,8 +9,8 @@ from typing import Any
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, StorageError, UnknownEvent
-from ledger.domain.events import AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.domain.errors import Conflict, NewerFormat, StorageError, UnknownEvent
+from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from projections import sessions
 from projections.projector import FAMILIES, projections
 
@@ -128,6 +128,18 @@ def read_blob(connection: Any, blob: str) -> str | None:
     return str(row[0][SALT_BYTES:], "utf-8", "replace") if row is not None and row[0] is not None else None
 
 
+def decode_known(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+    """The same, for a fold that decisions will rest on; ``UnknownEvent`` at the first that this product does not know.
+
+    A newer version first appends LedgerUpgraded, after which this one writes no more: so such a row is damage.
+    """
+    for event in decode_range(connection, first, last):
+        if isinstance(event.data, Unknown):
+            check_upgrade(connection, last_upgrade(connection))
+            raise _unexplained(event.position, event.type)
+        yield event
+
+
 class Reading:
     """The log as folds read it, through whatever connection ``connect`` gives at the time."""
 
@@ -153,6 +165,9 @@ class Reading:
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:
         return decode_range(self._connect(), first, last)
 
+    def known(self, first: int, last: int) -> Iterator[AnyEvent]:
+        return decode_known(self._connect(), first, last)
+
 
 # --- the format that the log asks for --------------------------------------------------------------------------------
 
@@ -162,6 +177,46 @@ def last_upgrade(connection: Any, after: int = 0) -> int | None:
     sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
     found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
     return found
+
+
+def check_log_since(connection: Any, after: int) -> None:
+    """What others wrote behind a position: ``NewerFormat`` where this product may not write any more, ``UnknownEvent`` for
+    what it does not know although it may."""
+    check_upgrade(connection, last_upgrade(connection, after))
+    if (found := first_unknown(connection, after)) is not None:
+        raise _unexplained(*found)
+
+
+def check_upgrade(connection: Any, position: int | None, *, readonly: bool = False) -> None:
+    event = read_event(connection, position) if position is not None else None
+    if event is not None:
+        check_format(*least(event), readonly=readonly)
+
+
+def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
+    if least_reader > READER:
+        raise NewerFormat(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
+    if least_writer > WRITER and not readonly:
+        raise NewerFormat(
+            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}: open it readonly"
+        )
+
+
+def _unexplained(position: int, type_: str) -> UnknownEvent:
+    return UnknownEvent(
+        f"the log is damaged: the {type_:.60} at position {position} is nothing that this product knows, and no upgrade before"
+        " it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up to that position"
+    )
+
+
+def first_unknown(connection: Any, after: int = 0) -> tuple[int, str] | None:
+    """The first row behind a position that is of a type which this product does not know."""
+    known = ", ".join("?" * len(TYPES))
+    sql = (
+        f"SELECT position, type FROM main.events WHERE position > ? AND type NOT IN ({known}) ORDER BY position LIMIT 1"
+    )
+    row = connection.execute(sql, (after, *TYPES)).fetchone()
+    return (row[0], str(row[1])) if row is not None else None
 
 
 def least(event: AnyEvent) -> tuple[int, int]:

@@ -414,7 +414,7 @@ def _replaced(work: Work, candidate: Memory) -> Memory | None:
     """The active memory that a candidate takes the place of."""
     found = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
     state: Memory | None = work.at_row(found.row, "m") if found is not None else None
-    return state if state is not None and state.status == "active" and not work.beyond(state) else None
+    return state if state is not None and state.status == "active" else None
 
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:

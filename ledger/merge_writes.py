@@ -13,7 +13,7 @@ from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
-from ledger.domain.errors import NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import NotFound, Rejected
 from ledger.domain.merge import Merge
 from ledger.memory_writes import By, MemoryWrites, Whose, check_reason, text_list, who
 from ledger.merge_reads import MergeReads
@@ -237,8 +237,6 @@ class MergeWrites(MemoryWrites, MergeReads):
             except Rejected as refusal:
                 if refusal.rule != "trust":
                     raise
-            except UnknownEvent:  # it waits for the version that can read what governs it
-                continue
             else:
                 self._looked[what, user] = head
         return recorded

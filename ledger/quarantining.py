@@ -331,7 +331,7 @@ class _Rescan:
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
-        if state is None or work.beyond(state) or not self._differs(held, found):
+        if state is None or not self._differs(held, found):
             return False
         work.project = state.project
         command: memory_domain.Command

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ledger import answers
 from ledger.consolidating import Consolidating
 from ledger.domain import interaction as domain
-from ledger.domain.errors import LedgerError, ModelFailed, Rejected, UnknownEvent
+from ledger.domain.errors import LedgerError, ModelFailed, Rejected
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
@@ -220,7 +220,7 @@ class Running(Consolidating):
         told = Who(user=user or "", actor=expiry.ACTOR)
         try:
             done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except (Rejected, UnknownEvent) as refusal:
+        except Rejected as refusal:
             if has_to_wait(refusal):
                 return False
             raise

@@ -19,14 +19,10 @@ from ledger.domain.text import check_text
 from ledger.event_store import Transaction
 from ledger.guarding import Found, Taken, Verdict
 from ledger.log_reading import first_position, read_event
-from projections import control
 from projections.sqlite import SQLiteRows
 
 if TYPE_CHECKING:
     from ledger.writing import Writer
-
-
-_UNREAD_OF = {"force": control.OF_FORCE, "quarantine": control.OF_TEXTS}  # a projection and what governs by it
 
 
 class Clock(Protocol):
@@ -178,23 +174,9 @@ class Work:
     def need(self, *names: str) -> None:
         """``Rejected`` when one of these projections is parked: what is decided by it cannot be decided."""
         self._writer.need(*names)
-        if unread := self.unread():
-            for name in names:
-                control.refuse_unread(unread, self.who.user, _UNREAD_OF.get(name, ()))
-
-    def unread(self) -> list[control.Unread]:
-        """What a newer version wrote that governs what may be done, of every user."""
-        return self._writer.unread()
 
     def at_row(self, row: int, kind: str) -> Any:
         return self._writer.state_of(row, kind)
-
-    def beyond(self, state: Any) -> bool:
-        """Whether the subject has an event that this product cannot read, so that nothing can be decided about it."""
-        if state.version != self.transaction.version(state.id):
-            return True
-        unread = self.unread()
-        return any(each.position > state.row for each in control.unread_of(unread, self.who.user, control.OF_FORCE))
 
     def known_elsewhere(self, given: str) -> bool:
         """Whether this is the full id of a subject, whoever's it is."""

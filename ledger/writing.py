@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
@@ -18,7 +18,7 @@ import msgspec
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, Rejected, UnknownEvent
+from ledger.domain.errors import Conflict, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     WAYS_BACK,
@@ -40,7 +40,7 @@ from ledger.domain.project import name_form
 from ledger.domain.text import check_text, keyed_digest
 from ledger.event_store import EventStore, Transaction
 from ledger.guarding import Guard
-from ledger.log_reading import Reading, check_tables, decode_range, find_row, first_position
+from ledger.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
 from ledger.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from projections import control, memories, projects
 from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
@@ -66,16 +66,14 @@ class Writer:
         self.generation = 0
         self._transaction: Transaction | None = None
         self._rows_of: object = None
+        self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
         self._changes = -1  # of the store, when this writer last looked
         self._left_at = -1  # the last position that this writer knows to be folded
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
         self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None  # (user, kind, source)
-        self._unread: list[control.Unread] | None = None
         self._batch_started, self._batch_events, self._batch_thread = 0.0, 0, 0
-        self.check_upgrades: Callable[[Any, int], None] = lambda connection, after: None
-        self.looked_at = 0  # the log was searched for upgrades up to here
 
     # --- running one command -------------------------------------------------------------------------------------
 
@@ -137,26 +135,15 @@ class Writer:
         if distrusted is None:
             found = control.distrusted(self.connection())
             distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
-        unread = self.unread()
-        if not (distrusted or unread) or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
+        if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
             return
         who = work.who
-        if unread and any((who.actor, who.client, who.agent, work.session)):
-            control.refuse_unread(unread, who.user, control.OF_TRUST)  # whom it means cannot be read
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
             if (who.user, kind, source) in distrusted:
                 raise Rejected(
                     f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
                     rule="trust",
                 )
-
-    def unread(self) -> list[control.Unread]:
-        """What a newer version wrote that governs what may be done, of every user; looked for again when others wrote."""
-        known = self._unread
-        if known is None:
-            self.rows.flush()
-            known = self._unread = control.unread(self.connection())
-        return known
 
     def _outcome(self, subject: str, events: Sequence[AnyEvent], position: int, *, absorbed: bool) -> Outcome:
         """The answer, read under the lock. What this very command parked has none, and the command stands."""
@@ -234,7 +221,8 @@ class Writer:
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
             changing = changing or isinstance(data, _CHANGING)
-            version = versions.get(stream) or self._version(work, stream, first)
+            new = not first and stream != LEDGER_STREAM
+            version = versions.get(stream) or (1 if new else transaction.version(stream) + 1)
             versions[stream] = version + 1
             bound = key if at == bearer else None  # the last event of the subject: the answer is its state after it
             place = (project, occurred_at)
@@ -261,17 +249,6 @@ class Writer:
         if changing:
             self.forget_names()  # under the lock: whoever comes next must not decide by what was so before
         return events
-
-    def _version(self, work: Work, stream: str, first: int) -> int:
-        """The next version in a stream; what this product cannot read in it stops the command."""
-        if not first and stream != LEDGER_STREAM:
-            return 1
-        if first and (unread := self.unread()):
-            control.refuse_unread(unread, work.who.user, control.OF_FORCE, after=first)
-        last, state = work.transaction.version(stream), self.projector.states.get(stream)
-        if state is not None and state.version != last:
-            raise UnknownEvent(f"{stream} holds an event of a newer version, so this product cannot decide about it")
-        return last + 1
 
     def _envelope(
         self,
@@ -353,7 +330,7 @@ class Writer:
         folded = transaction.connection.execute("SELECT position FROM checkpoint").fetchone()
         if not self._batch_thread and folded is not None and 0 < folded[0] < transaction.position:
             self.forget()
-            for event in decode_range(transaction.connection, folded[0] + 1, transaction.position):
+            for event in decode_known(transaction.connection, folded[0] + 1, transaction.position):
                 self.projector.fold(event, self.rows)
             self.projector.flush(self.rows)
             checkpoint(transaction.connection, transaction.position, transaction.head)
@@ -374,7 +351,7 @@ class Writer:
 
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
-        self.check_upgrades(transaction.connection, self.looked_at)
+        check_log_since(transaction.connection, self.looked_at)
         self.looked_at = transaction.position
         self.forget()
         self.projector.poisoned.clear()
@@ -399,7 +376,7 @@ class Writer:
         self._names.clear()
         self._labels.clear()
         self._policies.clear()
-        self._distrusted = self._unread = None
+        self._distrusted = None
 
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ledger.domain.errors import UnknownEvent
 from ledger.domain.events import (
-    LEDGER_STREAM,
     PUT_BACK,
     TAKEN_OUT,
     WAYS_BACK,
@@ -20,14 +17,8 @@ from ledger.domain.events import (
     CommandAnswered,
     CommandRedone,
     DuplicateAbsorbed,
-    LegalHoldPlaced,
-    LegalHoldReleased,
     PolicyAdopted,
     SourceDistrusted,
-    SourceTrusted,
-    TextQuarantined,
-    TextReleased,
-    Unknown,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
@@ -101,14 +92,6 @@ POLICIES = Table(
     rowid=False,
     then=Standing("from_position", undone="undone_at"),
 )
-# What this product cannot read of the events that decisions rest on; each until somebody who could read it ended it.
-UNREAD = Table(
-    "unread",
-    (*("position INTEGER PRIMARY KEY", "type TEXT NOT NULL", "user TEXT", "act TEXT NOT NULL", "ended_at INTEGER"),),
-    ("position",),
-    (("act", ""),),
-    then=Standing("position", ends="ended_at"),
-)
 DEPENDENTS = Table(
     "dependents",
     ("source TEXT NOT NULL", "memory INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
@@ -118,14 +101,6 @@ DEPENDENTS = Table(
     then=Standing("from_position", closed="were_dependents"),
 )
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
-
-
-# Of the ledger's own stream: the types of what decisions rest on.
-OF_HOLDS = frozenset(each.__name__ for each in (LegalHoldPlaced, LegalHoldReleased))
-OF_TEXTS = frozenset(each.__name__ for each in (TextQuarantined, TextReleased))
-OF_TRUST = frozenset(each.__name__ for each in (SourceDistrusted, SourceTrusted))
-OF_FORCE = frozenset(each.__name__ for each in WAYS_BACK)
-GOVERNING = OF_HOLDS | OF_TEXTS | OF_FORCE | {PolicyAdopted.__name__}
 
 
 class Answer(Struct, frozen=True):
@@ -212,19 +187,15 @@ def refusal_digest(secret: bytes, data: WriteRefused, actor: str | None, session
 
 
 class Force:
-    """Which events are out of force and by which act, and the policies people adopted; and what of all that decisions rest
-    on cannot be read."""
+    """Which events are out of force and by which act, and the policies people adopted."""
 
-    name, version, follows = "force", 4, GOVERNING
-    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES, UNREAD)
+    name, version = "force", 5
+    follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
+    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
-        if isinstance(data, Unknown):
-            self._leave(rows, event)
-        elif isinstance(data, LegalHoldReleased):
-            self._end(rows, data.hold, event.position)
-        elif isinstance(data, TAKEN_OUT):
+        if isinstance(data, TAKEN_OUT):
             act = event.envelope.command_id
             for position in positions(data.ranges):
                 rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
@@ -235,7 +206,6 @@ class Force:
                 rows.put(DISTRUSTED, (act,), (act, event.position, *told))
         elif isinstance(data, PUT_BACK):
             act = data.undone if isinstance(data, CommandRedone) else data.distrusted
-            self._end(rows, act, event.position)
             if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
                 end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
             for row in rows.within(OUT_OF_FORCE, "position", data.ranges):
@@ -245,17 +215,6 @@ class Force:
         elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
             key = (event.envelope.user, event.position)
             rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
-
-    @staticmethod
-    def _leave(rows: Rows, event: AnyEvent) -> None:
-        if event.stream == LEDGER_STREAM and event.type in GOVERNING:
-            told = (event.type, event.envelope.user, event.envelope.command_id, None)
-            rows.put(UNREAD, (event.position,), (event.position, *told))
-
-    @staticmethod
-    def _end(rows: Rows, act: str, position: int) -> None:
-        for row in rows.find(UNREAD, ("act",), (act,)):
-            rows.put(UNREAD, row[:1], (*row[:-1], position))
 
     def _policies(self, rows: Rows, ranges: Sequence[tuple[int, int]]) -> None:
         for row in rows.within(POLICIES, "from_position", ranges):
@@ -354,59 +313,18 @@ def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
     return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
-class Unread(Struct, frozen=True):
-    """An event of a newer version that governs what may be done for its user."""
-
-    position: int
-    type: str
-    user: str | None
-
-
-_STANDS = "ended_at IS NULL AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = u.position)"
-
-
-def unread(connection: sqlite3.Connection) -> list[Unread]:
-    """Those of every user that nobody has ended, oldest first."""
-    sql = f"SELECT position, type, user FROM unread u WHERE {_STANDS} ORDER BY position"
-    return [Unread(*row) for row in connection.execute(sql)]
-
-
-def unread_of(known: Iterable[Unread], user: str, types: Collection[str]) -> list[Unread]:
-    """Those of one user and of these types."""
-    return [each for each in known if each.user == user and each.type in types]
-
-
-def refuse_unread(known: Iterable[Unread], user: str, types: Collection[str], *, after: int = 0) -> None:
-    """``UnknownEvent`` where one of these types governs what this user may do with what began at ``after``."""
-    for each in unread_of(known, user, types):
-        if each.position > after:
-            raise UnknownEvent(
-                f"the {each.type} at position {each.position} is of a newer version than this product, which cannot decide"
-                " without it: let the newer version do this"
-            )
-
-
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """The policy in force for a user: of each parameter what was adopted last, or the default. ``UnknownEvent`` where a part
-    is of a newer version."""
-    sql = (
-        "SELECT from_position, parameters FROM policies WHERE user = ? AND undone_at IS NULL UNION ALL"
-        f" SELECT position, NULL FROM unread u WHERE user = ? AND type = 'PolicyAdopted' AND {_STANDS}"
-        " ORDER BY 1"
-    )
+    """The policy in force for a user: of each parameter what was adopted last, or the default."""
+    sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     found = dict[str, Any]()
-    for position, parameters in connection.execute(sql, (user, user)):
-        if parameters is None:
-            raise UnknownEvent(f"the policy adopted at position {position} is of a newer version than this product")
+    for (parameters,) in connection.execute(sql, (user,)):
         found |= msgspec.json.decode(parameters)
     return msgspec.convert(found, Policy)
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
-    """Whether the policy in force switches something on; one that cannot be read does not."""
-    with suppress(UnknownEvent):
-        return bool(getattr(policy(connection, user), what))
-    return False
+    """Whether the policy in force switches something on."""
+    return bool(getattr(policy(connection, user), what))
 
 
 def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:

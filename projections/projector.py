@@ -211,10 +211,7 @@ class Projector:
         if family is None or isinstance(event.data, Unknown):
             return []
         old = None if event.version == 1 else self.state(event.stream, event.first, rows, event.position)
-        new = family.evolve(old, event)
-        if old is not None and new is not None and event.version != old.version + 1:
-            new = replace(new, version=old.version)  # it stays at what could be read before the first unknown event
-        self.states[event.stream] = new
+        new = self.states[event.stream] = family.evolve(old, event)
         return [Change(family.kind, event.first, old, new, event)]
 
     # --- out of force and back -------------------------------------------------------------------------------------------
@@ -256,8 +253,7 @@ class Projector:
         """The events of a stream that this version knows, each with whether it is in force."""
         everything = self._log.stream(stream, up_to)
         events = [event for event in everything if not isinstance(event.data, Unknown)]
-        beyond = next((event.version for event in everything if isinstance(event.data, Unknown)), len(everything) + 1)
-        self._last_version = beyond - 1
+        self._last_version = len(everything)
         out = {
             row[0] for row in rows.within(control.OUT_OF_FORCE, "position", [(e.position, e.position) for e in events])
         }

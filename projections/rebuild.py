@@ -49,6 +49,8 @@ class Reading(projector.Log, Protocol):
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
+    def known(self, first: int, last: int) -> Iterator[AnyEvent]: ...
+
 
 class Rebuild:
     """One rebuild; ``run`` returns the number of events folded, what is parked after it, and the digest."""
@@ -143,7 +145,7 @@ class Rebuild:
             self._connection = connection
             rows, head = self._rows(connection, beside=True), _head(connection)
             last = min(head, done + BATCH)
-            for event in self._reading.events(done + 1, last):
+            for event in self._reading.known(done + 1, last):
                 self._projector.fold(event, rows)
         with self._writing() as transaction:
             rows.connection = transaction.connection
@@ -178,7 +180,7 @@ class Rebuild:
                 sqlite.drop(connection, table.name)
                 sqlite.create(connection, table)
             rows = self._rows(connection)
-            for event in self._reading.events(done + 1, transaction.position):
+            for event in self._reading.known(done + 1, transaction.position):
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
             for table in self._tables() if self._beside else ():

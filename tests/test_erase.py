@@ -436,17 +436,6 @@ def test_a_secret_that_slipped_through_is_cut_everywhere(ledger: Ledger) -> None
     agrees(ledger)
 
 
-def test_an_event_that_nobody_can_read_loses_all_its_data(ledger: Ledger) -> None:
-    from test_events import append_unknown
-
-    fact = ledger.remember(RARE)
-    append_unknown(ledger, fact.id, "MemoryDreamt", 3, json.dumps({"dream": [RARE]}))
-    ledger.rebuild()
-    report = ledger.erase(fact.id)
-    assert report.state == "completed" and report.erased[-1].fields == ("data",)
-    assert not any("Harbour" in state for state in states(ledger))
-
-
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 

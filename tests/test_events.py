@@ -9,10 +9,9 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from eventsourcing.persistence import StoredEvent
 from examples import BLOB, EVENTS, MEMORY, envelope
 
-from ledger import Ledger, UnknownEvent, mapper
+from ledger import UnknownEvent, mapper
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 
@@ -198,88 +197,6 @@ def test_a_row_that_is_no_event_at_all_says_where_it_lies() -> None:
     for state in ("", "{}", "[]", "nonsense", '{"data": 1}', "[" * 5000):
         with pytest.raises(UnknownEvent, match="position 9"):
             mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
-
-
-def append_unknown(ledger: Ledger, stream: str, type_: str, schema: int, data: str) -> bytes:
-    """As a newer product would, into the log of this one."""
-    state = state_of(type_, schema, data)
-    with ledger._store.transact() as transaction:
-        version = transaction.version(stream) + 1
-        transaction.append([StoredEvent(stream, version, type_, state)])
-    return state
-
-
-@pytest.mark.parametrize(("type_", "schema", "data"), UNKNOWN)
-def test_an_unknown_event_stops_its_subject_and_nothing_else(
-    ledger: Ledger, type_: str, schema: int, data: str
-) -> None:
-    fact, other = ledger.remember("The kettle is blue."), ledger.remember("The teapot is white.")
-    state = append_unknown(ledger, fact.id, type_, schema, data)
-    ledger.rebuild()
-    commands = [
-        lambda: ledger.retract(fact.id),
-        lambda: ledger.reinforce(fact.id),
-        lambda: ledger.revise(fact.id, "The kettle is red."),
-        lambda: ledger.supersede(fact.id, "The kettle is green."),
-        lambda: ledger.remember("The kettle is blue."),
-        lambda: ledger.undo(fact.position),
-        lambda: ledger.undo(ledger.position),
-    ]
-    position = ledger.position
-    for command in commands:
-        with pytest.raises(UnknownEvent):
-            command()
-    assert ledger.position == position
-    assert ledger.reinforce(other.id, 0.1).reference_count == 1  # type: ignore[union-attr]
-    row = ledger._store.row(position)
-    assert row is not None and row.state.encode() == state
-
-
-def test_an_unknown_event_is_shown_as_unknown(ledger: Ledger) -> None:
-    fact = ledger.remember("The kettle is blue.")
-    append_unknown(ledger, fact.id, "MemoryDreamt", 3, '{"dream": "blue"}')
-    ledger.rebuild()
-    shown = ledger.audit(subject=fact.id)[0]
-    assert (shown.type, shown.data) == ("MemoryDreamt", {"unknown": "MemoryDreamt", "schema": 3})
-    why = ledger.why(fact.id)
-    assert why is not None and [step.type for step in why.steps] == ["MemoryCaptured", "MemoryDreamt"]
-    history = ledger.history(fact.id)
-    assert history is not None and history[-1].data == {"unknown": "MemoryDreamt", "schema": 3}
-    found = ledger.memory(fact.id)
-    assert found is not None and found.content == "The kettle is blue."
-
-
-def test_a_known_event_after_an_unknown_one_does_not_hide_it(ledger: Ledger) -> None:
-    fact = ledger.remember("The kettle is blue.")
-    append_unknown(ledger, fact.id, "MemoryDreamt", 1, "{}")
-    append_unknown(ledger, fact.id, "MemoryPromoted", 1, "{}")
-    ledger.rebuild()
-    with pytest.raises(UnknownEvent):
-        ledger.retract(fact.id)
-
-
-def test_the_policies_go_round_what_they_cannot_read(ledger: Ledger, clock: Any) -> None:
-    fact = ledger.remember("The kettle is blue and whistles.", "preference", confidence=0.31)
-    plain = ledger.remember("The teapot is white and chipped.", "preference", confidence=0.31)
-    turn = ledger.capture("What is where?", "Decision: the kettle stays on the shelf.", reinforce=False)
-    append_unknown(ledger, fact.id, "MemoryDreamt", 1, "{}")
-    append_unknown(ledger, turn.id, "InteractionDreamt", 1, "{}")
-    ledger.rebuild()
-    done = ledger.capture("And?", "The kettle is blue and whistles. The teapot is white and chipped.")
-    assert done.reinforcement == "done"
-    assert [each.reference_count for each in (ledger.memory(fact.id), ledger.memory(plain.id)) if each] == [0, 1]
-    clock.advance(days=400)
-    report = ledger.run_policies()
-    assert (report.failures, report.expired, report.extracted_interactions) == (1, 0, 1)
-
-
-def test_an_unknown_event_of_the_ledger_itself_stops_nobody(ledger: Ledger) -> None:
-    append_unknown(ledger, "ledger", "PolicyDreamt", 7, '{"format": 1}')
-    ledger.rebuild()
-    ledger.remember("The kettle is blue.")
-    assert [each.type for each in ledger.audit(limit=2)] == ["MemoryCaptured", "PolicyDreamt"]
-    with pytest.raises(UnknownEvent):
-        ledger.undo(2)
 
 
 if __name__ == "__main__":

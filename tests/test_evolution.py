@@ -1,4 +1,4 @@
-"""Logs of every released format can be read for ever; what a newer version wrote is kept, shown, and not decided on."""
+"""Logs of every released format can be read for ever; what a newer version wrote is kept and shown, and not written beside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,12 +22,12 @@ from hypothesis import strategies as st
 from soundness import assert_sound, contents, problems, types
 from test_rebuild import raw
 
-from ledger import Conflict, Ledger, LedgerError, UnknownEvent, api, mapper
+from ledger import Conflict, Ledger, LedgerError, UnknownEvent, mapper
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
 from ledger.rescue.rebuilding import OF_PROJECTIONS
 from projections.digests import projection_digest
-from projections.projector import projections
+from projections.projector import checkpoint, projections
 
 GOLDEN = Path(__file__).parent / "golden"
 LOGS = ("1", "1_conversations", "1_mishaps")  # by their format, and what they tell of
@@ -205,22 +204,18 @@ def append(ledger: Ledger, stream: str, type_: str, data: Any, schema: int = 1) 
     return state
 
 
-def newer(path: Path, *, least_reader: int = 1, least_writer: int = 1, schema: int = 1) -> dict[str, Any]:
+def newer(path: Path, *, least_reader: int = 1, schema: int = 1) -> dict[str, Any]:
     """A log with events that this version does not know, as one that writes format 2 leaves it."""
     with Ledger.open(path) as ledger:
         blue = ledger.remember("The kettle is blue.", tags=["kettle"])
         white = ledger.remember("The teapot is white.")
         turn = ledger.capture("x" * 300_000)
+        upgrade = {"format": 2, "least_reader": least_reader, "least_writer": 2}
+        append(ledger, "ledger", "LedgerUpgraded", upgrade, schema=schema)
         append(ledger, blue.id, "MemoryDreamt", {"dream": "os.system", "depth": 3.50, "of": "Bläue\u2028"})
         append(ledger, white.id, "MemoryReinforced", {"rule": "cubic/9", "strength": [1, 2]}, schema=2)
         append(ledger, turn.id, "InteractionDreamt", {})
         append(ledger, "d_0123456789abcdef", "DocumentIngested", {"header": "x"})
-        upgrade = {"format": 2, "least_reader": least_reader, "least_writer": least_writer}
-        append(ledger, "ledger", "LedgerUpgraded", upgrade, schema=schema)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(api, "READER", 2)
-            patch.setattr(api, "WRITER", 2)
-            ledger.rebuild()
     return {"blue": blue.id, "white": white.id, "turn": turn.id}
 
 
@@ -229,12 +224,11 @@ def rows(path: Any) -> Any:
         return [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in ("events", "blobs")]
 
 
-@pytest.mark.parametrize("least_writer", [1, 2])
-def test_what_a_newer_version_wrote_is_kept_bit_for_bit_wherever_it_goes(tmp_path: Path, least_writer: int) -> None:
+def test_what_a_newer_version_wrote_is_kept_bit_for_bit_wherever_it_goes(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    newer(path, least_writer=least_writer)
-    before, readonly = rows(path), least_writer > 1
-    with Ledger.open(path, readonly=readonly) as ledger:
+    newer(path)
+    before = rows(path)
+    with Ledger.open(path, readonly=True) as ledger:
         ledger.export_file(tmp_path / "export.jsonl")
         ledger.backup(tmp_path / "backup.db")
         digest = ledger.digest()
@@ -244,7 +238,7 @@ def test_what_a_newer_version_wrote_is_kept_bit_for_bit_wherever_it_goes(tmp_pat
     for name in ("backup", "imported", "recovered"):
         assert rows(tmp_path / f"{name}.db") == before, name
         assert Ledger.examine(tmp_path / f"{name}.db").ok
-        with Ledger.open(tmp_path / f"{name}.db", readonly=readonly) as ledger:
+        with Ledger.open(tmp_path / f"{name}.db", readonly=True) as ledger:
             assert problems(ledger) == []
             wrong = [each for each in ledger.verify(full=True).problems if not OF_PROJECTIONS(each)]
             assert wrong == [], "an import for a newer writer is without projections"
@@ -253,7 +247,7 @@ def test_what_a_newer_version_wrote_is_kept_bit_for_bit_wherever_it_goes(tmp_pat
 
 def test_what_a_newer_version_wrote_is_shown_as_unknown(tmp_path: Path) -> None:
     known = newer(tmp_path / "memory.db")
-    with Ledger.open(tmp_path / "memory.db") as ledger:
+    with Ledger.open(tmp_path / "memory.db", readonly=True) as ledger:
         shown = ledger.audit(subject=known["blue"])[0]
         assert (shown.type, shown.data) == ("MemoryDreamt", {"unknown": "MemoryDreamt", "schema": 1})
         why = ledger.why(known["white"])
@@ -265,157 +259,82 @@ def test_what_a_newer_version_wrote_is_shown_as_unknown(tmp_path: Path) -> None:
         assert "MemoryDreamt" in findings[0].found and findings[0].level == "note"
 
 
-def test_commands_whose_decision_would_read_it_stop_and_others_go_on(tmp_path: Path) -> None:
-    known = newer(tmp_path / "memory.db")
-    with Ledger.open(tmp_path / "memory.db") as ledger:
-        position = ledger.position
-        for command in (
-            lambda: ledger.retract(known["blue"]),
-            lambda: ledger.reinforce(known["white"]),
-            lambda: ledger.supersede(known["white"], "The teapot is green."),
-            lambda: ledger.remember("The kettle is blue.", tags=["again"]),
-            lambda: ledger.attach_response(known["turn"], "late"),
-        ):
-            with pytest.raises((UnknownEvent, Conflict)):
-                command()
-        assert ledger.position == position
-        ledger.retract(ledger.remember("The mug is red.").id)
-        ledger.capture("And the mug?", "The mug is red.")
-        assert_sound(ledger)
+# --- what no version wrote -------------------------------------------------------------------------------------------
+
+UNEXPLAINED = [("MemoryDreamt", 1), ("MemoryReinforced", 2)]
 
 
-# --- what a newer version wrote about the ledger itself --------------------------------------------------------------
+def spoilt(path: Path, type_: str, schema: int) -> int:
+    """A ledger with one event that nothing in the log explains, and what came after it; the position of that event."""
+    with Ledger.open(path) as ledger:
+        ledger.capture("x" * 300_000)
+        fact = ledger.remember("The kettle is blue.")
+        append(ledger, fact.id, type_, {"dream": "os.system"}, schema)
+        append(ledger, "m_0123456789abcdef", "MemoryPromoted", {})
+        return fact.position + 1
 
 
-def governed(path: Path, type_: str, data: Any) -> tuple[Ledger, Any, Any]:
-    """A ledger with a memory and a turn, in which a newer product recorded an event of the ledger's own stream."""
-    ledger = Ledger.open(path)
-    fact = ledger.remember("The kettle is blue.")
-    turn = ledger.capture("Which kettle?", reinforce=False)
-    append(ledger, "ledger", type_, data, schema=2)
-    return ledger, fact, turn
-
-
-def stops(ledger: Ledger, *commands: Callable[[], Any]) -> None:
-    for command in commands:
-        position = ledger.position
-        with pytest.raises(UnknownEvent, match="of a newer version"):
-            command()
-        assert ledger.position == position, "nothing was written"
-
-
-@pytest.mark.parametrize("type_", ["LegalHoldPlaced", "LegalHoldReleased"])
-def test_nothing_of_a_user_is_erased_while_a_hold_of_theirs_cannot_be_read(tmp_path: Path, type_: str) -> None:
-    ledger, fact, turn = governed(tmp_path / "memory.db", type_, {"subjects": ["all"], "until": "2030"})
-    with ledger:
-        theirs = ledger.remember("The kettle is blue.", user="ada")
-        stops(
-            ledger,
-            lambda: ledger.erase(fact.id),
-            lambda: ledger.erase(turn.position),
-            lambda: ledger.erase(user=""),
-            lambda: ledger.hold(fact.id),
-            lambda: ledger.lift_hold(),
-        )
-        assert ledger.erase(theirs.id, user="ada").state == "completed", "a hold is its user's"
-        ledger.remember("The mug is red.")
-        assert_sound(ledger)
-
-
-def test_what_somebody_knew_how_to_lift_holds_nothing_any_more(tmp_path: Path) -> None:
-    ledger, fact, _ = governed(tmp_path / "memory.db", "LegalHoldPlaced", {"until": "2030"})
-    with ledger:
-        ledger.rebuild()
-        act = ledger.audit(type="LegalHoldPlaced")[0].command_id
-        append(ledger, "ledger", "LegalHoldReleased", {"hold": act, "reason": ""})
-        assert ledger.erase(fact.id).state == "completed"
-        assert_sound(ledger)
-
-
-def test_no_named_source_writes_for_a_user_while_a_distrust_of_theirs_cannot_be_read(tmp_path: Path) -> None:
-    data = {"sources": [{"actor": "bob"}], "ranges": []}
-    ledger, fact, _ = governed(tmp_path / "memory.db", "SourceDistrusted", data)
-    with ledger:
-        stops(
-            ledger,
-            lambda: ledger.remember("The mug is red.", actor="bob"),
-            lambda: ledger.capture("Which mug?", client="bob"),
-            lambda: ledger.remember("The mug is red.", session_id="bob"),
-            lambda: ledger.supersede(fact.id, "The kettle is green."),
-            lambda: ledger.trust("bob", kind="actor"),
-        )
-        ledger.remember("The mug is red.")
-        ledger.remember("The mug is red.", actor="bob", user="ada")
-        turn = ledger.capture("Which mug?", "The mug is red.")
-        assert turn.reinforcement == "pending", "the policy waits too, and that is no failure"
-        assert_sound(ledger)
-
-
-@pytest.mark.parametrize("type_", ["CommandUndone", "CommandRedone"])
-def test_what_stood_before_an_undo_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, type_: str) -> None:
-    ledger, fact, turn = governed(tmp_path / "memory.db", type_, {"spans": "all"})
-    with ledger:
-        stops(
-            ledger,
-            lambda: ledger.supersede(fact.id, "The kettle is green."),
-            lambda: ledger.remember("The kettle is blue.", tags=["again"]),
-            lambda: ledger.attach_response(turn.id, "late"),
-            lambda: ledger.undo(fact.position),
-            lambda: ledger.redo(fact.position),
-            lambda: ledger.distrust("bob", kind="actor"),
-        )
-        ledger.retract(ledger.remember("The mug is red.").id)
-        assert_sound(ledger)
-
-
-def test_a_policy_that_cannot_be_read_is_not_taken_for_the_one_before_it(tmp_path: Path) -> None:
-    ledger, fact, _ = governed(tmp_path / "memory.db", "PolicyAdopted", {"parameters": {}, "kind": "strict"})
-    with ledger:
-        stops(
-            ledger,
-            lambda: ledger.adopt_policy(gain=0.1),
-            lambda: ledger.remember("The mug is red.", key="k"),
-            lambda: ledger.reinforce(fact.id),
-        )
-        ledger.remember("The mug is red.", user="ada")
-        stops(ledger, lambda: ledger.policy())
-        assert ledger.policy(user="ada") and ledger.at(fact.position).policy()
-        report = ledger.run_policies()
-        assert report.failures == 0 and report.expired == 0
-        append(ledger, "ledger", "PolicyAdopted", {"parameters": {"gain": 100_000}})
-        ledger.rebuild()
-        stops(ledger, lambda: ledger.policy())
-        assert_sound(ledger)
-
-
-@pytest.mark.parametrize("type_", ["TextQuarantined", "TextReleased"])
-def test_no_text_is_let_out_while_a_word_on_its_quarantine_cannot_be_read(tmp_path: Path, type_: str) -> None:
-    ledger, _, turn = governed(tmp_path / "memory.db", type_, {"texts": [1, 2]})
-    with ledger:
-        stops(
-            ledger,
-            lambda: ledger.release(turn.id),
-            lambda: ledger.quarantine(turn.id),
-            lambda: ledger.extract(turn.id),
-        )
-        ledger.remember("The mug is red.")
-        assert_sound(ledger)
-
-
-def test_a_process_that_has_the_file_open_notices_a_hold_that_it_cannot_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("type_", "schema"), UNEXPLAINED)
+def test_an_event_that_no_upgrade_explains_is_damage_to_read_beside_and_not_to_write_beside(
+    tmp_path: Path, type_: str, schema: int
+) -> None:
     path = tmp_path / "memory.db"
-    with Ledger.open(path) as old, Ledger.open(path) as other:
+    position = spoilt(path, type_, schema)
+    before = rows(path)
+    for _ in range(2):
+        with pytest.raises(UnknownEvent, match=rf"damaged: the {type_} at position {position} .* recover\(\)"):
+            Ledger.open(path)
+    assert rows(path) == before
+    with Ledger.open(path, readonly=True) as ledger:
+        assert "The kettle is blue." in contents(ledger)
+        assert ledger.audit(limit=2)[1].data == {"unknown": type_, "schema": schema}
+        assert schema > 1 or not ledger.verify().ok
+
+
+@pytest.mark.parametrize(("type_", "schema"), UNEXPLAINED)
+def test_recover_copies_a_log_up_to_what_no_upgrade_explains(tmp_path: Path, type_: str, schema: int) -> None:
+    position = spoilt(tmp_path / "memory.db", type_, schema)
+    report = Ledger.recover(tmp_path / "memory.db", tmp_path / "recovered.db")
+    assert (report.cut_before, report.events, report.ok) == (position, position - 1, False)
+    assert rows(tmp_path / "recovered.db")[0] == rows(tmp_path / "memory.db")[0][: position - 1]
+    with Ledger.open(tmp_path / "recovered.db") as ledger:
+        ledger.remember("and it goes on")
+        assert ledger.verify(full=True).ok
+        assert_sound(ledger)
+
+
+@pytest.mark.parametrize(("type_", "schema"), UNEXPLAINED)
+def test_a_process_that_has_the_file_open_decides_nothing_beside_what_it_cannot_read(
+    tmp_path: Path, type_: str, schema: int
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as old, Ledger.open(tmp_path / "memory.db") as other:
         fact = old.remember("The kettle is blue.")
-        append(other, "ledger", "LegalHoldPlaced", {"until": "2030"}, schema=2)
-        other.rebuild()
-        stops(old, lambda: old.erase(fact.id))
+        append(other, fact.id, type_, {}, schema)
+        position = old.position
+        for _ in range(2):
+            for call in (
+                lambda: old.remember("after"),
+                lambda: old.retract(fact.id),
+                lambda: old.undo(fact.position),
+                lambda: old.erase(fact.id),
+                lambda: old.rebuild(),
+                lambda: old.batch().__enter__(),
+            ):
+                with pytest.raises(UnknownEvent, match="damaged"):
+                    call()
+        assert old.position == position
+        assert contents(old) == {"The kettle is blue."}, "it may be read"
 
 
-def test_newer_schemas_of_known_types_are_told_like_unknown_types(tmp_path: Path) -> None:
-    ledger, _, _ = governed(tmp_path / "memory.db", "LegalHoldPlaced", {"until": "2030"})
-    with ledger:
-        (found,) = [each for each in ledger.doctor().findings if each.what == "unknown events"]
-        assert found.level == "note" and "1 LegalHoldPlaced of schema 2" in found.found
+def test_nor_where_whoever_wrote_it_has_folded_it(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as old, Ledger.open(tmp_path / "memory.db") as other:
+        fact = old.remember("The kettle is blue.")
+        append(other, fact.id, "MemoryDreamt", {})
+        with other._store.transact() as transaction:
+            checkpoint(transaction.connection, transaction.position, transaction.head)
+        for _ in range(2):
+            with pytest.raises(UnknownEvent, match="damaged"):
+                old.retract(fact.id)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------
@@ -424,7 +343,7 @@ def test_newer_schemas_of_known_types_are_told_like_unknown_types(tmp_path: Path
 @pytest.mark.parametrize("schema", [1, 2])
 def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "memory.db"
-    newer(path, least_writer=2, schema=schema)
+    newer(path, schema=schema)
     before = rows(path)
     with pytest.raises(Conflict, match="needs a writer of format 2, and this product writes 1: open it readonly"):
         Ledger.open(path)
@@ -437,7 +356,7 @@ def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema:
 
 def test_a_log_for_newer_readers_is_refused_by_name_and_looked_after_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    newer(path, least_reader=2, least_writer=2)
+    newer(path, least_reader=2)
     for readonly in (True, False):
         with pytest.raises(Conflict, match="needs a reader of format 2, and this product reads 1"):
             Ledger.open(path, readonly=readonly)
@@ -460,7 +379,7 @@ def test_an_upgrade_in_words_that_this_version_cannot_read_asks_for_a_newer_one(
 
 def test_the_last_upgrade_counts_whether_the_trail_can_be_asked_or_not(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    newer(path, least_writer=2)
+    newer(path)
     with raw(path) as connection:
         connection.execute("DROP TABLE audit")
     with pytest.raises(Conflict, match="needs a writer"):
@@ -473,7 +392,8 @@ def test_the_last_upgrade_counts_whether_the_trail_can_be_asked_or_not(tmp_path:
 
 def test_an_upgrade_that_asks_for_nothing_new_stops_nobody(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    newer(path)
+    with Ledger.open(path) as ledger:
+        append(ledger, "ledger", "LedgerUpgraded", {"format": 2, "least_reader": 1, "least_writer": 1})
     with Ledger.open(path) as ledger:
         ledger.remember("and on")
         assert ledger.digest() == ledger.rebuild().digest

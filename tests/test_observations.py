@@ -22,7 +22,6 @@ from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
 from ledger.domain import observation as domain
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
-from ledger.policies import evidence
 from projections import observations as rows
 
 COFFEE = "The user is serious about coffee."
@@ -447,17 +446,6 @@ def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
     assert undone.command_id is not None
     ledger.redo(undone.command_id)
     assert standing(ledger, seen.id) == ("active", 1, "stale"), "it is live again, and withdrawn all the same"
-
-
-def test_an_observation_that_nothing_can_be_decided_about_is_told_and_not_passed_over(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = two(ledger)
-    seen, other = ledger.observe(COFFEE, [first, second]), ledger.observe("The user is up early.", [first])
-    beyond = evidence.Work.beyond
-    monkeypatch.setattr(evidence.Work, "beyond", lambda work, state: state.id == seen.id or beyond(work, state))
-    report = ledger.withdraw_source(first)
-    assert (report.ok, report.retired, [id for id, _ in report.failed]) == (False, (other.id,), [seen.id])
 
 
 def many(ledger: Ledger, shared: str, count: int = 10) -> list[str]:

@@ -48,6 +48,10 @@ class Conflict(LedgerError):
     """The world moved: a key was used for something else, a newer process changed the tables, others built on it."""
 
 
+class NewerFormat(Conflict):
+    """The log says that this product is too old for it: a newer version wrote it, or may read it alone."""
+
+
 class UnknownEvent(LedgerError):
     """The log holds an event that this version does not know; it is kept bit-exact and never interpreted."""
 

@@ -13,7 +13,7 @@ from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, who
 from ledger.reads import NOWHERE, Reads, named
 from ledger.work import Outcome, Work
-from projections import audit, control, erasures
+from projections import audit, erasures
 from projections.erasures import Held
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
@@ -34,7 +34,6 @@ class Holding(Reads):
 
         def body(work: Work) -> str:
             work.need("erasures")
-            control.refuse_unread(work.unread(), told.user, control.OF_HOLDS)
             stream = _subject(work.connection(), subject, told.user) if subject is not None else None
             if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
                 work.absorbed = True
@@ -59,7 +58,6 @@ class Holding(Reads):
 
         def body(work: Work) -> str:
             work.need("erasures")
-            control.refuse_unread(work.unread(), told.user, control.OF_HOLDS)
             connection = work.connection()
             standing = {each.act: each for each in erasures.holds(connection, told.user)}
             found = standing.get(hold or "")
@@ -121,11 +119,7 @@ def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold
 
 
 def refuse_held(connection: Any, user: str, places: Places) -> None:
-    """``Rejected`` when anything that is to be erased is on hold, by itself or with its project, session or user.
-
-    ``UnknownEvent`` where a newer version wrote about the holds of this user: nobody here knows what is on hold.
-    """
-    control.refuse_unread(control.unread(connection), user, control.OF_HOLDS)
+    """``Rejected`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
     standing = {each.subject: each for each in erasures.holds(connection, user)}
     if not standing:
         return

@@ -355,7 +355,7 @@ class _Taking:
     def _as_seen(self, each: Standing) -> Observation | None:
         """The observation, if nothing has happened to it since the model was asked."""
         current: Observation | None = self._work.at_row(each.state.row, "o")
-        if current is None or current.position != each.state.position or self._work.beyond(current):
+        if current is None or current.position != each.state.position:
             return None
         return current
 

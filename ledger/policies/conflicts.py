@@ -143,7 +143,7 @@ def record(work: Work, found: Sequence[Found]) -> None:
 
 
 def _is_as_seen(work: Work, seen: tuple[Says, str], now: Memory | None) -> bool:
-    if now is None or now.status != "active" or now.quarantined or work.beyond(now):
+    if now is None or now.status != "active" or now.quarantined:
         return False
     said = seen[0]
     same = (said.content, said.edges, said.project, said.valid_from, said.valid_to)

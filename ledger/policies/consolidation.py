@@ -352,7 +352,7 @@ def unfit(work: Work, text: str) -> str:
 
 def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
     current: Observation | None = work.at_row(seen.row, "o")
-    if current is None or work.beyond(current) or _as_it_reads(current) != _as_it_reads(seen):
+    if current is None or _as_it_reads(current) != _as_it_reads(seen):
         return CHANGED
     commands = step.commands
     if step.evidence:

@@ -82,9 +82,9 @@ def _committed(work: Work) -> Any:
 
 
 def _changeable(work: Work, row: int) -> Observation | None:
-    """The observation, unless nothing can be decided about it: erased, or with an event of a newer version."""
+    """The observation, unless it was erased."""
     state: Observation | None = work.at_row(row, "o")
-    return None if state is None or state.status == domain.ERASED or work.beyond(state) else state
+    return None if state is None or state.status == domain.ERASED else state
 
 
 def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:

@@ -49,7 +49,7 @@ def effective(memory: Memory, as_of: str) -> int:
 def record(work: Work, seen: Memory, as_of: str) -> str:
     """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is not None and _has_faded(memory, as_of) and not work.beyond(memory):
+    if memory is not None and _has_faded(memory, as_of):
         reason = f"effective confidence {rules.shown(effective(memory, as_of)):.2f} at {as_of[:10]}, below 0.30"
         for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project

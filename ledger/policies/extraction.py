@@ -42,7 +42,7 @@ def record(
             kept.append(work.new_id("m"))
             work.emit(kept[-1], attempt)
         else:
-            if reason == "duplicate" and has_it is not None and not work.beyond(has_it):
+            if reason == "duplicate" and has_it is not None:
                 absorb(work, has_it, attempt)
             dropped.append(
                 Dropped(each.rule, each.field, each.start, each.end, reason, has_it.id if has_it is not None else None)

@@ -199,7 +199,7 @@ def propose(work: Work, found: Sequence[Found]) -> None:
 
 
 def _is_as_seen(work: Work, seen: Seen, now: Memory | None) -> bool:
-    if now is None or now.status != "active" or now.quarantined or work.beyond(now):
+    if now is None or now.status != "active" or now.quarantined:
         return False
     return (now.content, now.project, now.kind) == (seen.content, seen.project, seen.kind)
 

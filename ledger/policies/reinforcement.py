@@ -73,7 +73,7 @@ def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> Re
 
 def _eligible(work: Work, seen: Memory, subject: Interaction) -> Memory | None:
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is None or memory.status != "active" or memory.quarantined or work.beyond(memory):
+    if memory is None or memory.status != "active" or memory.quarantined:
         return None
     return None if confidence.counted(work.rows, memory.row, subject.id) else memory
 

@@ -244,7 +244,7 @@ class Batch:
             return ""
         if target.row in self._retired:
             return "repeated"
-        if target.status != "active" or self.work.beyond(target):
+        if target.status != "active":
             return "not_active"
         return "same" if (target.content or "").strip() == proposal.content.strip() else ""  # rubino #223
 
@@ -287,7 +287,7 @@ class Batch:
             if why == "duplicate":
                 if attempt.status == "active" or each.supersedes != attempt.supersedes:
                     continue  # what is believed stands beside what waits, and review tells of both
-                if each is known and not self.work.beyond(each):
+                if each is known:
                     twins.absorb(self.work, each, attempt)
                     self.cited.append((each.id, cited))
             return why, each.id
@@ -423,7 +423,7 @@ def record_rules(
             kept.append((work.new_id("m"), line))
             work.emit(kept[-1][0], attempt)
             continue
-        if reason == "duplicate" and known is not None and not work.beyond(known):
+        if reason == "duplicate" and known is not None:
             twins.absorb(work, known, attempt)
         dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
     return kept, dropped

@@ -20,7 +20,7 @@ from ledger import answers, mapper
 from ledger.domain.errors import LedgerError, Rejected
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
 from ledger.integrity import GENESIS, Erasures, check_chain
-from ledger.log_reading import WRITER, Reading, blobs_named, last_upgrade, least, read_event
+from ledger.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
 from ledger.proof import checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
@@ -198,6 +198,8 @@ class _Look:
         with self.at("the sealed checkpoints"):
             tip, sealed = self._start(full)
         self._since = tip.size
+        with self.at("the log"):
+            self._look_for_unknown(tip.size)
         kept = self._kept.stated if self._kept is not None else None
         sizes = [each.size for each in sealed] + ([kept.size] if kept is not None else [])
         marks = _Marks(tip.tree, sizes)
@@ -219,6 +221,11 @@ class _Look:
             rows, self._since = rows_after(self._connection, 0, self._since), 0
             for problem in check_chain(rows, erasures=self._erasures):
                 self.problem(problem)
+
+    def _look_for_unknown(self, after: int) -> None:
+        """A newer version says that it came before it writes what older ones do not know."""
+        if not self._is_for_newer_writers and (found := first_unknown(self._connection, after)) is not None:
+            self.problem(f"position {found[0]}: no version is known to have written a {found[1]:.60}")
 
     def _look_at_the_ends(self) -> None:
         """The last event, and the first, which says whose log this is."""

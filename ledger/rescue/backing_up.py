@@ -81,7 +81,8 @@ class BackingUp(Rebuilding):
         The whole log is verified, every projection folded again and compared with what the backup held, and erasures
         that came after the backup are done again by their ``receipts``. It is in its place when all that went well, and
         not at all otherwise: ``StorageError`` names the first position that is wrong, ``Rejected`` says what is in the way.
-        ``progress`` is called with (events copied, events in the backup).
+        It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
+        position. ``progress`` is called with (events copied, events in the backup).
         """
         started, given = time.monotonic(), os.path.abspath(path_name(backup))
         if not os.path.lexists(given):
@@ -95,10 +96,11 @@ class BackingUp(Rebuilding):
                     _check_layout(connection, given)
                     with closing(EventStore.open(part)) as target:
                         copied = copy_log(connection, target, progress)
-                    held = _held(connection)
+                    (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+                    held = _held(connection) if copied == last else None
                 ledger = cls._opened(part, source, receipts=bool(receipts))
             with ledger:
-                report = ledger._recovered(held, copied, receipts)
+                report = ledger._recovered(held, None if copied == last else copied + 1, receipts)
         return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
 
     @classmethod
@@ -119,7 +121,9 @@ class BackingUp(Rebuilding):
             _tidy(part)
             return door.open(part, readonly=True)
 
-    def _recovered(self, held: dict[str, str] | None, copied: int, receipts: Sequence[str]) -> dict[str, Any]:
+    def _recovered(
+        self, held: dict[str, str] | None, cut_before: int | None, receipts: Sequence[str]
+    ) -> dict[str, Any]:
         """Compares what was folded with what the backup held, and erases again; what the report says."""
         self._check()
         parked, readonly = self._parked(), self._store.readonly
@@ -140,7 +144,8 @@ class BackingUp(Rebuilding):
             "compared": held is not None and not parked and not readonly,
             "differing": differing,
             "receipts": erased,
-            "ok": not parked and not differing,
+            "cut_before": cut_before,
+            "ok": not parked and not differing and cut_before is None,
         }
 
     def _erase_again(self, receipts: Sequence[str]) -> int:

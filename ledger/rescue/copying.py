@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 
-from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
+from ledger import mapper
+from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError, UnknownEvent
+from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain
-from ledger.log_reading import blobs_named
+from ledger.log_reading import WRITER, blobs_named, least
 from ledger.proof.sealed import erasures
 from ledger.recorders import COLUMNS
 from ledger.sqlite_files import StrPath, checked_path, lock_of, put_in_place, typed
@@ -95,11 +97,16 @@ def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
 
 
 def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress | None = None) -> int:
-    """Writes the rows and blobs of a log behind those that a fresh file has already; the last position."""
+    """Writes the rows and blobs of a log behind those that a fresh file has already; the last position.
+
+    It ends before a row that this product does not know, unless an upgrade before it says that a newer version wrote it.
+    """
+    named = set[str]()
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
     with target.transact() as transaction:
         start = committed = transaction.position
-        for rows in proven(source):
+        for rows in _explained(proven(source)):
+            named.update(blob.blob for row in rows for blob in blobs_named(*_event(row)))
             transaction.append_rows(row for row in rows if row.position > start)
             if progress is not None:
                 progress(rows[-1].position, total)
@@ -108,9 +115,34 @@ def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress 
                 transaction.renew()
         has = {blob for (blob,) in transaction.connection.execute("SELECT id FROM blobs")}
         for blob, data, erased_by in _blobs(source):
-            if blob not in has:
+            is_of_it = blob in named or (erased_by is not None and erased_by <= transaction.position)
+            if blob not in has and (is_of_it or transaction.position == total):
                 transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob, data, erased_by))
         return transaction.position
+
+
+def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
+    """The rows up to the first of a type or schema that nobody can have written."""
+    newer = False
+    for rows in chunks:
+        for at, row in enumerate(rows):
+            if newer:
+                break
+            try:
+                event = mapper.decode(row.position, *_event(row))
+            except UnknownEvent:  # not even an event
+                event = None
+            if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
+                newer = least(event)[1] > WRITER
+            elif event is None or isinstance(event.data, Unknown):
+                if at:
+                    yield rows[:at]
+                return
+        yield rows
+
+
+def _event(row: LogRow) -> tuple[int, str, int, str, str]:
+    return row.position, row.stream, row.version, row.type, row.state
 
 
 def _blobs(source: sqlite3.Connection) -> Iterator[tuple[str, bytes | None, int | None]]:

@@ -306,7 +306,7 @@ class _Visit:
         if told:
             self.tell("note", "unknown events",
                       f"of types or schemas that this version does not know: {', '.join(told[:5])}",
-                      "they are kept as they are, and what they govern stops; a newer version knows them")  # fmt: skip
+                      "they are kept as they are, and shown as unknown; a newer version may know them")  # fmt: skip
 
     def clock(self, connection: sqlite3.Connection) -> None:
         (last,) = connection.execute("SELECT max(position) FROM events").fetchone()

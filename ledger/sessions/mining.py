@@ -512,7 +512,7 @@ def close(
     """Captured turns whose answers were looked at as messages are done with."""
     for id in ended:
         turn: Interaction | None = work.find(id, "i")
-        if turn is None or turn.extraction in ("done", ERASED) or work.beyond(turn):
+        if turn is None or turn.extraction in ("done", ERASED):
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)
         told = tuple(replace(each, position=0) for each, line in dropped if line.interaction == id)

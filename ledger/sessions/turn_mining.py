@@ -103,7 +103,7 @@ def _fail_turn(
 ) -> None:
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
-        if current is not None and not work.beyond(current):
+        if current is not None:
             work.project, work.session = current.project, current.session
             emit_failure(work, model, failed, lines)
             if failed.error.kind != "Cancelled":

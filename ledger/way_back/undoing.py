@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from msgspec import Struct
 
 from ledger import answers
-from ledger.domain.errors import LedgerError, NotFound, Rejected, UnknownEvent
+from ledger.domain.errors import LedgerError, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
@@ -17,7 +17,6 @@ from ledger.domain.events import (
     CommandUndone,
     SourceDistrusted,
     SourceTrusted,
-    Unknown,
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
@@ -246,12 +245,6 @@ class Undoing(MemoryWrites, Reads):
         if lasting := [entry for entry in taken if entry.type in LASTING]:
             told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
             raise Rejected(told, rule="transition")
-        for entry in entries:
-            event = read_event(connection, entry.position)
-            if event is None or isinstance(event.data, Unknown):
-                raise UnknownEvent(
-                    f"the {entry.type} at position {entry.position} is of a newer version, so it cannot be undone"
-                )
         return entries
 
     @staticmethod

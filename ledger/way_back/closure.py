@@ -125,7 +125,7 @@ class Closure:
         if command in self._whole:
             return []
         self._whole.add(command)
-        return audit.of_command(self.reader.connection, command)
+        return self.reader.command(command)
 
     # --- rounds --------------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Closure:
             for event, _ in self.reader.stream(gone)
             if hasattr(event.data, "supersedes") or isinstance(event.data, EdgeAsserted | MemoryPromoted)
         }
-        entries = [entry for each in commands for entry in audit.of_command(self.reader.connection, each)]
+        entries = [entry for each in commands for entry in self.reader.command(each)]
         return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
 
     # --- for what an event falls ---------------------------------------------------------------------------------------

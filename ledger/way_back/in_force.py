@@ -59,6 +59,7 @@ class Reader:
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
         self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
         self._found_in: dict[str, dict[int, list[str]]] = {}
+        self._commands: dict[str, list[audit.Entry]] = {}
 
     def event(self, position: int) -> AnyEvent:
         if position not in self._events:
@@ -66,6 +67,12 @@ class Reader:
             assert event is not None
             self._events[position] = event
         return self._events[position]
+
+    def command(self, command_id: str) -> list[audit.Entry]:
+        """All that a command did, in order."""
+        if command_id not in self._commands:
+            self._commands[command_id] = audit.of_command(self.connection, command_id)
+        return self._commands[command_id]
 
     def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
         """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
@@ -219,7 +226,7 @@ class Reader:
         """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
         if edge.envelope.command != "merge":
             return ()
-        entries = audit.of_command(self.connection, edge.envelope.command_id)
+        entries = self.command(edge.envelope.command_id)
         told = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
         return next((data.memories for data in told if data.memory == edge.stream), ())
 

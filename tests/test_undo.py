@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Conflict, Ledger, NotFound, Rejected
+from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
 
 
 def agrees(ledger: Ledger) -> None:
@@ -214,6 +215,28 @@ def test_what_a_merge_copied_of_a_relation_goes_and_comes_back_with_it(ledger: L
     ledger.redo(undone.command_id or "")
     assert said() == {"mug", "tea"}
     agrees(ledger)
+
+
+def test_a_relation_and_the_merge_that_copied_it_are_undone_and_redone_in_any_order(ledger: Ledger) -> None:
+    tea, mug = ledger.remember("The user has tea.", "fact"), ledger.remember("The user has a mug.", "fact")
+    ledger.relate(tea.id, "user", "drinks", "tea")
+    related = ledger.audit()[0]
+    merged = ledger.merge([tea.id, mug.id])
+    for first, last in ((related.position, merged.position), (merged.position, related.position)):
+        for back, then in ((first, last), (last, first)):
+            ledger.undo(first)
+            ledger.undo(last)
+            assert ledger.undo(first).events == ledger.undo(last).events == 0
+            ledger.redo(back)
+            redone = ledger.redo(then)
+            assert len(redone.commands) == 1, "what takes it back is one undo"
+            now = ledger.memory(merged.id)
+            assert now is not None and [each.target for each in now.edges] == ["tea"]
+            agrees(ledger)
+    ledger.undo(related.position)
+    with suppress(LedgerError):
+        ledger.redo(merged.position)
+    assert ledger.memory(merged.id).edges == ()  # type: ignore[union-attr]
 
 
 def test_a_trust_of_one_who_had_undone_a_relation_leaves_the_merge(ledger: Ledger) -> None:

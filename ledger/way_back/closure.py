@@ -60,10 +60,10 @@ class World:
         if isinstance(data, JOINING):
             return rests_on(data, self.gone)
         if isinstance(data, ObservationRetired):
-            return data.by in self.gone or (data.why == NO_EVIDENCE and self._is_borne_out(event))
+            return data.by in self.gone
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
-    def _is_borne_out(self, retired: AnyEvent) -> bool:
+    def is_borne_out(self, retired: AnyEvent) -> bool:
         """Whether an observation that was retired for want of a live source would have had one that it did not have."""
         return bool(self._proofs(retired) - World(self.reader, (), (), ())._proofs(retired))
 
@@ -177,14 +177,17 @@ class Closure:
                 aside = {event.position for event in left}
             for event in self.reader.counting(stream, but, self.again):
                 fits = event.position not in aside and family.admits(state, event.data)
-                if fits and not self._is_lost_copy(event):
+                if fits and not self._follows_no_more(event):
                     state = family.evolve(state, event)
                 else:
                     found[event.position] = (event, state)
         return found
 
-    def _is_lost_copy(self, event: AnyEvent) -> bool:
-        """Whether a merged memory has an edge from its members that none of them has."""
+    def _follows_no_more(self, event: AnyEvent) -> bool:
+        """Whether a merged memory has a relation from its members that none of them has, or an observation was retired for want
+        of what it would have had."""
+        if isinstance(event.data, ObservationRetired):
+            return event.data.why == NO_EVIDENCE and self._now.is_borne_out(event)
         members = self.reader.members_of(event) if isinstance(event.data, EdgeAsserted) else ()
         return bool(members) and not any(self._now.says(each, event) for each in members)
 

@@ -52,6 +52,11 @@ def in_use(registered: AnyEvent, use: AnyEvent) -> Conflict:
     )
 
 
+def _cannot(event: AnyEvent, why: str, first: str) -> Conflict:
+    """What keeps an event from being put back."""
+    return Conflict(f"{answers.dependent(event, why)} ({first})")
+
+
 def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
     """``Conflict`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
     _check_projects(reader, again, but)
@@ -67,9 +72,7 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
     family, state = FAMILIES[ids.kind_of(stream)], None
     for event in reader.counting(stream, but, again):
         if not family.admits(state, event.data):
-            raise Conflict(
-                f"{event.type} at position {event.position} does not fit what happened to {stream} since; undo that first"
-            )
+            raise _cannot(event, "does not fit what happened to it since", "undo that first")
         state = family.evolve(state, event)
     if stream[0] == "s":
         _check_conversation(reader, stream, state, again, but)
@@ -81,15 +84,10 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
     for event in map(reader.event, sorted(again)):
         turn = event.data.interaction if isinstance(event.data, MemoryReinforced) else None
         if turn is not None and reader.is_gone(turn, but, again):
-            raise Conflict(
-                f"the reinforcement at position {event.position} has {turn} as its evidence, which is not there any more:"
-                " put that back first"
-            )
+            raise _cannot(event, f"has {turn} as its evidence, which is not there any more", "put that back first")
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
-            raise Conflict(
-                f"{event.stream} of position {event.position} rests on {', '.join(event.data.sources[:5])}, which is not there"
-                " any more: put that back first"
-            )
+            cited = ", ".join(event.data.sources[:5])
+            raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
 
 
 def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
@@ -117,10 +115,8 @@ def _check_conversation(reader: Reader, session: str, state: Any, again: set[int
     back = (event.data for event, _ in reader.stream(session) if event.position in again)
     tied = {data.interaction for data in back if isinstance(data, MessageAppended)}
     for event in senseless(reader, session, but, again, is_gone):
-        raise Conflict(
-            f"{event.type} at position {event.position} does not fit what happened to {session} since; what it was written"
-            " from is not there: put that back first, or undo this too"
-        )
+        why = "does not fit what happened to it since, for what it was made from is not there"
+        raise _cannot(event, why, "put that back first, or undo this too")
     if state is not None and state.moved_to is not None and state.messages:
         raise Conflict(f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again")
 
@@ -131,10 +127,8 @@ def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> No
     gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
     for event in back:
         if event.envelope.project in gone:
-            raise Conflict(
-                f"the {event.envelope.command} at position {event.position} is about the project {event.envelope.project}, which"
-                " is not there any more: put its registration back first"
-            )
+            why = f"is in {event.envelope.project}, which is not there any more"
+            raise _cannot(event, why, "put its registration back first")
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:

@@ -12,12 +12,14 @@ from ledger.domain.events import (
     AnyEvent,
     ConflictResolved,
     DuplicateAbsorbed,
+    EdgeAsserted,
     Event,
     MemoriesMerged,
     MemoryCaptured,
+    ObservationRetired,
     Unknown,
 )
-from ledger.domain.observation import borne_out
+from ledger.domain.observation import NO_EVIDENCE, borne_out
 from ledger.log_reading import read_event, read_stream
 from projections import audit, confidence, conflicts, control, documents, merges, observations
 from projections.projector import FAMILIES
@@ -224,7 +226,7 @@ class Reader:
 
     def members_of(self, edge: AnyEvent) -> tuple[str, ...]:
         """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
-        if edge.envelope.command != "merge":
+        if not follows(edge):
             return ()
         entries = self.command(edge.envelope.command_id)
         told = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
@@ -258,6 +260,14 @@ def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) 
     used += [event.position for event in cited if isinstance(event.data, ATTEMPTS) and project in event.data.sources]
     found = next((at for at in used if at != registered.position and not is_out(at)), None)
     return reader.event(found) if found is not None else None
+
+
+def follows(event: AnyEvent) -> bool:
+    """Whether an event is no act of anybody but only followed from what there was, so that it goes and comes back without its
+    command: a relation that a merge copied, or an observation's retirement for want of evidence, or into another."""
+    if isinstance(event.data, ObservationRetired):
+        return event.data.why in (NO_EVIDENCE, "merged")
+    return isinstance(event.data, EdgeAsserted) and event.envelope.command == "merge"
 
 
 def rests_on(data: Event, gone: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, SourceDistrusted, SourceTrusted
 from ledger.way_back.closure import Closure
 from ledger.way_back.conversations import UNSAID
-from ledger.way_back.in_force import JOINING, LASTING, WITHOUT_EFFECT
+from ledger.way_back.in_force import JOINING, LASTING, WITHOUT_EFFECT, follows
 from projections import control
 
 
@@ -20,7 +20,7 @@ class SourcePlan(Closure):
 
     @property
     def senseless(self) -> list[AnyEvent]:
-        found = (event for event, state in self.unfit.values() if state is not None)
+        found = (event for event, state in self.unfit.values() if state is not None and not follows(event))
         return [event for event in found if event.stream[0] != "s" or isinstance(event.data, UNSAID)]
 
     @property

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger import answers
-from ledger.domain.events import AnyEvent, CommandUndone, EdgeAsserted, ObservationRetired
-from ledger.domain.observation import NO_EVIDENCE
+from ledger.domain.events import AnyEvent, CommandUndone
 from ledger.way_back.closure import Closure
-from ledger.way_back.in_force import LASTING
+from ledger.way_back.in_force import LASTING, follows
 from projections import control
 
 _ACTS = ("CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
@@ -21,23 +20,16 @@ class UndoPlan(Closure):
     def named(self) -> set[str]:
         """The commands of the events named."""
         events = map(self.reader.event, self.base)
-        return {event.envelope.command_id for event in events if not self.follows(event)}
+        return {event.envelope.command_id for event in events if not follows(event)}
 
     @property
     def commands(self) -> list[str]:
         """In the order of the log; what only followed is not a command that falls."""
         events = (self.reader.event(position) for position in sorted(self.out))
-        return list(dict.fromkeys(event.envelope.command_id for event in events if not self.follows(event)))
-
-    def follows(self, event: AnyEvent) -> bool:
-        """Whether an event only followed from what there was, so that it falls without its command: a relation that a merge
-        copied, or an observation's retirement for want of evidence, or into another."""
-        if isinstance(event.data, ObservationRetired):
-            return event.data.why in (NO_EVIDENCE, "merged")
-        return isinstance(event.data, EdgeAsserted) and bool(self.reader.members_of(event))
+        return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
 
     def _falls(self, event: AnyEvent) -> bool:
-        return event.type not in LASTING + _ACTS and not self._is_undone(event.position)
+        return event.type not in LASTING + _ACTS and not self._was_undone(event)
 
     def _is_void(self, position: int) -> bool:
         """As above; but a redo of what was undone asks for the registration first."""
@@ -49,17 +41,25 @@ class UndoPlan(Closure):
         named = self.named
         for event in map(self.reader.event, sorted(self.out)):
             command = event.envelope.command_id
-            if command in named or self.follows(event) or self.reader.is_out(event.position):
+            if command in named or follows(event) or self.reader.is_out(event.position):
                 continue
             if command not in found or not found[command].why:
                 found[command] = answers.dependent(event, self.why(event))
         return tuple(found.values())
 
+    def _was_undone(self, event: AnyEvent) -> bool:
+        """Whether an undo took it out already; of what only followed, whether one took its command out."""
+        if not self._is_undone(event.position) or not follows(event):
+            return self._is_undone(event.position)
+        entries = self.reader.command(event.envelope.command_id)
+        acted = [entry.position for entry in entries if not follows(self.reader.event(entry.position))]
+        return not acted or any(map(self._is_undone, acted))
+
     def _is_undone(self, position: int) -> bool:
         return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
     def _with(self, event: AnyEvent) -> Iterable[int]:
-        yield from (entry.position for entry in self._of_command(event)) if not self.follows(event) else ()
+        yield from (entry.position for entry in self._of_command(event)) if not follows(event) else ()
         for entry in self.reader.caused_by(event):  # what reacted of observations may rest on other sources
             if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
                 yield entry.position

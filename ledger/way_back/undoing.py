@@ -25,7 +25,7 @@ from ledger.memory_writes import By, MemoryWrites, check_reason, who
 from ledger.policies import bulk
 from ledger.reads import NOWHERE, Reads, named
 from ledger.way_back.fitting import Along, built_later, built_on, check, in_use
-from ledger.way_back.in_force import ASKED, LASTING, Reader, is_subject
+from ledger.way_back.in_force import ASKED, LASTING, Reader, follows, is_subject
 from ledger.way_back.undo_plan import UndoPlan
 from ledger.work import Outcome, Who, Work
 from projections import audit, control
@@ -127,7 +127,9 @@ class Undoing(MemoryWrites, Reads):
             entries = self._named(connection, told.user, target_of(target), None, None)
             acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
             if not acts:
-                out = (control.acts(connection, entry.position) for entry in entries)
+                reader = Reader(connection)
+                acted = [entry for entry in entries if not follows(reader.event(entry.position))]
+                out = (control.acts(connection, entry.position) for entry in acted or entries)
                 acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
             return self._back(connection, head, sorted(acts))
 
@@ -217,12 +219,17 @@ class Undoing(MemoryWrites, Reads):
             events = [read_event(connection, entry.position) for entry in told]
             spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
             positions = sorted(set(control.positions(spans)))
-            entries = [entry for each in positions if (entry := audit.at(connection, each)) is not None]
+            back = [event for each in positions if (event := read_event(connection, each)) is not None]
             data = next((e.data for e in events if e is not None and isinstance(e.data, SourceDistrusted)), None)
             ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
-        streams = tuple(sorted({entry.subject for entry in entries} - {LEDGER_STREAM}))
+        streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
         return Plan(
-            position, tuple(positions), tuple({e.command_id for e in entries}), streams, tuple(ended), told=data
+            position,
+            tuple(positions),
+            tuple({event.envelope.command_id for event in back if not follows(event)}),
+            streams,
+            tuple(ended),
+            told=data,
         )
 
     # --- which commands ------------------------------------------------------------------------------------------
@@ -271,7 +278,8 @@ class Undoing(MemoryWrites, Reads):
         but |= set(along.positions)
         streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
         check(reader, filter(is_subject, streams), positions, but)
-        commands = {reader.event(each).envelope.command_id for each in positions}
+        back = (reader.event(each) for each in positions)
+        commands = {each.envelope.command_id for each in back if not follows(each)}
         types = {act: (SourceDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held)
         streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}

@@ -121,7 +121,7 @@ def test_what_was_written_since_stands_in_the_way_of_a_redo(ledger: Ledger) -> N
     asked = session.invalidate_summary(one)
     ledger.undo(asked.position)
     top = condensed(session, 0, 1)
-    with pytest.raises(Conflict, match="compact at .* what it was made from is not there"):
+    with pytest.raises(Conflict, match=r"compact at .* what it was made from is not there"):
         ledger.redo(asked.position)
     ledger.undo(made(ledger, session)[top])
     ledger.redo(asked.position)

@@ -1,8 +1,7 @@
-"""Any sequence of commands: what the commands folded, what a rebuild folds, and a plain model in memory all agree."""
+"""Any sequence of commands: what the commands folded, what a rebuild folds, and the oracle all agree."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -22,7 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from model import Model
+from oracle import ERASED, Act, Oracle, Part, Refused
 from soundness import problems, types
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
@@ -31,23 +30,26 @@ from projections import rebuild
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
 
-USERS = ("", "ann", "bob")
+USERS = ("", "ann")
+ACTORS = ("", "bob", "eve")  # the first is never distrusted
 TEXTS = ("The user prefers dark roast coffee.", "the user  PREFERS dark roast coffee.", "The office moved to Porto in May.",
          "Ann drinks green tea.")  # fmt: skip
 RESPONSES = ("", "You prefer dark roast coffee, so the user prefers dark roast coffee.", "Nothing of the kind.",
              "Decision: The office moved to Porto in May.\n\nConstraint: tea must be green.")  # fmt: skip
-PROJECTS = (None, "Home", "home", "casa", "Work")
+PROJECTS = (None, "Home", "Work")
 WORDS = ("coffee", "porto", "tea")
 
 users = st.sampled_from(USERS)
 texts = st.sampled_from(TEXTS)
 projects = st.sampled_from(PROJECTS)
 sessions = st.sampled_from((None, None, "s1"))
-actors = st.sampled_from(("", "", "someone"))
-keys = st.sampled_from((None, None, "k1", "k2"))
+actors = st.sampled_from(ACTORS)
+keys = st.sampled_from((None, None, None, "k1", "k2"))
 numbers = st.integers(0, 10_000)
 confidences = st.sampled_from((0, 250_000, 500_000, 990_000, 1_000_000))
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ERRORS = {"Rejected": Rejected, "NotFound": NotFound, "Conflict": Conflict}
+KEEP = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 
 
 class Killed(BaseException):
@@ -55,15 +57,16 @@ class Killed(BaseException):
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """A ledger in a real file, and beside it the model; after every step both must say the same."""
+    """A ledger in a real file, and beside it the oracle; both must say the same."""
 
     def __init__(self):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="ledger-model-", dir=QUICK))
         self.time = START
         self.ledger = self.opened()
-        self.model = Model()
-        self.commands: dict[int, str] = {}  # first position of a command of the model -> its user
+        self.oracle = Oracle()
+        self.past = []  # (position, user -> memories) as they were believed
+        self.seen = {}  # id of an event or command -> first position of its command
         self.batch, self.kept = None, None
         self.tick()
 
@@ -72,6 +75,8 @@ class LedgerMachine(RuleBasedStateMachine):
             if self.batch is not None:
                 self.batch.__exit__(None, None, None)
             self.compare()
+            self.look_closer()
+            self.look_back(slice(None, None, 5))
             folded = self.ledger.digest()
             assert self.ledger.rebuild().digest == folded
             self.compare()
@@ -86,206 +91,161 @@ class LedgerMachine(RuleBasedStateMachine):
         return Ledger.open(self.folder / "memory.db", clock=lambda: self.time)
 
     def tick(self):
-        self.model.now = self.time.isoformat(timespec="microseconds")[:26] + "Z"
+        self.oracle.now = self.time.isoformat(timespec="microseconds")[:26] + "Z"
 
-    def command(self, user, key, asked, expected):
-        """One command, to the ledger and to the model; then once more with its key, which must append nothing."""
-        before = self.model.position
-        outcome = self.both(asked, expected)
-        if outcome is None:
+    def command(self, user, actor, key, asked, call, decide):
+        """One command, to the ledger and to the oracle; then once more with its key, which must append nothing."""
+        before, by = self.ledger.position, {"user": user, "actor": actor, "key": key}
+        try:
+            known = self.oracle.known(user, key, asked)
+            if known is None:
+                self.oracle.check_actor(user, actor, decide(None))
+        except Refused as refused:
+            with pytest.raises(ERRORS[refused.kind]) as caught:
+                call(**by)
+            assert not refused.rule or caught.value.rule == refused.rule
+            assert not any(canary in str(caught.value) for canary in TEXTS)
             return None
-        answer, told = outcome
-        assert (answer.replayed, answer.absorbed) == (told.replayed, told.absorbed and not told.replayed)
-        subject = told.subject
-        if subject is None:
-            subject = answer.id
-            assert subject not in self.model.users, "a new subject has an id of its own"
-            self.model.named(user, key, subject)
-        if subject.startswith(("m_", "i_")):
-            assert answer.id == subject
-        if any(event.command == before + 1 for event in self.model.events):
-            self.commands[before + 1] = user
-        if not told.replayed:
-            self.take_policy_events()
-        assert self.ledger.position == self.model.position
-        if key is not None and not told.replayed:
-            again = asked()
+        answer = call(**by)
+        if known is not None:
+            assert answer.replayed and answer.id == known and self.ledger.position == before
+            return None
+        parts = decide(answer.id)
+        new = any(part.subject is None for part in parts)
+        assert not answer.replayed and new == (answer.id not in self.oracle.owners)
+        assert new or any(part.subject == answer.id for part in parts) or not parts
+        assert (self.ledger.position > before) == bool(parts or key), "only what changes something is recorded"
+        self.oracle.done(before + 1, user, actor, answer.id, parts, (key, asked) if key is not None else None)
+        self.take_policies(user, before)
+        if key is not None:
+            position, again = self.ledger.position, call(**by)
             assert again.replayed and again.id == answer.id
-            assert self.ledger.position == self.model.position, "a command repeated with its key appended something"
+            assert self.ledger.position == position, "a command repeated with its key appended something"
         return answer
 
-    def both(self, asked, expected):
-        """(answer, outcome) or None when both refuse in the same way."""
-        try:
-            told = expected()
-        except LedgerError as error:
-            with pytest.raises(type(error)) as caught:
-                asked()
-            if isinstance(error, Rejected):
-                assert caught.value.rule == error.rule
-            for canary in TEXTS:
-                assert canary not in str(caught.value)
-            assert self.ledger.position == self.model.position
-            return None
-        return asked(), told
-
-    def take_policy_events(self):
-        """What reinforcement and extraction found is not modelled, only what their events do."""
+    def take_policies(self, user, before):
+        """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
         self.ledger._writer.settle()
-        rows = self.ledger._store.rows(start=self.model.position + 1)
-        firsts, found = {}, []
-        for row in rows:
-            envelope = json.loads(row.state)
-            data, user = envelope["data"], envelope.get("user", "")
-            assert envelope["command"] in ("reinforce", "extract"), envelope
-            command = firsts.setdefault(envelope["command_id"], row.position)
-            self.commands[command] = user
-            type, told = "policy", {}
-            if row.type == "MemoryReinforced":
-                type, told = "reinforced", {"delta": data["delta"], "source": data["interaction"]}
-                assert self.model.users[row.stream] == user, "a turn reinforced somebody else's memory"
-            elif row.type in ("MemoryCaptured", "DuplicateAbsorbed"):
-                type = "captured" if row.type == "MemoryCaptured" else "absorbed"
-                project = self.model.turn(data["sources"][0])["project"]
-                session = self.model.turn(data["sources"][0])["session"]
-                attempt = (envelope.get("actor", ""), session, tuple(data["sources"]))
-                told = {name: data[name] for name in ("kind", "status", "content", "confidence")}
-                told |= {"user": user, "project": project, "valid_from": envelope["recorded_at"], "attempt": attempt}
-                self.model.users.setdefault(row.stream, user)
-                assert self.model.users[row.stream] == user
-            found.append((row.position, command, row.stream, type, told))
-        self.model.recorded(found)
+        commands = {}
+        for entry in reversed(self.ledger.audit(user=user, limit=500)):
+            if entry.position > before and entry.user == user and entry.command_id not in self.seen:
+                commands.setdefault(entry.command_id, []).append(entry)
+        for id, entries in commands.items():
+            number = self.seen[id] = entries[0].position
+            self.seen |= {entry.event_id: number for entry in entries}
+            if entries[0].actor in ACTORS:  # a person's own command
+                continue
+            cause = next((self.seen.get(entry.causation_id) for entry in entries if entry.causation_id), None)
+            if cause is not None:
+                self.oracle.causes[number] = cause
+            self.oracle.done(number, user, entries[0].actor, None, [self.part(each) for each in entries], None)
 
-    def some(self, user, number, kind="m_", status=None):
-        """The id of some subject of this user, or None."""
-        if kind == "m_":
-            found = [id for id, state in self.model.memories(user).items() if status in (None, state["status"])]
-        else:
-            found = [id for id, owner in self.model.users.items() if owner == user and id.startswith(kind)]
+    def part(self, entry):
+        data = entry.data
+        if entry.type == "MemoryReinforced":
+            return Part("reinforce", entry.subject, {"delta": data["delta"], "source": data["interaction"]})
+        if entry.type in ("MemoryCaptured", "DuplicateAbsorbed"):
+            told = {name: data[name] for name in ("kind", "status", "content", "confidence", "sources")}
+            told |= {"project": entry.project, "valid_from": entry.recorded_at}
+            return Part("say", entry.subject, told | {"again": (entry.actor, entry.session_id, tuple(data["sources"]))})
+        return Part("note", entry.subject, {})
+
+    def some(self, user, number, status=None, kind="m"):
+        """The id of some subject of this user, or None; of those with a status, where there are any."""
+        there = self.oracle.memories(user) if kind == "m" else self.oracle.turns(user)
+        found = [id for id, state in there.items() if status in (None, state.get("status"))] or list(there)
         return found[number % len(found)] if found else None
+
+    # --- new memories --------------------------------------------------------------------------------------------
 
     @initialize()
     def something_to_work_on(self):
         for user, text in (("", TEXTS[0]), ("", TEXTS[2]), ("ann", TEXTS[0])):
-            told = {"kind": "preference", "project": None, "actor": "", "key": None}
-            self.command(
-                user,
-                None,
-                lambda user=user, text=text, told=told: self.ledger.remember(text, user=user, **told),
-                lambda user=user, text=text, told=told: self.model.remember(
-                    user, text, status="active", session=None, confidence=1_000_000, **told
-                ),
-            )
-
-    # --- new memories --------------------------------------------------------------------------------------------
+            self.remember(user, text, None, None, 1_000_000, "", None, "preference", False, 0, False)
+        self.remember("", TEXTS[3], None, None, 500_000, "", None, "knowledge", True, 0, False)
+        self.simple("", 0, "eve", None, "candidate", "promote")
 
     @rule(user=users, text=texts, project=projects, session=sessions, confidence=confidences, actor=actors, key=keys,
-          kind=st.sampled_from(("preference", "knowledge")), candidate=st.booleans())  # fmt: skip
-    def remember_or_propose(self, user, text, project, session, confidence, actor, key, kind, candidate):
-        verb = self.ledger.propose if candidate else self.ledger.remember
-        told = {"kind": kind, "project": project, "actor": actor, "key": key}
+          kind=st.sampled_from(("preference", "knowledge")), candidate=st.booleans(), number=numbers,
+          sourced=st.booleans())  # fmt: skip
+    def remember(self, user, text, project, session, confidence, actor, key, kind, candidate, number, sourced):
+        verb = "propose" if candidate else "remember"
+        source = self.some(user, number, None, "mi"[number % 2]) if sourced else None
+        sources = (source,) if source is not None else ()
+        data = {"kind": kind, "status": "candidate" if candidate else "active", "content": text, "project": project,
+                "confidence": confidence, "sources": sources, "valid_from": self.oracle.now}  # fmt: skip
+        told = {"kind": kind, "project": project, "session_id": session, "confidence": confidence / 1_000_000}
         self.command(
             user,
+            actor,
             key,
-            lambda: verb(text, confidence=confidence / 1_000_000, session_id=session, user=user, **told),
-            lambda: self.model.remember(
-                user,
-                text,
-                status="candidate" if candidate else "active",
-                session=session,
-                confidence=confidence,
-                **told,
-            ),
+            (verb, text, kind, project, session, confidence, sources),
+            lambda **by: getattr(self.ledger, verb)(text, source=sources, **told, **by),
+            lambda id: self.oracle.remember(user, data, (actor, session, sources), id),
         )
 
     @rule(user=users, number=numbers, text=texts, actor=actors, key=keys)
     def supersede(self, user, number, text, actor, key):
-        if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.supersede(id, text, user=user, actor=actor, key=key),
-                lambda: self.model.supersede(user, actor, id, text, key),
-            )
+        if (old := self.some(user, number, "active")) is None:
+            return
+
+        def decide(id):
+            state = self.oracle.memories(user)[old]
+            gone = self.oracle.ask("supersede", user, old, {"by": None, "at": self.oracle.now})
+            data = {name: state[name] for name in ("kind", "project", "tags")}
+            data |= {"status": "active", "content": text, "confidence": 1_000_000, "valid_from": self.oracle.now}
+            if old in self.oracle.same(user, data):
+                return []
+            return self.oracle.remember(user, data | {"supersedes": old}, (actor, None, ()), id) + gone
+
+        call = lambda **by: self.ledger.supersede(old, text, **by)  # noqa: E731
+        self.command(user, actor, key, ("supersede", old, text), call, decide)
 
     # --- changes -------------------------------------------------------------------------------------------------
 
-    @rule(user=users, number=numbers, actor=actors, key=keys, status=st.sampled_from((None, "candidate", "active")),
-          verb=st.sampled_from(("promote", "reject", "invalidate", "retract", "restore", "quarantine", "release")))  # fmt: skip
+    def ask(self, verb, user, id, actor, key, data, call):
+        asked = (verb, id, *(data[name] for name in sorted(data)))
+        self.command(user, actor, key, asked, call, lambda _: self.oracle.ask(verb, user, id, data))
+
+    @rule(user=users, number=numbers, actor=actors, key=keys, status=st.sampled_from((None, "candidate", "active", "retracted")),
+          verb=st.sampled_from(("promote", "promote", "reject", "invalidate", "retract", "restore", "restore",
+                                "quarantine", "release")))  # fmt: skip
     def simple(self, user, number, actor, key, status, verb):
-        if (id := self.some(user, number, status=status)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: getattr(self.ledger, verb)(id, user=user, actor=actor, key=key),
-                lambda: self.model.simple(verb, user, actor, id, key),
-            )
+        fitting = {"promote": "candidate", "reject": "candidate", "restore": "retracted"}
+        if (id := self.some(user, number, fitting.get(verb) if status else None)) is not None:
+            call = lambda **by: getattr(self.ledger, verb)(id, **by)  # noqa: E731
+            self.ask(verb, user, id, actor, key, {}, call)
 
-    @rule(user=users, number=numbers, actor=actors, key=keys, sourced=st.booleans())
-    def reinforce(self, user, number, actor, key, sourced):
-        source = self.some(user, number, "i_") if sourced else None
-        if source is not None and self.model.turn(source) is None:
-            return
-        if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.reinforce(id, source=source, user=user, actor=actor, key=key),
-                lambda: self.model.reinforce(user, actor, id, source, key=key),
-            )
+    @rule(user=users, number=numbers, actor=actors, key=keys, by=confidences, text=texts,
+          verb=st.sampled_from(("reinforce", "adjust", "revise")))  # fmt: skip
+    def change(self, user, number, actor, key, by, text, verb):
+        if (id := self.some(user, number, "active")) is not None:
+            data, given = {
+                "reinforce": ({"delta": 20_000, "source": None}, ()),
+                "adjust": ({"confidence": by}, (by / 1_000_000,)),
+                "revise": ({"content": text}, (text,)),
+            }[verb]
+            self.ask(verb, user, id, actor, key, data, lambda **by: getattr(self.ledger, verb)(id, *given, **by))
 
-    @rule(user=users, number=numbers, confidence=confidences, actor=actors, key=keys)
-    def adjust(self, user, number, confidence, actor, key):
-        if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.adjust(id, confidence / 1_000_000, user=user, actor=actor, key=key),
-                lambda: self.model.adjust(user, actor, id, confidence, key),
-            )
-
-    @rule(user=users, number=numbers, text=texts, actor=actors, key=keys)
-    def revise(self, user, number, text, actor, key):
-        if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.revise(id, text, user=user, actor=actor, key=key),
-                lambda: self.model.revise(user, actor, id, text, key),
-            )
-
-    @rule(
-        user=users,
-        number=numbers,
-        add=st.sets(st.sampled_from("abc")),
-        remove=st.sets(st.sampled_from("abc")),
-        key=keys,
-    )
-    def retag(self, user, number, add, remove, key):
+    @rule(user=users, number=numbers, actor=actors, key=keys, add=st.sets(st.sampled_from("abc")),
+          remove=st.sets(st.sampled_from("abc")))  # fmt: skip
+    def retag(self, user, number, actor, key, add, remove):
         add, remove = tuple(sorted(add)), tuple(sorted(remove))
         if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.retag(id, add, remove, user=user, key=key),
-                lambda: self.model.retag(user, "", id, add, remove, key),
-            )
+            call = lambda **by: self.ledger.retag(id, add, remove, **by)  # noqa: E731
+            self.ask("retag", user, id, actor, key, {"add": add, "remove": remove}, call)
 
-    @rule(user=users, number=numbers, key=keys, start=st.sampled_from((None, "2020-01-01T00:00:00.000000Z")),
+    @rule(user=users, number=numbers, actor=actors, key=keys, start=st.sampled_from((None, "2020-01-01T00:00:00.000000Z")),
           end=st.sampled_from((None, "2026-02-01T00:00:00.000000Z", "2031-01-01T00:00:00.000000Z")))  # fmt: skip
-    def set_validity(self, user, number, key, start, end):
+    def set_validity(self, user, number, actor, key, start, end):
         if (id := self.some(user, number)) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.set_validity(id, start, end, user=user, key=key),
-                lambda: self.model.set_validity(user, "", id, start, end, key),
-            )
+            call = lambda **by: self.ledger.set_validity(id, start, end, **by)  # noqa: E731
+            self.ask("set_validity", user, id, actor, key, {"start": start, "end": end}, call)
 
     @rule(user=users, number=numbers)
     def ask_for_anothers(self, user, number):
         """Ids of other users, and what does not exist, are not found, and nothing happens."""
-        other = USERS[(USERS.index(user) + 1) % 3]
+        other = USERS[(USERS.index(user) + 1) % len(USERS)]
         id = self.some(other, number) or "m_0000000000000000"
         for call in (self.ledger.promote, self.ledger.reinforce, self.ledger.retract):
             with pytest.raises(NotFound):
@@ -293,108 +253,102 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.ledger.memory(id, user=user) is None
         assert self.ledger.why(id, user=user) is None
 
-    # --- projects ------------------------------------------------------------------------------------------------
-
-    @rule(user=users, project=st.sampled_from(PROJECTS[1:]), alias=st.sampled_from(("casa", "Office")), key=keys)
-    def add_alias(self, user, project, alias, key):
-        self.command(
-            user,
-            key,
-            lambda: self.ledger.add_alias(project, alias, user=user, key=key),
-            lambda: self.model.add_alias(user, "", project, alias, key),
-        )
-
-    @rule(
-        user=users,
-        project=st.sampled_from(PROJECTS[1:]),
-        name=st.sampled_from("xy"),
-        value=st.sampled_from("12"),
-        key=keys,
-    )
-    def set_state(self, user, project, name, value, key):
-        self.command(
-            user,
-            key,
-            lambda: self.ledger.set_state(project, "fact", name, value, user=user, command_key=key),
-            lambda: self.model.set_state(user, "", project, ("fact", name), value, key),
-        )
-
     # --- interactions --------------------------------------------------------------------------------------------
 
-    @rule(user=users, response=st.sampled_from(RESPONSES), project=projects, session=sessions, key=keys, number=numbers,
-          shown=st.booleans())  # fmt: skip
-    def capture(self, user, response, project, session, key, number, shown):
-        used = (self.some(user, number),) if shown and self.some(user, number) else ()
+    @rule(user=users, actor=actors, response=st.sampled_from(RESPONSES), project=projects, session=sessions, key=keys)
+    def capture(self, user, actor, response, project, session, key):
+        told = {"project": project, "session_id": session}
         self.command(
             user,
+            actor,
             key,
-            lambda: self.ledger.capture("What?", response, project=project, session_id=session, memories_used=used,
-                                        user=user, key=key),
-            lambda: self.model.capture(user, "", "What?", response, project, session, used, key),
-        )  # fmt: skip
+            ("capture", response, project, session),
+            lambda **by: self.ledger.capture("What?", response, **told, **by),
+            lambda _: [Part("turn", None, {"response": response})],
+        )
 
-    @rule(user=users, number=numbers, response=st.sampled_from(RESPONSES[1:]), key=keys)
-    def attach(self, user, number, response, key):
-        if (id := self.some(user, number, "i_")) is not None:
-            self.command(
-                user,
-                key,
-                lambda: self.ledger.attach_response(id, response, user=user, key=key),
-                lambda: self.model.attach(user, "", id, response, key),
-            )
+    @rule(user=users, actor=actors, number=numbers, response=st.sampled_from(RESPONSES[1:]), key=keys)
+    def attach(self, user, actor, number, response, key):
+        def decide(_):
+            if self.oracle.turns(user)[id]["response"]:
+                raise Refused("Rejected", "transition")
+            return [Part("attach", id, {"response": response})]
+
+        if (id := self.some(user, number, kind="i")) is not None:
+            call = lambda **by: self.ledger.attach_response(id, response, **by)  # noqa: E731
+            self.command(user, actor, key, ("attach", id, response), call, decide)
 
     @rule(user=users, number=numbers)
     def extract(self, user, number):
-        id = self.some(user, number, "i_")
-        if id is not None and self.model.turn(id) is not None:
-            self.ledger.extract(id, user=user)
-            self.take_policy_events()
+        if (id := self.some(user, number, kind="i")) is not None:
+            before = self.ledger.position
+            self.ledger.extract(id, user=user, actor="extractor")
+            self.take_policies(user, before)
             position = self.ledger.position
-            self.ledger.extract(id, user=user)
+            self.ledger.extract(id, user=user, actor="extractor")
             assert self.ledger.position == position, "an interaction is extracted once"
 
     # --- the way back --------------------------------------------------------------------------------------------
 
     @rule(number=numbers)
     def undo(self, number):
-        standing = [command for command in self.commands if self.model.positions_of(command)]
+        standing = self.oracle.in_effect()
         if not standing:
             return
-        command = standing[number % len(standing)]
-        user = self.commands[command]
+        command = list(standing)[number % len(standing)]
+        user, out = standing[command], self.oracle.out
+        falls = self.oracle.undo(command)
+        expected = {part.number for part in falls if part not in out}
         with pytest.raises(NotFound):
-            self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % 3])
-        report = self.ledger.undo(command, user=user, dry_run=True)
-        if len(report.commands) > 1:
+            self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % len(USERS)])
+        if expected != {command}:
             with pytest.raises(Conflict):
                 self.ledger.undo(command, user=user)
         report = self.ledger.undo(command, user=user, cascade=True)
-        fallen = {self.first_position(each, user) for each in report.commands}
-        assert command in fallen and all(self.commands.get(each, user) == user for each in fallen)
-        self.model.undo(report.command_id, fallen)
-        assert self.model.illegal() == [], "what is left in force makes no sense without what was undone"
-        assert self.ledger.position == self.model.position
+        found = {self.seen[each] for each in report.commands}
+        assert {each for each in found if each in standing} == expected
+        self.oracle.acts[report.command_id] = Act(user, None, falls)
 
-    def first_position(self, command_id, user):
-        return min(entry.position for entry in self.ledger.audit(command_id=command_id, user=user, limit=500))
-
-    @precondition(lambda self: self.model.undos)
+    @precondition(lambda self: any(act.actor is None for act in self.oracle.acts.values()))
     @rule(number=numbers)
     def redo(self, number):
-        undo_id = list(self.model.undos)[number % len(self.model.undos)]
-        user = next(
-            entry.user
-            for each in USERS
-            for entry in self.ledger.audit(command_id=undo_id, user=each)
-            if entry.user == each
-        )
-        if not self.model.may_put_back(undo_id):
+        undos = [id for id, act in self.oracle.acts.items() if act.actor is None]
+        id = undos[number % len(undos)]
+        self.put_back(id, lambda user: self.ledger.redo(id, user=user))
+
+    def put_back(self, id, call):
+        user = self.oracle.acts[id].user
+        if not self.oracle.fits_again(id):
             with pytest.raises(Conflict):
-                self.ledger.redo(undo_id, user=user)
+                call(user)
             return
-        self.ledger.redo(undo_id, user=user)
-        self.model.put_back(undo_id)
-        assert self.ledger.position == self.model.position
+        call(user)
+        del self.oracle.acts[id]
+
+    @rule(user=users, actor=st.sampled_from(ACTORS[1:]))
+    def distrust(self, user, actor):
+        if self.oracle.distrusted(user, actor):
+            return
+        before, falls = self.oracle.memories(user), self.oracle.distrust(user, actor)
+        report = self.ledger.distrust(actor, kind="actor", user=user)
+        self.oracle.acts[report.command_id] = Act(user, actor, falls)
+        after = self.oracle.memories(user)
+        assert {each for each in report.gone if each[0] == "m"} == {id for id in before if id not in after}
+
+    @precondition(lambda self: any(act.actor is not None for act in self.oracle.acts.values()))
+    @rule(number=numbers)
+    def trust(self, number):
+        distrusts = [id for id, act in self.oracle.acts.items() if act.actor is not None]
+        id = distrusts[number % len(distrusts)]
+        self.put_back(id, lambda user: self.ledger.trust(id, user=user))
+
+    @precondition(lambda self: self.batch is None and len(self.oracle.erased) < 2)
+    @rule(user=users, number=numbers)
+    def erase(self, user, number):
+        id = self.some(user, number)
+        if number % 4 == 0 and id is not None and id not in self.oracle.erased:
+            assert self.ledger.erase(id, user=user, **KEEP).state == "completed"
+            self.oracle.erased.add(id)
 
     # --- the world -----------------------------------------------------------------------------------------------
 
@@ -411,13 +365,14 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.close()
         self.ledger = self.opened()
         assert self.ledger.digest() == digest
+        self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule()
     def rebuild(self):
         digest = self.ledger.digest()
         assert self.ledger.rebuild().digest == digest
-        assert self.ledger.position == self.model.position
+        self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule(step=st.integers(1, 60))
@@ -450,7 +405,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.batch is None)
     @rule()
     def begin_a_batch(self):
-        self.kept = (self.model.copy(), dict(self.commands))
+        self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
         self.batch = self.ledger.batch()
         self.batch.__enter__()
         self.ledger._writer._batch_started = math.inf  # how long a step takes on this machine decides nothing
@@ -459,12 +414,12 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(user=users, text=texts, number=numbers, undoes=st.booleans())
     def the_batch_reaches_its_bound(self, user, text, number, undoes):
         """After 5 seconds (DESIGN 3) the next command commits what there is, and only the rest can be taken back."""
-        self.kept = (self.model.copy(), dict(self.commands))
+        self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
         self.ledger._writer._batch_started = -math.inf
-        if undoes and any(map(self.model.positions_of, self.commands)):
+        if undoes and self.oracle.in_effect():
             self.undo(number)
         else:
-            self.remember_or_propose(user, text, None, None, 500_000, "", None, "knowledge", False)
+            self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
         assert self.ledger._writer._batch_started > 0, "nothing was committed"
         self.ledger._writer._batch_started = math.inf
 
@@ -477,7 +432,8 @@ class LedgerMachine(RuleBasedStateMachine):
             with pytest.raises(ZeroDivisionError):
                 batch.__exit__(ZeroDivisionError, error, None)
                 raise error
-            self.model, self.commands = self.kept
+            self.oracle, self.seen, known = self.kept
+            del self.past[known:]
             self.tick()
         else:
             batch.__exit__(None, None, None)
@@ -487,65 +443,76 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def run_policies(self):
         if self.time < START + timedelta(days=29):  # before anything can fade
+            before = self.ledger.position
             self.ledger.run_policies(only=("reinforcement", "extraction", "expiry"))
-            self.take_policy_events()
+            for user in USERS:
+                self.take_policies(user, before)
 
     # --- what must hold ------------------------------------------------------------------------------------------
 
     @invariant()
-    def the_log_is_as_long_as_the_model_says(self):
-        assert self.ledger.position == self.model.position
-
-    @rule()
     def compare(self):
-        for user in USERS:
-            expected = self.model.memories(user)
+        """What is believed now, by every read; and it is kept, to be asked for again when it is the past."""
+        believed = {user: self.oracle.memories(user) for user in USERS}
+        for user, expected in believed.items():
             found = {memory.id: memory for memory in self.ledger.memories(user=user, status="all")}
-            assert list(found)[::-1] == sorted(expected, key=lambda id: expected[id]["row"])
+            assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, memory in found.items():
                 self.same(memory, expected[id])
+        if self.batch is None and (not self.past or self.past[-1][0] != self.ledger.position):
+            self.past.append((self.ledger.position, believed))
+
+    @rule()
+    def look_closer(self):
+        for user in USERS:
+            expected = self.oracle.memories(user)
+            for id, state in expected.items():
+                steps = self.ledger.why(id, user=user).steps
+                assert sum(round(step.delta * 1_000_000) for step in steps) == state["confidence"]
+                assert [step.position for step in steps] == sorted(step.position for step in steps)
+            for status in ("candidate", "active", "retracted"):
+                ids = {id for id, state in expected.items() if state["status"] == status}
+                assert {memory.id for memory in self.ledger.memories(user=user, status=status)} == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
             assert sorted(each.memory.id for each in self.ledger.review(user=user)) == sorted(candidates)
-            for word in WORDS:
-                assert {hit.memory.id for hit in self.ledger.recall(word, user=user, k=500).items} == {
-                    id for id, state in expected.items() if self.recalled(state, word)
-                }
-            for name in PROJECTS[1:]:
-                subject = self.model.project(user, name)
-                values = {(entry.category, entry.key): entry.value for entry in self.ledger.state(name, user=user)}
-                assert values == (self.model.state(subject) if subject is not None else {})
-            turns = {
-                id for id, owner in self.model.users.items() if owner == user and id[:2] == "i_" and self.model.turn(id)
-            }
-            assert {turn.id for turn in self.ledger.interactions(user=user, limit=500)} == turns
+            turns = {turn.id: turn.response or "" for turn in self.ledger.interactions(user=user, limit=500)}
+            assert turns == {id: turn["response"] for id, turn in self.oracle.turns(user).items()}
+
+    @rule(word=st.sampled_from(WORDS))
+    def recall(self, word):
+        for user in USERS:
+            expected = {id for id, state in self.oracle.memories(user).items() if self.recalled(state, word)}
+            assert {item.memory.id for item in self.ledger.recall(word, user=user, k=500).items} == expected
+
+    @precondition(lambda self: self.past)
+    @rule(number=numbers)
+    def ask_for_the_past(self, number):
+        place = number % len(self.past)
+        self.look_back(slice(place, place + 1))
+
+    def look_back(self, which):
+        for position, believed in self.past[which]:
+            then = self.ledger.at(position)
+            for user, expected in believed.items():
+                found = {memory.id: memory for memory in then.memories(user=user, status="all")}
+                assert found.keys() == expected.keys()
+                for id, memory in found.items():
+                    self.same(memory, expected[id] | (ERASED if id in self.oracle.erased else {}))
 
     def same(self, memory, state):
-        label = self.model.labels[state["project"]] if state["project"] is not None else None
-        names = (
-            "kind",
-            "status",
-            "content",
-            "quarantined",
-            "tags",
-            "valid_from",
-            "valid_to",
-            "superseded_by",
-            "supersedes",
-        )
-        assert {name: getattr(memory, name) for name in names} == {name: state[name] for name in names}
-        assert (memory.project, memory.user) == (label, state["user"])
+        names = ("kind", "status", "content", "project", "quarantined", "tags", "valid_from", "valid_to")
+        names += ("superseded_by", "supersedes")
+        differ = {name: (getattr(memory, name), state[name]) for name in names if getattr(memory, name) != state[name]}
+        assert not differ, f"(ledger, oracle) of {memory.id}: {differ}"
         assert (round(memory.confidence * 1_000_000), memory.reference_count) == (state["confidence"], state["count"])
-        steps = self.ledger.why(memory.id, user=memory.user).steps
-        assert sum(round(step.delta * 1_000_000) for step in steps) == state["confidence"], "the steps do not add up"
-        assert [step.position for step in steps] == sorted(step.position for step in steps)
 
     def recalled(self, state, word):
-        now, words = self.model.now, state["content"].casefold().replace(".", " ").split()
+        now, words = self.oracle.now, (state["content"] or "").casefold().replace(".", " ").split()
         holds = state["valid_from"] <= now and (state["valid_to"] is None or now < state["valid_to"])
         return state["status"] == "active" and not state["quarantined"] and holds and word in words
 
 
-def test_the_ledger_and_the_model_agree():
+def test_the_ledger_and_the_oracle_agree():
     run_state_machine_as_test(
         LedgerMachine,
         settings=settings(
@@ -580,7 +547,7 @@ def act(ledger, action, text, number, user):
     turns = ledger.interactions(user=user)
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
     calls = {
-        "remember": lambda: ledger.remember(text, project=PROJECTS[number % 5], user=user),
+        "remember": lambda: ledger.remember(text, project=PROJECTS[number % 3], user=user),
         "propose": lambda: ledger.propose(text, user=user),
         "adjust": lambda: ledger.adjust(id, number / 10_000, user=user),
         "supersede": lambda: ledger.supersede(id, text, user=user),

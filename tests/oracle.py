@@ -1,0 +1,319 @@
+"""What a ledger should say, by plain rules on plain values. Imports nothing of the product, so that it can disagree with it.
+
+The oracle keeps the commands as they were given, and what it is told of the answers: ids, and what policies recorded. To know
+what is believed, it drops what is undone or distrusted and runs the rest again from nothing. What no longer makes sense then,
+or stands on nothing, falls too: an undo takes whole commands along, a distrust parts of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+ONE = 1_000_000  # confidences are millionths
+OPEN, HIDDEN = ("candidate", "active"), ("superseded", "invalid", "retracted")
+NEEDS = {  # the statuses in which a request makes sense; the rest needs only that there is something
+    "promote": ("candidate",), "reject": ("candidate",), "reinforce": ("active",), "supersede": ("active",),
+    "invalidate": ("active",), "retract": OPEN, "restore": HIDDEN, "revise": OPEN,
+}  # fmt: skip
+ASKS = NEEDS | dict.fromkeys(("adjust", "retag", "set_validity", "quarantine", "release"), OPEN)
+ALREADY = {"promote": ("active",), "reject": ("invalid",), "invalidate": ("invalid",), "retract": ("retracted",),
+           "restore": OPEN}  # fmt: skip
+BECOMES = {"reject": "invalid", "invalidate": "invalid", "retract": "retracted", "supersede": "superseded"}
+
+
+class Refused(Exception):
+    """The ledger must refuse too: ``kind`` is Rejected, NotFound or Conflict."""
+
+    def __init__(self, kind: str, rule: str = "") -> None:
+        super().__init__(kind, rule)
+        self.kind, self.rule = kind, rule
+
+
+@dataclass(eq=False)
+class Part:
+    """What a command does to one subject. Several parts are one command."""
+
+    verb: str
+    subject: str | None
+    data: dict[str, Any]
+    number: int = 0  # the position of the command's first event
+    user: str = ""
+    actor: str = ""
+
+
+@dataclass(eq=False)
+class Act:
+    """An undo, or the distrust of an actor, and the parts that it took."""
+
+    user: str
+    actor: str | None  # None for an undo
+    parts: set[Part]
+
+
+@dataclass(eq=False)
+class Key:
+    user: str
+    name: str
+    asked: tuple[Any, ...]
+    subject: str | None
+    bearer: Part
+
+
+@dataclass
+class Oracle:
+    parts: list[Part] = field(default_factory=list)
+    acts: dict[str, Act] = field(default_factory=dict)  # those in effect, by the id of their command
+    causes: dict[int, int] = field(default_factory=dict)  # command of a policy -> the command that it reacted to
+    keys: list[Key] = field(default_factory=list)
+    owners: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)  # subject -> the first position that it ever had
+    erased: set[str] = field(default_factory=set)
+    now: str = ""
+
+    def copy(self) -> Oracle:
+        return copy.deepcopy(self)
+
+    # --- what is believed ----------------------------------------------------------------------------------------
+
+    @property
+    def out(self) -> set[Part]:
+        return {part for act in self.acts.values() for part in act.parts}
+
+    def replay(self, out: Collection[Part]) -> tuple[dict[str, dict[str, Any]], list[Part]]:
+        """Subject -> state, when all but some parts are run again; and the parts that make no sense then."""
+        left = [part for part in self.parts if part not in out]
+        there, numbers = standing(left), {part.number for part in left}
+        world: dict[str, dict[str, Any]] = {}
+        senseless = []
+        for part in left:
+            state = world.get(part.subject or "")
+            caused = self.causes.get(part.number, part.number)
+            if caused in numbers and fits(state, part, there):
+                change(world, state, part)
+            else:
+                senseless.append(part)
+        return world, senseless
+
+    def world(self) -> dict[str, dict[str, Any]]:
+        world, senseless = self.replay(self.out)
+        assert not senseless, f"what is in effect makes no sense: {senseless}"
+        return world
+
+    def memories(self, user: str) -> dict[str, dict[str, Any]]:
+        """One user's memories as they are to be read."""
+        found = {id: state for id, state in self.world().items() if id[0] == "m" and self.owners[id] == user}
+        return {id: state | ERASED if id in self.erased else state for id, state in found.items()}
+
+    def turns(self, user: str) -> dict[str, dict[str, Any]]:
+        return {id: state for id, state in self.world().items() if id[0] == "i" and self.owners[id] == user}
+
+    def same(self, user: str, wanted: dict[str, Any], besides: str | None = None) -> list[str]:
+        """The memories that say the same: kind, project and status, and the text but for case and white space."""
+        found = self.memories(user).items()
+        return [id for id, state in found if id != besides and meaning(state) == meaning(wanted)]
+
+    def distrusted(self, user: str, actor: str) -> bool:
+        return any((act.user, act.actor) == (user, actor) for act in self.acts.values())
+
+    # --- commands ------------------------------------------------------------------------------------------------
+
+    def known(self, user: str, key: str | None, asked: tuple[Any, ...]) -> str | None:
+        """The subject that a repeated key is answered with."""
+        for each in self.keys:
+            if (each.user, each.name) == (user, key) and each.bearer not in self.out:
+                erased = each.bearer.subject in self.erased  # what was asked is not known any more
+                if each.asked != asked and not (erased and each.asked[0] == asked[0]):
+                    raise Refused("Conflict")
+                return each.subject
+        return None
+
+    def check_actor(self, user: str, actor: str, parts: list[Part]) -> None:
+        if parts and self.distrusted(user, actor):
+            raise Refused("Rejected", "trust")
+
+    def remember(
+        self, user: str, data: dict[str, Any], attempt: tuple[Any, ...], named: str | None = None
+    ) -> list[Part]:
+        """A new memory, or one more attempt at one that says the same: ``named`` tells at which, where there are several."""
+        known = self.same(user, data)
+        if not known:
+            return [Part("say", None, data)]
+        id, out = named if named in known else known[0], self.out
+        again = {"again": attempt}
+        if any(part.subject == id and part.data.get("again") == attempt and part not in out for part in self.parts):
+            return []
+        return [Part("say", id, data | again)]
+
+    def ask(self, verb: str, user: str, id: str, data: dict[str, Any]) -> list[Part]:
+        """The parts of a request about one memory; none where it is so already."""
+        state = self.memories(user).get(id)
+        if state is None:
+            raise Refused("NotFound")
+        if state["status"] in ALREADY.get(verb, ()) or (verb == "reinforce" and data["source"] in state["counted"]):
+            return []
+        if state["status"] not in ASKS[verb]:
+            raise Refused("Rejected", "transition")
+        if verb == "retag":  # what is so already is not asked for
+            added = [each for each in data["add"] if each not in state["tags"]]
+            data = {"add": added, "remove": [t for t in data["remove"] if t in state["tags"] and t not in data["add"]]}
+        after = state.copy()
+        change({id: after}, after, Part(verb, id, data))
+        if verb == "set_validity" and after["valid_to"] is not None and after["valid_to"] <= after["valid_from"]:
+            raise Refused("Rejected", "validity")
+        if after == state and verb not in ("reinforce", "supersede"):
+            return []
+        if verb in ("promote", "restore", "revise") and self.same(user, after, besides=id):
+            raise Refused("Rejected", "duplicate")
+        return [Part(verb, id, data)]
+
+    def done(
+        self,
+        number: int,
+        user: str,
+        actor: str,
+        subject: str | None,
+        parts: list[Part],
+        key: tuple[str, tuple[Any, ...]] | None,
+    ) -> None:
+        """The command was carried out; ``subject`` is what the ledger called what began with it."""
+        bearer = next((part for part in reversed(parts) if part.subject in (None, subject)), None)
+        if key is not None and bearer is None:
+            parts = [*parts, bearer := Part("answer", None, {})]
+        for part in parts:
+            if part.verb != "answer":
+                part.subject = part.subject or subject
+                self.owners.setdefault(str(part.subject), user)
+                self.rows.setdefault(str(part.subject), number)
+            if part.verb == "supersede":
+                part.data["by"] = subject
+            part.number, part.user, part.actor = number, user, actor
+        self.parts += parts
+        if key is not None and bearer is not None:
+            self.keys.append(Key(user, *key, subject, bearer))
+
+    # --- the way back --------------------------------------------------------------------------------------------
+
+    def in_effect(self) -> dict[int, str]:
+        """The commands of which something is in effect, each with its user."""
+        out = self.out
+        return {part.number: part.user for part in self.parts if part not in out}
+
+    def undone(self) -> set[Part]:
+        return {part for act in self.acts.values() if act.actor is None for part in act.parts}
+
+    def fall(self, first: Iterable[Part], *, whole: bool) -> set[Part]:
+        """What falls with some parts; ``whole`` takes commands as a whole, and nothing that was undone already.
+
+        What is out of effect now and would have no subject, or nothing to stand on, whatever is put back, falls with it: so
+        that a later redo does not bring it back.
+        """
+        before = self.undone() if whole else set()
+        falls, size = set(first) - before, -1
+        while size != len(falls):
+            size = len(falls)
+            found = self.replay(self.out | falls)[1]
+            there = standing(part for part in self.parts if part not in falls)
+            out = self.out
+            found += [part for part in self.parts if part in out and part not in falls and not stands(part, there)]
+            numbers = {part.number for part in found}
+            falls |= {part for part in self.parts if part.number in numbers} if whole else set(found)
+            falls -= before
+        return falls
+
+    def undo(self, number: int) -> set[Part]:
+        return self.fall((part for part in self.parts if part.number == number), whole=True)
+
+    def distrust(self, user: str, actor: str) -> set[Part]:
+        by = (part for part in self.parts if (part.user, part.actor) == (user, actor) and part.verb != "answer")
+        return self.fall(by, whole=False)
+
+    def fits_again(self, act: str) -> bool:
+        """Whether what an act took can be put back on what there is now, and no key of it was used again."""
+        rest = {part for name, other in self.acts.items() if name != act for part in other.parts}
+        back = self.acts[act].parts - rest
+        names = {(each.user, each.name) for each in self.keys if each.bearer in back}
+        again = any((each.user, each.name) in names and each.bearer not in self.out for each in self.keys)
+        return not again and not self.replay(rest)[1]
+
+
+ERASED = {"status": "erased", "content": None, "tags": ()}
+
+
+def meaning(state: dict[str, Any]) -> tuple[Any, ...]:
+    said = " ".join((state["content"] or "").casefold().split())
+    return state["kind"], state["project"], state["status"], said
+
+
+def standing(parts: Iterable[Part]) -> set[str]:
+    """The subjects that are there: each begins by itself, or cites one that is."""
+    beginning = [part for part in parts if part.verb in ("say", "turn")]
+    there: set[str] = set()
+    size = -1
+    while size != len(there):
+        size = len(there)
+        for part in beginning:
+            sources = part.data.get("sources", ())
+            if part.subject is not None and (not sources or not there.isdisjoint(sources)):
+                there.add(part.subject)
+    return there
+
+
+def stands(part: Part, there: Collection[str]) -> bool:
+    """Whether a part has a subject, and what it cites or names is there."""
+    if part.verb == "answer":
+        return True
+    sources = part.data.get("sources") or [each for each in (part.data.get("source"), part.data.get("by")) if each]
+    return part.subject in there and (not sources or any(each in there for each in sources))
+
+
+def fits(state: dict[str, Any] | None, part: Part, there: Collection[str]) -> bool:
+    if not stands(part, there):
+        return False
+    if part.verb in ("say", "turn", "answer"):
+        return True
+    return state is not None and ("status" not in state or state["status"] in NEEDS.get(part.verb, (*OPEN, *HIDDEN)))
+
+
+def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: Part) -> None:
+    """Runs one part. A memory that is hidden keeps beside it what it was, for the time when it is restored."""
+    verb, data = part.verb, part.data
+    if part.subject is None or (state is None and verb not in ("say", "turn")):
+        return
+    if state is None and verb == "turn":
+        world[part.subject] = dict(data)
+    elif state is None:
+        fresh: dict[str, Any] = {"count": 0, "quarantined": False, "tags": (), "valid_to": None, "counted": ()}
+        fresh |= {"superseded_by": None, "supersedes": None}
+        world[part.subject] = fresh | {name: value for name, value in data.items() if name != "again"}
+    elif verb == "attach":
+        state["response"] = data["response"]
+    elif verb == "promote":
+        state["status"] = "active"
+    elif verb in BECOMES:
+        state["was"] = (state["status"], state["valid_to"])
+        state["status"] = BECOMES[verb]
+        if verb == "supersede":
+            ends = [each for each in (state["valid_to"], max(data["at"], state["valid_from"])) if each is not None]
+            state |= {"valid_to": min(ends), "superseded_by": data["by"]}
+    elif verb == "restore":
+        status, valid_to = state["was"]
+        if state["status"] == "superseded":
+            state |= {"valid_to": valid_to, "superseded_by": None}
+        state["status"] = status
+    elif verb == "reinforce":
+        state["confidence"] = min(ONE, state["confidence"] + data["delta"])
+        state["count"] += 1
+        state["counted"] = (*state["counted"], *([data["source"]] if data["source"] else []))
+    elif verb == "adjust":
+        state["confidence"] = data["confidence"]
+    elif verb == "revise":
+        state["content"] = data["content"]
+    elif verb == "retag":
+        state["tags"] = tuple(each for each in (*state["tags"], *data["add"]) if each not in data["remove"])
+    elif verb == "set_validity":
+        state |= {"valid_from": data["start"] or state["valid_from"], "valid_to": data["end"]}
+    elif verb in ("quarantine", "release"):
+        state["quarantined"] = verb == "quarantine"

@@ -134,14 +134,14 @@ def test_gaps_and_twins_are_seen() -> None:
 # --- model -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_and_the_model_agree_for_some_hundred_steps() -> None:
+def test_the_ledger_and_the_oracle_agree_for_some_hundred_steps() -> None:
     steps, examples, wrong = model.end(model.start(250, 7, 35, "", ""))
     assert wrong == ""
     assert steps >= 250 and examples > 1
 
 
 @pytest.mark.parametrize("rule", model.WRONG)
-def test_a_model_with_a_wrong_rule_is_noticed(rule: str) -> None:
+def test_an_oracle_with_a_wrong_rule_is_noticed(rule: str) -> None:
     _, _, wrong = model.end(model.start(model.CONTROL_STEPS, 1, 35, "", rule))
     assert "AssertionError" in wrong
 

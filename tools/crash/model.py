@@ -1,7 +1,8 @@
-"""Any sequence of commands, reopens, clock jumps, undo and killed rebuilds, against the plain model of the tests.
+"""Any sequence of commands, reopens, clock jumps, undos, distrusts and killed rebuilds, against the oracle of the tests.
 
-The state machine is that of ``tests/test_properties.py``; here its steps are counted, and there are as many as asked for.
-It runs in processes of its own, because the tests' modules have plain names (``model`` is one of them).
+The oracle is ``tests/oracle.py``, which shares no code with the product, and the state machine that of
+``tests/test_properties.py``; here its steps are counted, and there are as many as asked for. It runs in processes of its own,
+because the tests' modules have plain names.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 
 from tools.crash.result import Result
 
+Change = Callable[[Any, Any], None]
+
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 1_000, 500_000, 1_500
 EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
@@ -30,20 +33,20 @@ TOLD_CHARS = 6_000
 def run(short: bool, seed: int) -> Result:
     started = time.monotonic()
     if not (ROOT / "tests" / "test_properties.py").exists():
-        return Result("model", 0, (), 0.0, skipped="the tests, whose model this is, are not here")
+        return Result("model", 0, (), 0.0, skipped="the tests, whose oracle this is, are not here")
     share = (SHORT_STEPS if short else LONG_STEPS) // PROCESSES
     how = (35, "") if short else (60, "shrink")  # making an example small takes minutes
     programs = [start(share, seed * PROCESSES + number, *how, "") for number in range(PROCESSES)]
     told = [end(each) for each in programs]
     misled = {rule: start(CONTROL_STEPS, seed, 35, "", rule) for rule in WRONG}
     wrong = {rule: end(each) for rule, each in misled.items()}
-    failures = [f"the ledger and the model differ: {text}" for _, _, text in told if text]
+    failures = [f"the ledger and the oracle differ: {text}" for _, _, text in told if text]
     failures += [
-        f"control: a model with a wrong rule ({rule}) agrees" for rule, (_, _, text) in wrong.items() if not text
+        f"control: an oracle with a wrong rule ({rule}) agrees" for rule, (_, _, text) in wrong.items() if not text
     ]
     steps, examples = sum(each[0] for each in told), sum(each[1] for each in told)
     noticed = ", ".join(f"{rule} after {count:,} steps" for rule, (count, _, text) in wrong.items() if text)
-    notes = (f"{steps:,} steps in {examples:,} ledgers", f"controls: a wrong rule in the model was noticed: {noticed}")
+    notes = (f"{steps:,} steps in {examples:,} ledgers", f"controls: a wrong rule in the oracle was noticed: {noticed}")
     return Result("model", steps, tuple(failures), time.monotonic() - started, notes=notes)
 
 
@@ -68,7 +71,7 @@ def end(program: subprocess.Popen[str]) -> tuple[int, int, str]:
 
 
 def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> None:
-    """Runs the machine until it has taken so many steps, or until it and the model differ."""
+    """Runs the machine until it has taken so many steps, or until it and the oracle differ."""
     os.environ.pop("HYPOTHESIS_PROFILE", None)
     sys.path.insert(0, str(ROOT / "tests"))
     if wrong:
@@ -81,11 +84,17 @@ def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> No
     print("\n" + json.dumps([counted.steps, counted.examples, told]), flush=True)
 
 
-def mislead(rule: Callable[[Any, Any, Any], Any]) -> None:
-    """Seeds a wrong rule into the model."""
-    plain: Any = importlib.import_module("model")  # that of the tests
-    evolve = plain.evolve
-    plain.evolve = lambda state, event: rule(evolve, state, event)
+def mislead(rule: Change) -> None:
+    """Seeds a wrong rule into the oracle."""
+    oracle: Any = importlib.import_module("oracle")
+    change = oracle.change
+
+    def changed(world: Any, state: Any, part: Any) -> None:
+        change(world, state, part)
+        if state is not None:
+            rule(state, part)
+
+    oracle.change = changed
 
 
 def machine() -> Any:
@@ -108,9 +117,9 @@ def machine() -> Any:
             Counted.examples += 1
 
         @invariant()
-        def the_log_is_as_long_as_the_model_says(self) -> None:
+        def compare(self) -> None:
             Counted.steps += 1
-            super().the_log_is_as_long_as_the_model_says()
+            super().compare()
 
         @precondition(lambda self: self.batch is None)
         @rule(turn=st.integers(0, 3))
@@ -129,6 +138,8 @@ def machine() -> Any:
                 if self.batch is not None:
                     self.batch.__exit__(None, None, None)
                 self.compare()
+                self.look_closer()
+                self.look_back(slice(None, None, 5))
                 assert self.ledger.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
                 assert tests.problems(self.ledger) == []
             finally:
@@ -139,7 +150,7 @@ def machine() -> Any:
 
 
 def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
-    """Some examples from one seed; in words how machine and model differ, or nothing."""
+    """Some examples from one seed; in words how the ledger and the oracle differ, or nothing."""
     from hypothesis import HealthCheck, Phase, settings
     from hypothesis import seed as seeded
     from hypothesis.stateful import run_state_machine_as_test
@@ -164,7 +175,7 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
 def noted(error: BaseException) -> Iterator[str]:
     """The steps that hypothesis noted; where it found several failures, or a flaky one, they are in the group's members."""
     lines = "\n".join(getattr(error, "__notes__", ())).splitlines()
-    yield from (line for line in lines if "the_log_is_as_long" not in line)  # that is asked after every step
+    yield from (line for line in lines if "state.compare()" not in line)  # that is asked after every step
     for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
         yield from noted(each)
 
@@ -172,17 +183,23 @@ def noted(error: BaseException) -> Iterator[str]:
 # --- controls: rules that are wrong ----------------------------------------------------------------------------------
 
 
-def a_superseded_memory_stays_valid(evolve: Any, state: Any, event: Any) -> Any:
-    after = evolve(state, event)
-    return after | {"valid_to": state["valid_to"]} if state is not None and event.type == "superseded" else after
+def a_superseded_memory_stays_valid(state: Any, part: Any) -> None:
+    if part.verb == "supersede":
+        state["valid_to"] = state["was"][1]
 
 
-def an_adjustment_counts_as_a_reference(evolve: Any, state: Any, event: Any) -> Any:
-    after = evolve(state, event)
-    return after | {"count": after["count"] + 1} if state is not None and event.type == "adjusted" else after
+def an_adjustment_counts_as_a_reference(state: Any, part: Any) -> None:
+    if part.verb == "adjust":
+        state["count"] += 1
 
 
-WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
+def what_was_hidden_comes_back_active(state: Any, part: Any) -> None:
+    if part.verb == "restore":
+        state["status"] = "active"
+
+
+WRONG: dict[str, Change] = {
     "a superseded memory stays valid": a_superseded_memory_stays_valid,
     "an adjustment counts as a reference": an_adjustment_counts_as_a_reference,
+    "what was hidden comes back active": what_was_hidden_comes_back_active,
 }

@@ -1,0 +1,75 @@
+"""The oracle by itself, and what it is for: an order of commands that a ledger once answered wrongly."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from oracle import Act, Oracle, Part
+
+from ledger import Ledger
+
+SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
+
+
+def test_the_oracle_shares_no_code_with_the_product() -> None:
+    tree = ast.parse(Path(__file__).with_name("oracle.py").read_text())
+    names = [each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    names += [name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names]
+    assert set(names) == {"__future__", "collections.abc", "copy", "dataclasses", "typing"}
+
+
+def promoted_and_brought_back() -> Oracle:
+    """Proposed, promoted by Ann, retracted, and restored by Bob."""
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "ann", "m_1", oracle.ask("promote", "", "m_1", {}), None)
+    oracle.done(4, "", "bob", "m_1", oracle.ask("retract", "", "m_1", {}), None)
+    oracle.done(5, "", "bob", "m_1", oracle.ask("restore", "", "m_1", {}), None)
+    assert oracle.memories("")["m_1"]["status"] == "active"
+    return oracle
+
+
+@pytest.mark.parametrize("how", ["undo", "distrust"])
+def test_what_was_restored_is_a_candidate_again_without_its_promotion(ledger: Ledger, how: str) -> None:
+    oracle = promoted_and_brought_back()
+    idea = ledger.propose("Tea.")
+    promotion = ledger.promote(idea.id, actor="ann")
+    ledger.retract(idea.id, actor="bob")
+    ledger.restore(idea.id, actor="bob")
+    if how == "undo":
+        oracle.acts["undo"] = Act("", None, oracle.undo(3))
+        ledger.undo(promotion.position)
+    else:
+        oracle.acts["distrust"] = Act("", "ann", oracle.distrust("", "ann"))
+        ledger.distrust("ann", kind="actor")
+    (found,) = ledger.memories(status="all")
+    assert found.status == oracle.memories("")["m_1"]["status"] == "candidate"
+
+
+def test_an_undo_takes_whole_commands_along_and_a_distrust_parts_of_them() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "eve", "m_1", [Part("say", None, SAID | {"status": "active"})], None)
+    gone = oracle.ask("supersede", "", "m_1", {"by": None, "at": ""})
+    oracle.done(3, "", "ann", "m_2", [Part("say", None, SAID | {"content": "Coffee."}), *gone], None)
+    assert {part.number for part in oracle.undo(2)} == {2, 3} and len(oracle.undo(2)) == 3
+    assert [part.subject for part in oracle.distrust("", "eve") if part.number == 3] == ["m_1"]
+
+
+def test_what_stands_on_nothing_falls_also_in_a_circle() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee.", "sources": ("m_1",)})], None)
+    oracle.done(4, "", "", "m_1", [Part("say", "m_1", SAID | {"sources": ("m_2",)})], None)
+    assert {part.number for part in oracle.undo(2)} == {2, 3, 4}
+
+
+def test_a_key_is_free_while_its_command_is_undone() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], ("k", ("propose",)))
+    assert oracle.known("", "k", ("propose",)) == "m_1"
+    oracle.acts["undo"] = Act("", None, oracle.undo(2))
+    assert oracle.known("", "k", ("propose",)) is None and oracle.fits_again("undo")
+    oracle.done(4, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
+    assert not oracle.fits_again("undo")

@@ -161,7 +161,7 @@ class Oracle:
             data = {"add": added, "remove": [t for t in data["remove"] if t in state["tags"] and t not in data["add"]]}
         after = state.copy()
         change({id: after}, after, Part(verb, id, data))
-        if verb == "set_validity" and after["valid_to"] is not None and after["valid_to"] <= after["valid_from"]:
+        if verb == "set_validity" and is_empty(state, data):
             raise Refused("Rejected", "validity")
         if after == state and verb not in ("reinforce", "supersede"):
             return []
@@ -274,7 +274,13 @@ def fits(state: dict[str, Any] | None, part: Part, there: Collection[str]) -> bo
         return False
     if part.verb in ("say", "turn", "answer"):
         return True
+    if state is not None and part.verb == "set_validity" and is_empty(state, part.data):
+        return False
     return state is not None and ("status" not in state or state["status"] in NEEDS.get(part.verb, (*OPEN, *HIDDEN)))
+
+
+def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:
+    return data["end"] is not None and bool(data["end"] <= (data["start"] or state["valid_from"]))
 
 
 def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: Part) -> None:
@@ -312,7 +318,8 @@ def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part:
     elif verb == "revise":
         state["content"] = data["content"]
     elif verb == "retag":
-        state["tags"] = tuple(each for each in (*state["tags"], *data["add"]) if each not in data["remove"])
+        tags = dict.fromkeys((*state["tags"], *data["add"]))
+        state["tags"] = tuple(each for each in tags if each not in data["remove"])
     elif verb == "set_validity":
         state |= {"valid_from": data["start"] or state["valid_from"], "valid_to": data["end"]}
     elif verb in ("quarantine", "release"):

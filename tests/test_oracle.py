@@ -6,9 +6,11 @@ import ast
 from pathlib import Path
 
 import pytest
+from conftest import Clock
+from msgspec.structs import replace
 from oracle import Act, Oracle, Part
 
-from ledger import Ledger
+from ledger import Conflict, Ledger
 
 SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
 
@@ -73,3 +75,44 @@ def test_a_key_is_free_while_its_command_is_undone() -> None:
     assert oracle.known("", "k", ("propose",)) is None and oracle.fits_again("undo")
     oracle.done(4, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
     assert not oracle.fits_again("undo")
+
+
+# --- what the oracle found -------------------------------------------------------------------------------------------
+
+
+def test_a_superseded_memory_ends_at_the_earliest_when_it_begins(ledger: Ledger, clock: Clock) -> None:
+    fact = ledger.remember("The lamp is green.")
+    earlier = ledger.set_validity(fact.id, "2020-01-01", None)
+    clock.advance(hours=-1)
+    ledger.supersede(fact.id, "The lamp is blue.")
+    ledger.undo(earlier.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.valid_to == found.valid_from == fact.valid_from
+
+
+def test_an_end_alone_leaves_the_beginning_to_the_events_in_effect(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    begins = ledger.set_validity(fact.id, "2020-01-01", None)
+    ledger.set_validity(fact.id, None, "2031-01-01")
+    ledger.undo(begins.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.valid_from == fact.valid_from
+
+
+def test_a_validity_that_would_end_before_it_begins_falls_with_its_beginning(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    begins = ledger.set_validity(fact.id, "2020-01-01", None)
+    ledger.set_validity(fact.id, None, "2021-01-01")
+    with pytest.raises(Conflict):
+        ledger.undo(begins.position)
+    ledger.undo(begins.position, cascade=True)
+    assert ledger.memory(fact.id) == replace(fact, position=ledger.position)
+
+
+def test_a_tag_that_was_taken_off_and_added_again_is_there_once(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.", tags=["a"])
+    off = ledger.retag(fact.id, (), ["a"])
+    ledger.retag(fact.id, ["a"], ())
+    ledger.undo(off.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.tags == ("a",)

@@ -431,7 +431,8 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
         case MemoryRevised(content):
             return {"content": content, "active_at": now}
         case MemoryRetagged(added, removed):
-            return {"tags": tuple(tag for tag in (*memory.tags, *(added or ())) if tag not in (removed or ()))}
+            tags = dict.fromkeys((*memory.tags, *(added or ())))  # it may have one by now that was added again
+            return {"tags": tuple(tag for tag in tags if tag not in (removed or ()))}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
         case EdgeAsserted():

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from oracle import ERASED, Act, Oracle, Part, Refused
+from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from soundness import problems, types
 
 from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
@@ -150,10 +150,10 @@ class LedgerMachine(RuleBasedStateMachine):
             return Part("say", entry.subject, told | {"again": (entry.actor, entry.session_id, tuple(data["sources"]))})
         return Part("note", entry.subject, {})
 
-    def some(self, user, number, status=None, kind="m"):
-        """The id of some subject of this user, or None; of those with a status, where there are any."""
+    def some(self, user, number, *statuses, kind="m"):
+        """The id of some subject of this user, or None; of those with one of these statuses, where there are any."""
         there = self.oracle.memories(user) if kind == "m" else self.oracle.turns(user)
-        found = [id for id, state in there.items() if status in (None, state.get("status"))] or list(there)
+        found = [id for id, state in there.items() if state.get("status") in statuses] or list(there)
         return found[number % len(found)] if found else None
 
     # --- new memories --------------------------------------------------------------------------------------------
@@ -163,14 +163,14 @@ class LedgerMachine(RuleBasedStateMachine):
         for user, text in (("", TEXTS[0]), ("", TEXTS[2]), ("ann", TEXTS[0])):
             self.remember(user, text, None, None, 1_000_000, "", None, "preference", False, 0, False)
         self.remember("", TEXTS[3], None, None, 500_000, "", None, "knowledge", True, 0, False)
-        self.simple("", 0, "eve", None, "candidate", "promote")
+        self.simple("", 0, "eve", None, True, "promote")
 
     @rule(user=users, text=texts, project=projects, session=sessions, confidence=confidences, actor=actors, key=keys,
           kind=st.sampled_from(("preference", "knowledge")), candidate=st.booleans(), number=numbers,
           sourced=st.booleans())  # fmt: skip
     def remember(self, user, text, project, session, confidence, actor, key, kind, candidate, number, sourced):
         verb = "propose" if candidate else "remember"
-        source = self.some(user, number, None, "mi"[number % 2]) if sourced else None
+        source = self.some(user, number, kind="mi"[number % 2]) if sourced else None
         sources = (source,) if source is not None else ()
         data = {"kind": kind, "status": "candidate" if candidate else "active", "content": text, "project": project,
                 "confidence": confidence, "sources": sources, "valid_from": self.oracle.now}  # fmt: skip
@@ -207,25 +207,40 @@ class LedgerMachine(RuleBasedStateMachine):
         asked = (verb, id, *(data[name] for name in sorted(data)))
         self.command(user, actor, key, asked, call, lambda _: self.oracle.ask(verb, user, id, data))
 
-    @rule(user=users, number=numbers, actor=actors, key=keys, status=st.sampled_from((None, "candidate", "active", "retracted")),
-          verb=st.sampled_from(("promote", "promote", "reject", "invalidate", "retract", "restore", "restore",
-                                "quarantine", "release")))  # fmt: skip
-    def simple(self, user, number, actor, key, status, verb):
-        fitting = {"promote": "candidate", "reject": "candidate", "restore": "retracted"}
-        if (id := self.some(user, number, fitting.get(verb) if status else None)) is not None:
-            call = lambda **by: getattr(self.ledger, verb)(id, **by)  # noqa: E731
-            self.ask(verb, user, id, actor, key, {}, call)
+    @rule(user=users, number=numbers, actor=actors, key=keys, fitting=st.booleans(),
+          verb=st.sampled_from(("promote", "reject", "invalidate", "retract", "restore", "quarantine", "release")))  # fmt: skip
+    def simple(self, user, number, actor, key, fitting, verb):
+        statuses = {"promote": ("candidate",), "reject": ("candidate",), "restore": HIDDEN}.get(verb, OPEN)
+        if (id := self.some(user, number, *(statuses if fitting else ()))) is not None:
+            self.ask(verb, user, id, actor, key, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
+
+    @rule(
+        user=users,
+        number=numbers,
+        actor=actors,
+        other=actors,
+        verb=st.sampled_from(("retract", "reject", "invalidate")),
+    )
+    def hide_and_restore(self, user, number, actor, other, verb):
+        status = {"reject": "candidate", "invalidate": "active"}.get(verb)
+        if (id := self.some(user, number, *([status] if status else OPEN))) is not None:
+            self.ask(verb, user, id, actor, None, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
+            self.ask("restore", user, id, other, None, {}, lambda **by: self.ledger.restore(id, **by))
 
     @rule(user=users, number=numbers, actor=actors, key=keys, by=confidences, text=texts,
           verb=st.sampled_from(("reinforce", "adjust", "revise")))  # fmt: skip
     def change(self, user, number, actor, key, by, text, verb):
+        turn = self.some(user, number, kind="i") if by else None
+        more = {"source": turn} if turn is not None and verb == "reinforce" else {}
         if (id := self.some(user, number, "active")) is not None:
             data, given = {
-                "reinforce": ({"delta": 20_000, "source": None}, ()),
+                "reinforce": ({"delta": 20_000, "source": turn}, ()),
                 "adjust": ({"confidence": by}, (by / 1_000_000,)),
                 "revise": ({"content": text}, (text,)),
             }[verb]
-            self.ask(verb, user, id, actor, key, data, lambda **by: getattr(self.ledger, verb)(id, *given, **by))
+            self.ask(
+                verb, user, id, actor, key, data, lambda **by: getattr(self.ledger, verb)(id, *given, **more, **by)
+            )
 
     @rule(user=users, number=numbers, actor=actors, key=keys, add=st.sets(st.sampled_from("abc")),
           remove=st.sets(st.sampled_from("abc")))  # fmt: skip

@@ -107,9 +107,9 @@ def test_garbage_stays_within_the_sectors_and_the_bytes_that_were_written():
 
 def test_the_shared_memory_file_and_the_acknowledgements_are_on_no_disk():
     shared = Operation("c", 2, 0, "/d/x-shm"), Operation("w", 2, 0, "/d/x-shm", data=b"x")
-    disk = disk_after(*shared, Operation("a", 3, 0, "/d/ACK", data=b'[2, "m_a"]\n[3'))
+    disk = disk_after(*shared, Operation("a", 3, 0, "/d/ACK", data=b'[2, "m_a", "active", "tea"]\n[3'))
     assert disk.image("killed", random.Random()) == {}
-    assert acknowledged(disk.promised) == [(2, "m_a")]
+    assert acknowledged(disk.promised) == [(2, "m_a", "active", "tea")]
 
 
 # --- what is promised ------------------------------------------------------------------------------------------------
@@ -117,9 +117,24 @@ def test_the_shared_memory_file_and_the_acknowledgements_are_on_no_disk():
 
 def test_an_acknowledged_event_must_be_exactly_where_it_was_said_to_be():
     found = Found((), ("ledger", "m_a", "m_b"))
-    assert lost([(2, "m_a"), (3, "m_b")], found) == []
+    assert lost([(2, "m_a", "active", "tea"), (3, "m_b", "", "")], found) == []
     for wrong in ((2, "m_b"), (4, "m_b"), (0, "m_b")):
-        assert lost([wrong], found) != []
+        assert lost([(*wrong, "", "")], found) != []
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "fine"),
+    [("active", "tea", True), ("", "", True), ("candidate", "tea", False), ("active", "coffee", False)],
+)
+def test_an_acknowledged_status_and_text_must_read_as_they_were_given(status: str, text: str, fine: bool):
+    found = Found((), ("ledger", "m_a"), None, {(2, "m_a"): ("active", "tea")})
+    assert (lost([(2, "m_a", status, text)], found) == []) == fine
+
+
+def test_an_erased_text_is_gone_and_an_acknowledged_backup_is_not():
+    erased = Found((), ("ledger", "m_a"), None, {(2, "m_a"): ("erased", None)}, {"backup 1.db": 2})
+    assert lost([(2, "m_a", "active", "tea"), (2, "backup 1.db", "", "")], erased) == []
+    assert lost([(3, "backup 1.db", "", "")], erased) and lost([(2, "backup 2.db", "", "")], erased)
 
 
 def test_the_kills_come_before_every_operation_once_in_as_many_turns():

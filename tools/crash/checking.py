@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from ledger.log_reading import Reading
 from projections.digests import digest
 from projections.projector import Projector, create_all
 from projections.sqlite import SQLiteRows
-from tools.crash.workload import Ack
+from tools.crash.workload import BACKUP, THE_END, Ack
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by, key"
+
+
+Read = tuple[str, str | None]  # a status, blank where there is none, and a text, None where it was erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Found:
     problems: tuple[str, ...]
     streams: tuple[str, ...] = ()
     written: Ack | None = None  # the next write, which worked
+    reads: Mapping[tuple[int, str], Read] = field(default_factory=dict)  # (position, subject) -> what is read of it
+    backups: Mapping[str, int] = field(default_factory=dict)  # name -> events, of those that are whole
 
 
 def look(path: Path, folds: Folds) -> Found:
@@ -35,20 +40,77 @@ def look(path: Path, folds: Folds) -> Found:
     problems: list[str] = []
     streams: tuple[str, ...] = ()
     written = None
+    reads: dict[tuple[int, str], Read] = {}
     try:
         with Ledger.open(path, actor="checker") as ledger:
             streams = _inspect(ledger, folds, problems)
+            reads = _read(ledger)
+            problems += _half_done(ledger)
             written = _write(ledger, len(streams), problems)
     except Exception as error:  # whatever it is, it is what the harness looks for
         problems.append(f"{type(error).__name__}: {error}")
-    return Found(tuple(problems), streams, written)
+    backups = dict(_backups(path, problems))
+    return Found(tuple(problems), streams, written, reads, backups)
 
 
 def lost(acks: Iterable[Ack], found: Found) -> list[str]:
-    """The acknowledged events that are not exactly where they were said to be."""
-    streams = found.streams
-    gone = [ack for ack in acks if not (0 < ack[0] <= len(streams) and streams[ack[0] - 1] == ack[1])]
-    return [f"{len(gone)} acknowledged lost, the first at position {gone[0][0]} of {len(streams)}"] if gone else []
+    """The acknowledged events that are not exactly where they were said to be, or do not read as they were given."""
+    wrong, streams = [], found.streams
+    gone = [
+        ack for ack in acks
+        if not ack[1].startswith(BACKUP) and not (0 < ack[0] <= len(streams) and streams[ack[0] - 1] == ack[1])
+    ]  # fmt: skip
+    if gone:
+        wrong.append(f"{len(gone)} acknowledged lost, the first at position {gone[0][0]} of {len(streams)}")
+    for position, subject, status, text in acks:
+        now, said = found.reads.get((position, subject), ("", None))
+        if now and status and now not in (status, "erased"):
+            wrong.append(f"{subject} of position {position} is {now}, and was acknowledged as {status}")
+        if text and said is not None and said != text:
+            wrong.append(f"{subject} of position {position} reads {said!r:.60}, and was given {text!r:.60}")
+        if subject.startswith(BACKUP) and found.backups.get(subject) != position:
+            wrong.append(f"the {subject} of {position} events is not there")
+    return wrong
+
+
+def _read(ledger: Ledger) -> dict[tuple[int, str], Read]:
+    """What the public reads say of every event that has a text, and of every memory at its last event."""
+    reads, before = dict[tuple[int, str], Read](), None
+    while entries := ledger.audit(limit=500, before=before):
+        before = entries[-1].position
+        for entry in entries:
+            texts = (entry.data.get(name) for name in ("content", "prompt", "value"))
+            reads[entry.position, entry.subject] = "", next((text for text in texts if isinstance(text, str)), None)
+    for turn in ledger.interactions(limit=500):
+        reads[turn.position, turn.id] = "", turn.prompt
+    erased = {report.subject for report in ledger.erasures()}
+    for memory in ledger.memories(status="all", limit=500):
+        if (memory.status == "erased") == (memory.id in erased):
+            reads[memory.position, memory.id] = memory.status, memory.content
+        else:
+            reads[memory.position, memory.id] = f"{memory.status} against its erasure", memory.content
+    return reads
+
+
+def _half_done(ledger: Ledger) -> Iterator[str]:
+    """Opening completes an erasure; a document is there as a whole, or not at all."""
+    yield from (f"an erasure is {each.state}: {each.why}" for each in ledger.erasures() if each.state != "completed")
+    for listed in ledger.documents(status="all"):
+        whole = ledger.document(listed.id, text=True)
+        text = "".join(chunk.text or "" for chunk in whole.chunks) if whole is not None else ""
+        if len(text.encode()) != listed.size or not text.endswith(THE_END):
+            yield f"of the document {listed.id} only a part is there"
+
+
+def _backups(path: Path, problems: list[str]) -> Iterator[tuple[str, int]]:
+    """Every backup that has its name is a whole ledger."""
+    for place in path.parent.glob(f"{BACKUP}*.db"):
+        try:
+            with Ledger.open(place, readonly=True) as ledger:
+                problems += [f"{place.name}: {problem}" for problem in ledger.verify(full=True).problems[:2]]
+                yield place.name, ledger.position
+        except Exception as error:
+            problems.append(f"{place.name}: {type(error).__name__}: {error}")
 
 
 def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ...]:
@@ -65,7 +127,7 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
     if not problems:
         folds.take(ledger, rows, blobs)
         problems += folds.blobs_missing(len(rows), dict(blobs))
-        if ledger.digest() != folds.digests[rows[-1][6]]:
+        if ledger.digest() != folds.digests[_mark(rows)]:
             problems.append("the projections are not the fold of the log")
     return tuple(row[1] for row in rows)
 
@@ -78,7 +140,15 @@ def _write(ledger: Ledger, count: int, problems: list[str]) -> Ack:
         problems.append("the next write was answered, and is not there")
     if all(item.id != fact.id for item in ledger.recall(content, k=100, project="after").items):
         problems.append("the next write is not found by its own words")
-    return fact.position, fact.id
+    return fact.position, fact.id, "active", content
+
+
+Mark = tuple[bytes, tuple[int, ...]]
+
+
+def _mark(rows: Sequence[Any]) -> Mark:
+    """What tells one log from another: the head of its chain, and the positions that an erasure has changed."""
+    return rows[-1][6], tuple(row[0] for row in rows if row[7] is not None)
 
 
 class Folds:
@@ -86,28 +156,35 @@ class Folds:
 
     def __init__(self, *, every: bool = False) -> None:
         self.every = every
-        self.digests: dict[bytes, str] = {}  # head of the log -> digest of the projections there
+        self.digests: dict[Mark, str] = {}  # the end of a log -> digest of the projections there
         self.commands: list[str] = []  # of each position of the longest log seen
-        self._heads: list[bytes] = []
+        self._known: list[tuple[bytes, int | None]] = []  # head and erasure of each position
         self._blobs: list[Blob] = []
         self._blobs_at: list[int] = []
 
     def take(self, ledger: Ledger, rows: Sequence[Any], blobs: Sequence[tuple[str, bytes]]) -> None:
         """Folds what is new in this log; starts again where it is another one than before. A fold reads its blobs too."""
-        if rows[-1][6] in self.digests:
+        if _mark(rows) in self.digests:
             return
-        if rows[-1][6] in self._heads or self._heads != [row[6] for row in rows[: len(self._heads)]]:
-            self.__init__(every=self.every)  # type: ignore[misc]
-        if not self._heads:
+        known = len(self._known)
+        if known >= len(rows) or self._known != [(row[6], row[7]) for row in rows[:known]]:
+            self._forget()
+        if not self._known:
             self._begin(ledger)
-        new = rows[len(self._heads) :]
+        new = rows[len(self._known) :]
         marks = ", ".join("?" * len(rows[0]))
         self._copy.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", new)
         self._copy.executemany("INSERT OR REPLACE INTO blobs (id, data) VALUES (?, ?)", blobs)
         for event in self._log.events(new[0][0], new[-1][0]):
             self._projector.fold(event, self._rows)
             self._projector.flush(self._rows)
-            self._note(event, rows[event.position - 1][6], last=event.position == len(rows))
+            self._note(event, rows[: event.position], last=event.position == len(rows))
+
+    def _forget(self) -> None:
+        """Another log; the digests of those before stay."""
+        digests = self.digests
+        self.__init__(every=self.every)  # type: ignore[misc]
+        self.digests = digests
 
     def _begin(self, ledger: Ledger) -> None:
         self._copy = sqlite3.connect(":memory:", isolation_level=None)
@@ -120,10 +197,10 @@ class Folds:
         self._log, self._rows = Reading(lambda: self._copy), SQLiteRows(self._copy)
         self._projector = Projector(self._secret, self._log)
 
-    def _note(self, event: AnyEvent, head: bytes, *, last: bool) -> None:
-        self._heads.append(head)
+    def _note(self, event: AnyEvent, rows: Sequence[Any], *, last: bool) -> None:
+        self._known.append((rows[-1][6], rows[-1][7]))
         if last or self.every:
-            self.digests[head] = digest(self._copy, self._secret)
+            self.digests[_mark(rows)] = digest(self._copy, self._secret)
         self.commands.append(event.envelope.command_id)
         found = [
             value for value in map(event.data.__getattribute__, event.data.__struct_fields__) if type(value) is Blob

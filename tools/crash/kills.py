@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Conflict, Rejected
+from tools.crash import workload
 from tools.crash.checking import Folds, look, lost
 from tools.crash.result import Result
 from tools.crash.shim import COUNT, KILL, WORKERS, Shim, Unavailable, together
@@ -23,25 +24,39 @@ SHORT, LONG = 200, 20_000
 WRITERS = 4
 REBUILDS = 3  # one ledger in so many lives the life with a rebuild, which takes as long as five others
 PATIENCE_SECONDS = 120
+EVERYTHING, LAST = tuple(range(len(LIVES))), (len(LIVES) - 1,)
+KILLS = 50  # of each control
+CONTROLS = (
+    ("early", EVERYTHING[:-1]),
+    ("texts_garbled", LAST),
+    ("backups_in_place", LAST),
+    ("erasures_left", LAST),
+    ("documents_in_parts", LAST),
+)
 AT_RANDOM = 5  # one kill in so many is of a writer at a random time
 
 
 def run(short: bool, seed: int) -> Result:
     started, total = time.monotonic(), SHORT if short else LONG
     shares = [_share(seed, number, total) for number in range(WORKERS)]
-    shares.append(shares[0] | {"early": True, "enumerated": 60, "random": 0})
+    shares += [
+        shares[0] | {"wrong": each, "lives": lives, "enumerated": KILLS, "random": 0} for each, lives in CONTROLS
+    ]
     try:
-        *found, control = together("tools.crash.kills:work", shares)
+        found = together("tools.crash.kills:work", shares)
     except Unavailable as error:
         return Result("kills", 0, (), time.monotonic() - started, skipped=str(error))
+    found, controls = found[:WORKERS], found[WORKERS:]
     failures = [told for each in found for told in each["failures"]]
-    if not control["failures"]:
-        failures.append("control: acknowledged before the commit, and no kill showed it")
+    failures += [f"control {each['wrong']}: no kill showed it" for each in controls if not each["failures"]]
     totals = {name: sum(each[name] for each in found) for name in ("enumerated", "random", "survived")}
     notes = (
         f"{totals['enumerated']} before the k-th operation of {found[0]['operations']} in {len(LIVES)} lives,"
         f" {totals['random']} of {WRITERS} writers at random; {totals['survived']} lives ended before their kill",
-        f"control, acknowledged before the commit: {len(control['failures'])} of {control['enumerated']} kills lost some",
+        *(
+            f"control {each['wrong']}: {len(each['failures'])} of {each['enumerated']} kills failed"
+            for each in controls
+        ),
     )
     return Result(
         "kills", totals["enumerated"] + totals["random"], tuple(failures), time.monotonic() - started, notes=notes
@@ -51,7 +66,7 @@ def run(short: bool, seed: int) -> Result:
 def _share(seed: int, number: int, total: int) -> dict[str, Any]:
     random_kills = max(total // AT_RANDOM // WORKERS // WRITERS, 1) * WRITERS
     return {
-        "seed": seed, "number": number, "of": WORKERS, "early": False,
+        "seed": seed, "number": number, "of": WORKERS, "wrong": "", "lives": list(range(len(LIVES))),
         "enumerated": total // WORKERS - random_kills, "random": random_kills,
     }  # fmt: skip
 
@@ -59,6 +74,8 @@ def _share(seed: int, number: int, total: int) -> dict[str, Any]:
 def work(share: dict[str, Any]) -> dict[str, Any]:
     """One worker's share: its enumerated kills, and then its random ones."""
     small_checkpoints()
+    if wrong := getattr(workload, share["wrong"], None):
+        wrong()
     folder = Path(share["folder"])
     return Kills(folder, share).run()
 
@@ -83,7 +100,7 @@ class Kills:
             turn += 1
         return {
             "failures": self.failures, "enumerated": enumerated, "random": self.killed,
-            "survived": self.survived, "operations": operations,
+            "survived": self.survived, "operations": operations, "wrong": self.share["wrong"],
         }  # fmt: skip
 
     def _count(self) -> list[int]:
@@ -108,7 +125,7 @@ class Kills:
         """One ledger, and its lives; a third of the kills is not looked at, and the next life begins on what it left."""
         path, folds = self._fresh(), Folds()
         promised: list[Ack] = []
-        played = [life for life, script in enumerate(LIVES) if "rebuild" not in script or turn % REBUILDS == 0]
+        played = [life for life in self.share["lives"] if "rebuild" not in LIVES[life] or turn % REBUILDS == 0]
         for life in played:
             nth_turn = turn // REBUILDS if "rebuild" in LIVES[life] else turn
             before, name = nth(nth_turn, operations[life]), f"{self.share['seed']} {turn} {life}"
@@ -118,7 +135,7 @@ class Kills:
 
     def _play(self, path: Path, name: str, life: int, before: int) -> None:
         self.shim.arm(KILL, before)
-        Player(path, name, early=self.share["early"]).play(LIVES[life])
+        Player(path, name, early=self.share["wrong"] == "early").play(LIVES[life])
 
     def _count_death(self, child: int) -> None:
         status = os.waitpid(child, 0)[1]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ledger.event_store
+import ledger.memory_writes
+import ledger.rescue.backing_up
 import ledger.sqlite_files
 import ledger.writing
+import projections.erasures
 import projections.projector
 import projections.rebuild
 from ledger import Ledger, LedgerError
@@ -22,7 +26,11 @@ from ledger.sessions.summary_writes import Written, of_messages, of_summaries, r
 from ledger.sessions.window import Window
 from ledger.work import Who
 
-Ack = tuple[int, str]  # (position, id of the subject): this event is in the log at this position
+# (position, id of the subject, status, text): this event is in the log at this position, and was asked to say this.
+Ack = tuple[int, str, str, str]
+BACKUP = "backup "  # what the name of a backup begins with, which stands for its id
+THE_END = "That is the end.\n"
+KEEP: Any = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 BLOB_CHARS = 270_000  # more than 256 KiB
 
 # One script for each life of a ledger; between two of them the ledger is closed, or killed.
@@ -34,23 +42,18 @@ LIVES: tuple[tuple[str, ...], ...] = (
     ("blob", "reopen", "remember", "checkpoint"),
     ("capture", "remember", "rebuild", "supersede"),
     ("append", "summarise", "append", "truncate"),
+    ("remember", "backup", "ingest", "erase", "ingest", "promote"),
 )
 
 
 @dataclass(frozen=True)
-class Undone:
-    """An undo is answered with a position of the ledger's own stream."""
-
-    position: int
-    id: str = LEDGER_STREAM
-
-
-@dataclass(frozen=True)
-class Said:
-    """What was done in a session is answered with a position of its stream."""
+class Done:
+    """What a step did, in the words in which it was asked to: a status or a text that is blank promises none."""
 
     position: int
     id: str
+    status: str = ""
+    text: str = ""
 
 
 class Player:
@@ -92,7 +95,7 @@ class Player:
         self._count += 1
         self._tell(getattr(self, f"_{step}"))
 
-    def _tell(self, step: Callable[[], Sequence[Any]]) -> None:
+    def _tell(self, step: Callable[[], Sequence[Done]]) -> None:
         early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
         try:
             with self._open_ledger()._store.transact() if early else nullcontext():
@@ -102,13 +105,13 @@ class Player:
         except self.tolerated as error:
             self.refusals.append(type(error).__name__)
             if self.lies:
-                os.write(self._out, b'[2, "m_neverwritten"]\n')
+                os.write(self._out, b'[2, "m_neverwritten", "", ""]\n')
             return
         if not early:
             self.acknowledge(answers)
 
-    def acknowledge(self, answers: Sequence[Any]) -> None:
-        told = "".join(json.dumps([each.position, each.id]) + "\n" for each in answers)
+    def acknowledge(self, answers: Sequence[Done]) -> None:
+        told = "".join(json.dumps([each.position, each.id, each.status, each.text]) + "\n" for each in answers)
         if told:
             os.write(self._out, told.encode())
 
@@ -130,71 +133,99 @@ class Player:
 
     # --- the steps, each returning what was answered ------------------------------------------------------------------
 
-    def _open(self) -> Sequence[Any]:
+    def _open(self) -> Sequence[Done]:
         self._open_ledger()
         return ()
 
-    def _remember(self) -> Sequence[Any]:
-        key = f"{self._name} {self._count}"
-        return [self._open_ledger().remember(self._text(), project=f"p{self._count % 2}", key=key)]
+    def _remember(self) -> Sequence[Done]:
+        text, key = self._text(), f"{self._name} {self._count}"
+        made = self._open_ledger().remember(text, project=f"p{self._count % 2}", key=key)
+        return [Done(made.position, made.id, "active", text)]
 
-    def _propose(self) -> Sequence[Any]:
-        return [self._open_ledger().propose(self._text())]
+    def _propose(self) -> Sequence[Done]:
+        text = self._text()
+        made = self._open_ledger().propose(text)
+        return [Done(made.position, made.id, "candidate", text)]
 
-    def _promote(self) -> Sequence[Any]:
-        return [self._open_ledger().promote(self._some("candidate"))]
+    def _promote(self) -> Sequence[Done]:
+        done = self._open_ledger().promote(self._some("candidate"))
+        return [Done(done.position, done.id, "active")]
 
-    def _capture(self) -> Sequence[Any]:
+    def _capture(self) -> Sequence[Done]:
         """The response restates what is remembered, so that a second command reinforces it."""
-        known = self._open_ledger().memories(limit=3)
+        known, text = self._open_ledger().memories(limit=3), self._text()
         response = " ".join(each.content or "" for each in known)[:2_000]
-        turn = self._open_ledger().capture(self._text(), response, project="p0", session_id=self._name)
-        return [turn]
+        turn = self._open_ledger().capture(text, response, project="p0", session_id=self._name)
+        return [Done(turn.position, turn.id, "", text)]
 
-    def _supersede(self) -> Sequence[Any]:
-        return [self._open_ledger().supersede(self._some("active"), self._text(), reason="a later word")]
+    def _supersede(self) -> Sequence[Done]:
+        text = self._text()
+        made = self._open_ledger().supersede(self._some("active"), text, reason="a later word")
+        return [Done(made.position, made.id, "active", text)]
 
-    def _adjust(self) -> Sequence[Any]:
-        return [self._open_ledger().adjust(self._some("active"), self._choose.randrange(1_000) / 1_000)]
+    def _adjust(self) -> Sequence[Done]:
+        done = self._open_ledger().adjust(self._some("active"), self._choose.randrange(1_000) / 1_000)
+        return [Done(done.position, done.id, "active")]
 
-    def _state(self) -> Sequence[Any]:
-        return [self._open_ledger().set_state("p0", "fact", f"key {self._count}", self._text())]
+    def _state(self) -> Sequence[Done]:
+        text = self._text()
+        done = self._open_ledger().set_state("p0", "fact", f"key {self._count}", text)
+        return [Done(done.position, done.id, "", text)]
 
-    def _append(self) -> Sequence[Any]:
+    def _append(self) -> Sequence[Done]:
         """Three messages, each acknowledged; the last is a turn, whose texts lie with the interaction."""
-        opened = self._open_ledger()
+        opened, texts = self._open_ledger(), [self._text() for _ in range(3)]
         session = opened.session(self._name, project="p0")
-        said = [session.append("user", self._text(), key=f"{self._name} {self._count} {each}") for each in range(2)]
-        turn = opened.capture(self._text(), "Yes.", session_id=self._name, append=True, reinforce=False)
-        return [*(Said(each.position, session.id or "") for each in said), turn]
+        keys = [f"{self._name} {self._count} {each}" for each in range(2)]
+        said = [session.append("user", text, key=key) for text, key in zip(texts, keys, strict=False)]
+        turn = opened.capture(texts[2], "Yes.", session_id=self._name, append=True, reinforce=False)
+        messages = [Done(each.position, session.id or "", "", text) for each, text in zip(said, texts, strict=False)]
+        return [*messages, Done(turn.position, turn.id, "", texts[2])]
 
-    def _summarise(self) -> Sequence[Any]:
+    def _summarise(self) -> Sequence[Done]:
         """The oldest two messages as a summary, as a compaction writes it."""
         session = self._open_ledger().session(self._name, project="p0")
-        return [Said(sum_up(session, self._text()), session.id or "")]
+        return [Done(sum_up(session, self._text()), session.id or "")]
 
-    def _truncate(self) -> Sequence[Any]:
+    def _truncate(self) -> Sequence[Done]:
         session = self._open_ledger().session(self._name, project="p0")
         session.set_summary(self._text())
-        return [Said(session.truncate(2).position, session.id or "")]
+        return [Done(session.truncate(2).position, session.id or "")]
 
-    def _undo(self) -> Sequence[Any]:
+    def _undo(self) -> Sequence[Done]:
         command = self._open_ledger().audit(limit=1)[0].command_id
         report = self._open_ledger().undo(command, cascade=True)
-        return [Undone(report.position)]
+        return [Done(report.position, LEDGER_STREAM)]
 
-    def _recall(self) -> Sequence[Any]:
+    def _recall(self) -> Sequence[Done]:
         self._open_ledger().recall("which fact is it?", k=3)
         return ()
 
-    def _batch(self) -> Sequence[Any]:
+    def _batch(self) -> Sequence[Done]:
         with self._open_ledger().batch():
             return [each for make in (self._remember, self._propose, self._capture) for each in make()]
 
-    def _blob(self) -> Sequence[Any]:
-        return [self._open_ledger().capture(self._text() + " " + "x" * BLOB_CHARS, session_id=self._name)]
+    def _blob(self) -> Sequence[Done]:
+        text = self._text() + " " + "x" * BLOB_CHARS
+        turn = self._open_ledger().capture(text, session_id=self._name)
+        return [Done(turn.position, turn.id, "", text)]
 
-    def _rebuild(self) -> Sequence[Any]:
+    def _ingest(self) -> Sequence[Done]:
+        """A document in three chunks, or its next wording, of which the last chunk stays."""
+        text = f"# One\n\n{self._text()}\n\n# Two\n\n{self._text()}\n\n# Three\n\n{THE_END}"
+        made = self._open_ledger().ingest(text, path="notes.md")
+        return [Done(made.position, made.id)]
+
+    def _erase(self) -> Sequence[Done]:
+        report = self._open_ledger().erase(self._some("active"), **KEEP)
+        return [Done(report.position, LEDGER_STREAM)]
+
+    def _backup(self) -> Sequence[Done]:
+        name = f"{BACKUP}{self._choose.randrange(10**9)}.db"
+        report = self._open_ledger().backup(self.path.parent / name)
+        return [Done(report.events, name)]
+
+    def _rebuild(self) -> Sequence[Done]:
         """A rebuild, which does not wait for the disk, and a command between two of its batches, which does."""
         told: list[int] = []
 
@@ -206,11 +237,11 @@ class Player:
         self._open_ledger().rebuild(progress=between)
         return ()
 
-    def _checkpoint(self) -> Sequence[Any]:
+    def _checkpoint(self) -> Sequence[Done]:
         self._open_ledger()._store.checkpoint()
         return ()
 
-    def _reopen(self) -> Sequence[Any]:
+    def _reopen(self) -> Sequence[Done]:
         self.close()
         return self._open()
 
@@ -235,7 +266,7 @@ def sum_up(session: Any, text: str) -> int:
 
 def acknowledged(told: bytes) -> list[Ack]:
     """What an ACK file promises; a last line that was cut promises nothing."""
-    return [(position, subject) for position, subject in map(json.loads, told.decode().split("\n")[:-1])]
+    return [(position, *rest) for position, *rest in map(json.loads, told.decode().split("\n")[:-1])]
 
 
 # --- products with one thing wrong, for the controls -----------------------------------------------------------------
@@ -256,6 +287,41 @@ def synchronous_normal() -> None:
 
 def synchronous_off() -> None:
     ledger.sqlite_files.SETTINGS["synchronous"] = 0
+
+
+def texts_garbled() -> None:
+    """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
+    checked = ledger.memory_writes.check_text
+    ledger.memory_writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")  # type: ignore[attr-defined]
+
+
+def backups_in_place() -> None:
+    """A backup is written under its name from the first byte on."""
+
+    @contextmanager
+    def in_place(place: str, what: str, **how: Any) -> Iterator[str]:
+        yield place
+
+    ledger.rescue.backing_up.in_the_making = in_place  # type: ignore[assignment]
+
+
+def erasures_left() -> None:
+    """Opening does not complete what was begun."""
+    projections.erasures.pending = lambda connection: []
+
+
+def documents_in_parts() -> None:
+    """The first events of a long command in one commit, and the others in the next."""
+    append = ledger.event_store.Transaction.append
+
+    def in_parts(self: Any, events: Any, keys: Any = ()) -> list[int]:
+        if len(events) < 4 or self.position < 2:
+            return append(self, events, keys)
+        places = append(self, events[:2], keys[:2])
+        self.renew()
+        return [*places, *append(self, events[2:], keys[2:])]
+
+    ledger.event_store.Transaction.append = in_parts  # type: ignore[method-assign]
 
 
 def projections_apart() -> None:

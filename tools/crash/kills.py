@@ -17,21 +17,21 @@ from ledger import Conflict, Rejected
 from tools.crash import workload
 from tools.crash.checking import Folds, look, lost
 from tools.crash.result import Result
-from tools.crash.shim import COUNT, KILL, WORKERS, Shim, Unavailable, together
+from tools.crash.shim import COUNT, FOREVER, KILL, WORKERS, Shim, Unavailable, together
 from tools.crash.workload import LIVES, Ack, Player, acknowledged, small_checkpoints
 
 SHORT, LONG = 200, 20_000
 WRITERS = 4
 REBUILDS = 3  # one ledger in so many lives the life with a rebuild, which takes as long as five others
 PATIENCE_SECONDS = 120
-EVERYTHING, LAST = tuple(range(len(LIVES))), (len(LIVES) - 1,)
 KILLS = 50  # of each control
-CONTROLS = (
-    ("early", EVERYTHING[:-1]),
-    ("texts_garbled", LAST),
-    ("backups_in_place", LAST),
-    ("erasures_left", LAST),
-    ("documents_in_parts", LAST),
+INGESTS, ERASURES, BACKUPS = range(len(LIVES) - 3, len(LIVES))
+CONTROLS = (  # what is wrong, and the lives in which it must be seen
+    ("early", range(INGESTS)),
+    ("texts_garbled", (0, 1)),
+    ("documents_in_parts", (INGESTS,)),
+    ("erasures_left", (ERASURES,)),
+    ("backups_in_place", (BACKUPS,)),
 )
 AT_RANDOM = 5  # one kill in so many is of a writer at a random time
 
@@ -40,7 +40,7 @@ def run(short: bool, seed: int) -> Result:
     started, total = time.monotonic(), SHORT if short else LONG
     shares = [_share(seed, number, total) for number in range(WORKERS)]
     shares += [
-        shares[0] | {"wrong": each, "lives": lives, "enumerated": KILLS, "random": 0} for each, lives in CONTROLS
+        shares[0] | {"wrong": each, "lives": [*lives], "enumerated": KILLS, "random": 0} for each, lives in CONTROLS
     ]
     try:
         found = together("tools.crash.kills:work", shares)
@@ -126,6 +126,8 @@ class Kills:
         path, folds = self._fresh(), Folds()
         promised: list[Ack] = []
         played = [life for life in self.share["lives"] if "rebuild" not in LIVES[life] or turn % REBUILDS == 0]
+        if played[0]:  # a later life begins on a ledger that is there
+            os.waitpid(fork(partial(self._play, path, f"{self.share['seed']} {turn}", 0, FOREVER)), 0)
         for life in played:
             nth_turn = turn // REBUILDS if "rebuild" in LIVES[life] else turn
             before, name = nth(nth_turn, operations[life]), f"{self.share['seed']} {turn} {life}"

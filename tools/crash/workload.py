@@ -42,7 +42,9 @@ LIVES: tuple[tuple[str, ...], ...] = (
     ("blob", "reopen", "remember", "checkpoint"),
     ("capture", "remember", "rebuild", "supersede"),
     ("append", "summarise", "append", "truncate"),
-    ("remember", "backup", "ingest", "erase", "ingest", "promote"),
+    ("ingest", "remember", "ingest"),
+    ("remember", "erase", "promote", "erase"),
+    ("remember", "backup", "adjust"),
 )
 
 
@@ -315,7 +317,7 @@ def documents_in_parts() -> None:
     append = ledger.event_store.Transaction.append
 
     def in_parts(self: Any, events: Any, keys: Any = ()) -> list[int]:
-        if len(events) < 4 or self.position < 2:
+        if len(events) < 3:
             return append(self, events, keys)
         places = append(self, events[:2], keys[:2])
         self.renew()

@@ -1,0 +1,275 @@
+"""One ledger through a year: what a person would expect of it, month by month, in the library and by the command line.
+
+Ana works with an agent. A crawler reads pages for her, and turns out to make things up; Rosa, her neighbour, asks to be
+forgotten; in December the disk is lost, and the ledger comes back from a backup of the summer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from conftest import Clock, folded_from_zero
+from soundness import assert_sound
+from typer.testing import CliRunner
+
+from ledger import Conflict, Ledger, Rejected
+from ledger.cli.app import app
+
+ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
+NOTES = "# Office\n\nThe office is in Porto, near the river.\n\n# Hours\n\nIt opens at nine.\n"
+LATER_NOTES = NOTES.replace("nine", "eight")
+ROSA = "Rosa"  # she is in no file at the end
+
+
+@dataclass
+class Year:
+    """What the story keeps from one month for another."""
+
+    path: Path
+    clock: Clock
+    ids: dict[str, str] = field(default_factory=dict)
+    moments: dict[str, int] = field(default_factory=dict)
+    receipts: list[str] = field(default_factory=list)
+    checkpoint: str = ""
+
+    def month(self, number: int) -> None:
+        self.clock.time = datetime(2020, number, 1, 9, tzinfo=UTC)  # the command line has the time of the day
+
+    def open(self) -> Ledger:
+        return Ledger.open(self.path, clock=self.clock)
+
+    def call(self, *words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*words, "--db", str(self.path)])
+        assert done.exit_code == code, (words, done.output, done.exception)
+        return done.stdout
+
+
+def believed(ledger: Ledger, **filters: str) -> set[str | None]:
+    return {memory.content for memory in ledger.memories(**filters)}
+
+
+def recalled(ledger: Ledger, question: str) -> list[str | None]:
+    return [item.memory.content for item in ledger.recall(question).items if item.memory is not None]
+
+
+def january_she_tells_what_she_likes(year: Year) -> None:
+    with year.open() as ledger:
+        coffee = ledger.remember("The user prefers dark roast coffee.", kind="preference", **ANA)
+        again = ledger.remember("the user  prefers DARK roast coffee.", kind="preference", actor="phone")
+        assert (again.id, again.absorbed) == (coffee.id, True)
+        sure = ledger.adjust(coffee.id, 0.5, "only mornings", **ANA)
+        ledger.capture("What coffee do I like?", "You prefer dark roast coffee.", project="Home", **ANA)
+        known = ledger.memory(coffee.id)
+        assert known is not None and known.confidence > sure.confidence and known.reference_count == 1
+        assert recalled(ledger, "coffee") == ["The user prefers dark roast coffee."]
+        year.ids["coffee"], year.moments["january"] = coffee.id, ledger.position
+    assert json.loads(year.call("recall", "coffee", "--json"))["items"][0]["memory"]["id"] == year.ids["coffee"]
+
+
+def february_candidates_wait_for_her_review(year: Year) -> None:
+    with year.open() as ledger:
+        answer = "Decision: The office moves to Porto.\n\nConstraint: invoices are paid within ten days."
+        turn = ledger.capture("What was decided?", answer, project="Work", **ANA)
+        ledger.extract(turn.id, **ANA)
+        waiting = {item.memory.content: item.memory.id for item in ledger.review()}
+        assert set(waiting) == {"The office moves to Porto", "invoices are paid within ten days"}
+        assert recalled(ledger, "invoices") == []
+        year.ids["office"] = waiting["The office moves to Porto"]
+        year.ids["invoices"] = waiting["invoices are paid within ten days"]
+    year.call("promote", year.ids["office"], "--actor", "ana")
+    year.call("reject", year.ids["invoices"], "--reason", "never said so")
+    with year.open() as ledger:
+        assert ledger.review() == []
+        assert recalled(ledger, "office Porto") == ["The office moves to Porto"]
+        why = ledger.why(year.ids["office"])
+        assert why is not None and [step.type for step in why.steps] == ["MemoryCaptured", "MemoryPromoted"]
+        assert [source.id for source in why.sources] == [turn.id]
+
+
+def march_a_long_conversation_is_summed_up(year: Year) -> None:
+    with year.open() as ledger:
+        session = ledger.session("trip", project="Travel")
+        for number in range(60):
+            session.append(("user", "assistant")[number % 2], f"Day {number}: we walk along the coast. " + "word " * 40)
+        report = session.compact(3_000, summariser=lambda asked: "They walk along the coast for weeks.")
+        assert report.created and report.tokens_after < report.tokens_before
+        window = session.assemble(3_000)
+        assert any("They walk along the coast for weeks." in entry.content for entry in window.entries)
+        assert len(session.messages()) == 60, "nothing that was said is lost"
+        gone = session.truncate(10)
+        assert len(session.messages()) == 10
+        ledger.undo(gone.position, "too early", **ANA)
+        assert len(session.messages()) == 60
+        year.moments["march"] = ledger.position
+
+
+def april_she_reads_documents(year: Year) -> None:
+    with year.open() as ledger:
+        notes = ledger.ingest(NOTES, path="office.md", project="Work", **ANA)
+        hours = ledger.remember("The office opens at nine.", source=notes.chunks[1].id, project="Work", **ANA)
+        newer = ledger.ingest(LATER_NOTES, path="office.md", **ANA)
+        assert (newer.id, newer.added, newer.dropped) == (notes.id, 1, 1)
+        assert newer.chunks[0].id == notes.chunks[0].id, "what stays the same keeps its id"
+        later = ledger.supersede(hours.id, "The office opens at eight.", "the new notes", **ANA)
+        assert recalled(ledger, "when does the office open")[0] == "The office opens at eight."
+        year.ids |= {"hours": hours.id, "later": later.id, "notes": notes.id}
+        year.moments["april"] = ledger.position
+
+
+def may_what_is_alike_is_one(year: Year) -> None:
+    with year.open() as ledger:
+        texts = ("The user enjoys hiking in the Alps.", "The user really enjoys hiking in the Alps.")
+        hikes = [ledger.remember(text, kind="preference", **ANA) for text in texts]
+        assert ledger.consolidate().formed >= 1
+        (seen,) = [each for each in ledger.observations() if "Alps" in (each.text or "")]
+        assert (seen.proof_count, {source.id for source in seen.sources}) == (2, {each.id for each in hikes})
+        one = ledger.merge([each.id for each in hikes], **ANA)
+        assert {each.status for id in hikes if (each := ledger.memory(id.id)) and id.id != one.id} == {"superseded"}
+        assert len(recalled(ledger, "hiking Alps")) == 1
+        year.ids |= {"hikes": one.id, "seen": seen.id}
+
+
+def june_a_mistake_is_taken_back(year: Year) -> None:
+    with year.open() as ledger:
+        before = ledger.digest(beliefs=True)
+        wrong = ledger.remember("Ana lives in Oslo.", key="import 7", **ANA)
+        ledger.revise(wrong.id, "Ana lives in Oslo, Norway.", **ANA)
+        with pytest.raises(Conflict):
+            ledger.undo(wrong.position)
+        undone = ledger.undo(wrong.position, "somebody else's file", cascade=True, **ANA)
+        assert len(undone.commands) == 2 and ledger.digest(beliefs=True) == before
+        right = ledger.remember("Ana lives in Porto.", key="import 7", **ANA)
+        assert not right.replayed and ledger.memory(wrong.id) is None
+        assert ledger.at(wrong.position).memory(wrong.id) is not None, "the past stays as it was"
+        year.ids["home"] = right.id
+
+
+def july_a_backup_is_kept_elsewhere(year: Year) -> None:
+    with year.open() as ledger:
+        rosa = ledger.remember(f"{ROSA} lives next door.", entities=[ROSA], tags=["neighbour"], **ANA)
+        ledger.capture(f"Who is {ROSA}?", f"{ROSA} lives next door.", session_id="doorstep", **ANA)
+        ledger.remember(f"{ROSA} has a key.", user=ROSA, actor=ROSA)
+        year.ids["rosa"] = rosa.id
+        year.checkpoint = ledger.checkpoint().text
+    year.call("backup", str(year.path.parent / "summer" / "july.db"))
+    assert year.call("verify").strip()
+
+
+def august_the_crawler_makes_things_up(year: Year) -> None:
+    with year.open() as ledger:
+        page = ledger.capture("Read the page.", "The office is closed for ever.", project="Work", **CRAWLER)
+        closed = ledger.supersede(year.ids["later"], "The office is closed for ever.", **CRAWLER)
+        rumour = ledger.remember("The user should move.", source=page.id, **ANA)
+        ledger.retract(year.ids["home"], "she moved, it says", **CRAWLER)
+        assert "The office opens at eight." not in believed(ledger)
+        year.ids |= {"closed": closed.id, "rumour": rumour.id, "page": page.id}
+        year.moments["august"] = ledger.position
+
+
+def september_the_crawler_is_distrusted(year: Year) -> None:
+    with year.open() as ledger:
+        supposed = ledger.what_if(without={"actor": "crawler"})
+        lost, gained = {each.id for each in supposed.lost}, {each.id for each in supposed.gained}
+        assert lost == {year.ids["closed"], year.ids["rumour"]}
+        assert gained == {year.ids["later"], year.ids["home"]}
+        report = ledger.distrust("crawler", kind="actor", reason="makes things up", **ANA)
+        assert {year.ids["closed"], year.ids["rumour"], year.ids["page"]} <= set(report.gone)
+        assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
+        assert recalled(ledger, "is the office closed for ever")[0] != "The office is closed for ever."
+        with pytest.raises(Rejected):
+            ledger.remember("The office is closed.", **CRAWLER)
+        assert "The office is closed for ever." in believed(ledger.at(year.moments["august"]))  # type: ignore[arg-type]
+    assert "crawler" in year.call("distrusted")
+
+
+def october_rosa_asks_to_be_forgotten(year: Year) -> None:
+    with year.open() as ledger:
+        listed = ledger.erase(year.ids["rosa"], dry_run=True)
+        assert listed.quotes, "she is in a conversation too"
+        with pytest.raises(Rejected):
+            ledger.erase(year.ids["rosa"], "she asked")
+        done = ledger.erase(year.ids["rosa"], "she asked", derived="erase", sources="erase", quotes="erase", **ANA)
+        rest = [ledger.erase(session="doorstep", derived="erase", sources="erase", quotes="erase", **ANA)]
+        rest.append(ledger.erase(user=ROSA, **ANA))
+        assert {report.state for report in (done, *rest)} == {"completed"}
+        year.receipts = ledger.receipts()
+        forgotten = ledger.memory(year.ids["rosa"])
+        assert forgotten is not None and (forgotten.status, forgotten.content) == ("erased", None)
+        assert ledger.verify(full=True, against=year.checkpoint).ok, "the chain of July still holds"
+    assert files_with(year.path.parent, ROSA) == []
+
+
+def november_everything_is_computed_again(year: Year) -> None:
+    with year.open() as ledger:
+        before = ledger.digest()
+        assert ledger.rebuild().digest == before == folded_from_zero(ledger)
+        then, now = ledger.at(year.moments["april"]), ledger
+        assert "The office opens at eight." in believed(then)  # type: ignore[arg-type]
+        assert "Ana lives in Porto." in believed(now) and "Ana lives in Porto." not in believed(then)  # type: ignore[arg-type]
+        hours = ledger.at(year.moments["april"]).memory(year.ids["hours"])
+        assert hours is not None and (hours.status, hours.superseded_by) == ("superseded", year.ids["later"])
+        assert len(ledger.at(year.moments["march"]).session("trip").messages()) == 60
+        assert {each.content for each in ledger.at("2020-01-20T00:00:00Z").memories()} == {
+            "The user prefers dark roast coffee."
+        }
+        moved = ledger.diff(year.moments["april"], ledger.position)
+        assert year.ids["home"] in {each.id for each in moved.added}
+    told = json.loads(year.call("verify", "--json"))
+    assert told["ok"] and told["problems"] == []
+
+
+def december_the_disk_is_lost(year: Year) -> None:
+    """The backup of July knows Rosa; what comes back does not."""
+    again = year.path.parent / "again" / "memory.db"
+    again.parent.mkdir(mode=0o700)
+    july = year.path.parent / "summer" / "july.db"
+    receipt = year.path.parent / "receipts.jsonl"
+    receipt.write_text("".join(f"{each}\n" for each in year.receipts), encoding="utf-8")
+    done = CliRunner().invoke(app, ["recover", str(july), "--db", str(again), "--receipt", str(receipt)])
+    assert done.exit_code == 0, done.output
+    with Ledger.open(again, clock=year.clock) as ledger:
+        assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
+        assert ledger.memory(year.ids["rosa"]) is not None and ROSA not in str(ledger.memories(status="all"))
+        assert_sound(ledger)
+        assert ledger.verify(full=True).ok
+    assert files_with(again.parent, ROSA) == []
+    july.unlink()
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    files = (each for each in folder.iterdir() if each.is_file())
+    return [each.name for each in files if word.encode() in each.read_bytes()]
+
+
+def test_a_year_with_one_ledger(tmp_path: Path, clock: Clock) -> None:
+    year = Year(tmp_path / "memory.db", clock)
+    (tmp_path / "summer").mkdir(mode=0o700)
+    months = (
+        january_she_tells_what_she_likes,
+        february_candidates_wait_for_her_review,
+        march_a_long_conversation_is_summed_up,
+        april_she_reads_documents,
+        may_what_is_alike_is_one,
+        june_a_mistake_is_taken_back,
+        july_a_backup_is_kept_elsewhere,
+        august_the_crawler_makes_things_up,
+        september_the_crawler_is_distrusted,
+        october_rosa_asks_to_be_forgotten,
+        november_everything_is_computed_again,
+        december_the_disk_is_lost,
+    )
+    for number, live in enumerate(months, 1):
+        year.month(number)
+        live(year)
+    with year.open() as ledger:
+        assert_sound(ledger)
+        assert ledger.verify(full=True).ok
+        for memory in ledger.memories(status="all"):
+            why = ledger.why(memory.id)
+            assert why is not None and why.memory.status == memory.status
+            assert sum(step.delta for step in why.steps) == pytest.approx(memory.confidence)
+    assert files_with(tmp_path, ROSA) == []

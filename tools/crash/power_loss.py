@@ -40,13 +40,13 @@ ENOUGH = 20
 
 # What is played while the operations are recorded; one after the other, as long as images are wanted.
 SCRIPTS: tuple[tuple[str, ...], ...] = (
+    ("remember", "backup", "ingest", "erase", "ingest"),
     ("remember", "capture", "supersede", "reopen", "undo", "checkpoint", "batch"),
     ("remember", "propose", "promote", "state", "recall", "reopen", "capture", "adjust", "remember"),
     ("capture", "batch", "checkpoint", "blob", "reopen", "supersede"),
     ("remember", "capture", "rebuild", "remember", "reopen", "undo"),
-    ("remember", "backup", "ingest", "erase", "ingest"),
 )
-SLOW = 10  # the last one has a tenth of the images: opening one of them may search all files, and open a second ledger
+SLOW = 10  # the first one has a tenth of the images: opening one of them may search all files, and open a second ledger
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
@@ -272,12 +272,12 @@ def work(share: dict[str, Any]) -> dict[str, Any]:
     controls = {}
     for name in share["controls"]:
         control = Losses(folder, f"{share['seed']} {name}", wrong=name)
-        control.play(SCRIPTS[0], CONTROL_IMAGES)
+        control.play(SCRIPTS[1], CONTROL_IMAGES)
         controls[name] = (control.built, len(control.failures))
     losses = Losses(folder, share["seed"])
     while losses.built < share["images"]:
         script, left = SCRIPTS[losses.traces % len(SCRIPTS)], share["images"] - losses.built
-        losses.play(script, min(left, share["images"] // SLOW) if script is SCRIPTS[-1] else left)
+        losses.play(script, min(left, share["images"] // SLOW) if script is SCRIPTS[0] else left)
     return {
         "failures": losses.failures, "controls": controls, "built": losses.built,
         "distinct": losses.distinct, "operations": losses.operations, "traces": losses.traces,

@@ -293,8 +293,9 @@ def synchronous_off() -> None:
 
 def texts_garbled() -> None:
     """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
-    checked = ledger.memory_writes.check_text
-    ledger.memory_writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")  # type: ignore[attr-defined]
+    writes: Any = ledger.memory_writes
+    checked = writes.check_text
+    writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 
 
 def backups_in_place() -> None:
@@ -304,7 +305,8 @@ def backups_in_place() -> None:
     def in_place(place: str, what: str, **how: Any) -> Iterator[str]:
         yield place
 
-    ledger.rescue.backing_up.in_the_making = in_place  # type: ignore[assignment]
+    backing_up: Any = ledger.rescue.backing_up
+    backing_up.in_the_making = in_place
 
 
 def erasures_left() -> None:

@@ -77,6 +77,12 @@ def test_a_rename_and_an_unlink_that_were_not_synced_are_lost_or_kept():
     assert {tuple(sorted(each)) for each in images(unlinked, "prefix")} == {("a", "b"), ("b",)}
 
 
+def test_a_second_name_that_was_not_synced_is_lost_or_kept_and_the_first_stays():
+    linked = disk_after(Operation("l", 0, 0, "/d/a", "/d/b"), image={"a": b"one"})
+    assert linked.image("killed", random.Random()) == {"a": b"one", "b": b"one"}
+    assert linked.image("dropped", random.Random()) == {"a": b"one"}
+
+
 def test_a_prefix_keeps_the_order_and_a_subset_does_not():
     disk = disk_after(CREATE, SYNC_NAMES, write(0, b"1"), write(1, b"2"), write(2, b"3"))
     assert {image["a"] for image in images(disk, "prefix")} == {b"", b"1", b"12", b"123"}
@@ -158,6 +164,7 @@ os.fsync(file)
 os.ftruncate(file, 4)
 os.write(os.open(folder / "ACK", os.O_WRONLY | os.O_CREAT), b"done")
 os.rename(folder / "a", folder / "b")
+os.link(folder / "b", folder / "c")
 os.fsync(os.open(folder, os.O_RDONLY))
 os.unlink(folder / "b")
 shim.arm(FAIL, 2, 2, error=errno.ENOSPC)
@@ -191,7 +198,7 @@ def test_the_shim_records_fails_and_kills(shim, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-9, "[1, True, 2] 1\n", "")
     operations = parse(trace.read_bytes())
-    assert [each.kind for each in operations] == list("cwwst" + "ca" + "rosu")
+    assert [each.kind for each in operations] == list("cwwst" + "ca" + "rlosu")
     assert [each.data for each in operations if each.data] == [b"one", b"two", b"done"]
     assert [each.offset for each in operations[1:5]] == [0, 7, 0, 4]
     assert operations[7][3:5] == (str(folder / "a"), str(folder / "b"))

@@ -55,7 +55,7 @@ _HEAD = struct.Struct("=cQqIIQ")
 
 
 class Operation(NamedTuple):
-    """One record of the shim: o(pen) c(reate) w(rite) t(runcate) s(ync) u(nlink) r(ename) a(cknowledge)."""
+    """One record of the shim: o(pen) c(reate) w(rite) t(runcate) s(ync) u(nlink) r(ename) l(ink) a(cknowledge)."""
 
     kind: str
     inode: int = 0
@@ -123,7 +123,7 @@ class Disk:
             self._sync(inode, path)
         elif kind in "wt" and inode in self._files:
             self._change(Pending(kind, self._files[inode], offset, data))
-        elif kind in "ur":
+        elif kind in "url":
             self._rename(Pending(kind, name=self._name(path), other=self._name(other)))
 
     def _name(self, path: str) -> str:
@@ -188,6 +188,9 @@ def _name(names: dict[str, File], change: Pending) -> None:
     if change.kind == "c":
         assert change.file is not None
         names[change.name] = change.file
+    elif change.kind == "l":
+        if file := names.get(change.name):
+            names[change.other] = file
     elif (file := names.pop(change.name, None)) and change.kind == "r":
         names[change.other] = file
 

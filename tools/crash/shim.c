@@ -189,6 +189,21 @@ int unlink(const char *path) {
     return done;
 }
 
+/* Another name for a file that has one: how a finished file is put in place without replacing anything. */
+int link(const char *from, const char *to) {
+    if (watched(to) && fails(to)) return -1;
+    int done = REAL(link, from, to);
+    if (watched(to) && !done) record('l', 0, 0, from, to, NULL, 0);
+    return done;
+}
+
+int linkat(int old, const char *from, int new, const char *to, int flags) {
+    if (watched(to) && fails(to)) return -1;
+    int done = REAL(linkat, old, from, new, to, flags);
+    if (watched(to) && !done) record('l', 0, 0, from, to, NULL, 0);
+    return done;
+}
+
 int rename(const char *from, const char *to) {
     if (watched(from) && fails(from)) return -1;
     int done = REAL(rename, from, to);

@@ -137,7 +137,7 @@ class EventStore:
         if self._closed or self._pool.foreign or self.readonly:
             self._refuse_writing()
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
-            raise StorageError("another thread kept the ledger locked for longer than the timeout")
+            raise Conflict("another thread kept the ledger locked for longer than the timeout")
         if self._depth:
             self._depth += 1
             return self._transaction
@@ -393,7 +393,7 @@ class EventStore:
     def _exclusively(self) -> Iterator[None]:
         """No transaction of another thread. The file lock is always taken first."""
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
-            raise StorageError("another thread kept the ledger locked for longer than the timeout")
+            raise Conflict("another thread kept the ledger locked for longer than the timeout")
         try:
             yield
         finally:

@@ -114,13 +114,14 @@ _REASONS = {
 
 
 def typed(error: sqlite3.Error) -> LedgerError:
-    """What a caller sees instead of an error of SQLite: ``Conflict`` for a broken constraint, else ``StorageError``."""
+    """What a caller sees instead of an error of SQLite: ``Conflict`` for a broken constraint or a lock, else ``StorageError``."""
     if isinstance(error, sqlite3.IntegrityError):
         told = str(error)
         return Conflict("a row like this exists" if " constraint failed" in told else told)
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
-    return StorageError(f"the ledger could not be read or written: {reason}")
+    kind = Conflict if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
+    return kind(f"the ledger could not be read or written: {reason}")
 
 
 # --- the file lock ---------------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class FileLock:
         except OSError as error:
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
         if not taken:
-            raise StorageError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
+            raise Conflict(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
         try:
             yield
         finally:

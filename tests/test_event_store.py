@@ -454,7 +454,7 @@ def test_processes_write_one_dense_chain(tmp_path):
 def test_a_writer_that_finds_the_log_locked_waits_and_then_says_so(store, tmp_path):
     hasty = EventStore.open(tmp_path / "memory.db", busy_timeout_seconds=0.1)
     with store.transact():
-        with pytest.raises(StorageError, match="longer than the timeout"):
+        with pytest.raises(Conflict, match="longer than the timeout"):
             append(hasty, happened())
         with hasty.snapshot() as connection:
             assert count(connection) == 0

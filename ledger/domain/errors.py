@@ -45,7 +45,8 @@ class NotFound(LedgerError):
 
 
 class Conflict(LedgerError):
-    """The world moved: a key was used for something else, a newer process changed the tables, others built on it."""
+    """The world moved: a key was used for something else, a newer process changed the tables, others built on
+    it, or somebody kept the ledger locked for longer than the timeout."""
 
 
 class NewerFormat(Conflict):
@@ -57,7 +58,7 @@ class UnknownEvent(LedgerError):
 
 
 class StorageError(LedgerError):
-    """The file or the disk refused: full, unreadable, not a ledger, locked for longer than the timeout."""
+    """The file or the disk refused: full, unreadable, not a ledger, damaged."""
 
 
 class Damaged(StorageError):

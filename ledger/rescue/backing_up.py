@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from ledger import answers
-from ledger.domain.errors import Conflict, NotFound, StorageError
+from ledger.domain.errors import Conflict, NewerFormat, NotFound, StorageError
 from ledger.domain.events import LedgerCreated
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
@@ -112,7 +112,7 @@ class BackingUp(Rebuilding):
         door: Any = cls
         try:
             return door.open(part)
-        except Conflict:
+        except NewerFormat:
             if receipts:
                 raise
             remove(part)

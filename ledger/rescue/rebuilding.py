@@ -110,7 +110,7 @@ class Rebuilding(Care):
         def guard(status: int, remaining: int, total: int) -> None:
             if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 if time.monotonic() > deadline:
-                    raise StorageError("another process kept the ledger locked for longer than the timeout")
+                    raise Conflict("another process kept the ledger locked for longer than the timeout")
             elif not looked:  # from the first step to the last the writer's lock is held
                 looked.append(self._store.head()[0])
                 if looked[0] != copied:

@@ -260,3 +260,23 @@ def test_what_is_hidden_is_counted_once() -> None:
         seen.append(position)
     assert (seen.hide(((4, 8),)), seen.hide(((1, 5), (9, 20))), seen.positions) == ([5, 8], [3, 9], [])
     assert WindowFold().settled() == {}
+
+
+@pytest.mark.parametrize("subtree", [False, True])
+def test_what_was_written_from_a_summary_out_of_use_is_out_of_use_too(ledger: Ledger, subtree: bool) -> None:
+    """Whatever had taken it out of use before, and is undone: as if that had never been."""
+    session, _ = talk(ledger)
+    one, two = summed(session, 0, 1), summed(session, 1, 2)
+    top = condensed(session, 0, 1)
+    asked = session.invalidate_summary(top, subtree=subtree)
+    if not subtree:
+        session.invalidate_summary(one)
+    ledger.undo(asked.position)
+    expected = (
+        {one: "under", two: "under", top: "window"} if subtree else {one: "invalid", two: "window", top: "invalid"}
+    )
+    assert standing(session) == expected
+    check_window(ledger, "talk")
+    ledger.redo(asked.position)
+    assert standing(session)[top] == "invalid"
+    check_window(ledger, "talk")

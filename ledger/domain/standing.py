@@ -137,7 +137,19 @@ class WindowFold:
         elif isinstance(data, MOVING):
             now = moved(data, self._find)
             self.status |= now
+            if isinstance(data, SummaryInvalidated):
+                self._take_along({id for id, status in now.items() if status == INVALID}, event.position)
             self._placed |= {id: event.position for id, status in now.items() if status == WINDOW}
+
+    def _take_along(self, gone: set[str], position: int) -> None:
+        """What was written from these goes with them, and the rest of what it was written from is in the window again: the event
+        does not name what was out of use then by an act that is out of force."""
+        for id, made in self._made.items():  # in the order of writing
+            if self.status[id] in (WINDOW, UNDER) and not gone.isdisjoint(made.summaries):
+                gone.add(id)
+                left = [each for each in meant(made.summaries, self._find) if self.status[each] == UNDER]
+                self.status |= {id: INVALID} | dict.fromkeys(left, WINDOW)
+                self._placed |= dict.fromkeys(left, position)
 
     def _find(self, id: str) -> Known | None:
         made = self._made.get(id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -13,14 +13,16 @@ from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
 from ledger.embedding import Asked as Sought
-from ledger.embedding import VectorSearch
 from ledger.recall.asked import Asked, day_of
 from projections import graph, memories, passages, ranking, search, sessions
 from projections.passages import NUMBER_BITS, Passage
 from projections.ranking import Candidate
 from projections.rows import TextIndex
 from projections.stems import stem
-from projections.text_hits import Rarity, of_rows
+from projections.text_hits import of_rows
+
+if TYPE_CHECKING:
+    from ledger.recall.recalling import Recalling
 
 POOL = 200  # candidates of each corpus that are ranked
 ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
@@ -36,33 +38,11 @@ class Found(Struct):
     passage: Passage | None = None
 
 
-class Door(Protocol):
-    """What a search asks of the door: it is another one at a moment of the past."""
-
-    _rarity: Rarity
-    _vectors: VectorSearch | None
-    _valid: str | None
-
-    def _schema(self) -> str: ...
-
-    def _unseen(self, connection: Any, index: TextIndex) -> bool: ...
-
-    def _believed(self, statuses: tuple[str, ...]) -> tuple[str, ...]: ...
-
-    def _memory_hits(
-        self, connection: Any, expression: str, wanted: search.Wanted, limit: int
-    ) -> list[tuple[Memory, float]]: ...
-
-    def _passage_hits(
-        self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
-    ) -> list[tuple[Passage, float]]: ...
-
-
 class Finder:
-    """One search. ``sought`` is the question as a vector, where the ledger has a model."""
+    """One search, of a ledger or of a moment of it. ``sought`` is the question as a vector, where the ledger has a model."""
 
     def __init__(
-        self, door: Door, connection: Any, asked: Asked, scope: Scope, question: Question, sought: Sought | None
+        self, door: Recalling, connection: Any, asked: Asked, scope: Scope, question: Question, sought: Sought | None
     ) -> None:
         self._door, self._connection, self._asked, self._scope = door, connection, asked, scope
         self._question, self._sought = question, sought

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +19,10 @@ from ledger.recall.asked import Asked
 from ledger.recall.packs import Item
 from projections import observation_hits, observations, ranking
 from projections.observation_hits import Hits, Wanted
-from projections.rows import TextIndex
 from projections.stems import stem
-from projections.text_hits import Rarity
+
+if TYPE_CHECKING:
+    from ledger.recall.recalling import Recalling
 
 POOL = 60  # observations that have words of the question, the best of which are looked at
 DEEPER = 20_000  # ... where of those too few are borne out
@@ -34,19 +35,6 @@ MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
 Scored = tuple[float, domain.Observation]  # what its words say of the question
-
-
-class Door(Protocol):
-    """What a search asks of the door: it is another one at a moment of the past."""
-
-    _rarity: Rarity
-    _valid: str | None
-
-    def _schema(self) -> str: ...
-
-    def _unseen(self, connection: Any, index: TextIndex) -> bool: ...
-
-    def _observation_hits(self, connection: Any, expression: str, wanted: Wanted, limit: int) -> Hits: ...
 
 
 class Borne(Struct, frozen=True):
@@ -83,7 +71,7 @@ def observed(borne: Borne, rank: int) -> Item:
 class Observing:
     """One search for observations. What was in the way is in ``warnings``; it never fails a recall."""
 
-    def __init__(self, door: Door, connection: Any, asked: Asked, scope: Scope, question: Question) -> None:
+    def __init__(self, door: Recalling, connection: Any, asked: Asked, scope: Scope, question: Question) -> None:
         self._door, self._connection, self._asked, self._question = door, connection, asked, question
         self._wanted = Wanted(asked.user, scope)
         self._holding = door._valid or (asked.now if asked.statuses == ("active",) else None)

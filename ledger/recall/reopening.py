@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -32,9 +32,6 @@ from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
 from ledger.work import Work
 from projections import audit, conflicts, context, memories, passages, projects, sessions
-
-if TYPE_CHECKING:
-    pass
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,10 +15,12 @@ from ledger.sessions.reading import Why
 from ledger.sessions.search_answers import GrepHit
 from projections import interactions, quarantine, session_texts, sessions
 from projections.passages import MESSAGE, SUMMARY, TURN
-from projections.rows import Values
 from projections.session_texts import Said
 from projections.stems import stem
 from projections.summaries import Summary
+
+if TYPE_CHECKING:
+    from ledger.recall.recalling import Recalling
 
 COUNTED = 10_000
 """So many matches are counted; where there are more, the total says so."""
@@ -47,14 +49,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     hidden: bool
 
 
-class Door(Protocol):
-    """What a search asks of the ledger: it is another one at a moment of the past."""
-
-    def _schema(self) -> str: ...
-
-    def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]: ...
-
-
 class Where(Struct, frozen=True):
     """The sessions that are searched, by row, with their names; the one session's id where it is only one."""
 
@@ -76,7 +70,7 @@ class Search:
     """``of_turn`` gives the text of a captured turn, by interaction and field."""
 
     def __init__(
-        self, door: Door, connection: Any, asked: Asked, where: Where, of_turn: Callable[[str, str], str | None]
+        self, door: Recalling, connection: Any, asked: Asked, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
         self._door, self._connection, self._asked, self._where, self._of_turn = door, connection, asked, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}

@@ -181,12 +181,7 @@ class Consolidating(InteractionWrites):
 
     def _record_failed_run(self, run: Run, error: str) -> None:
         def body(work: Work) -> str:
-            work.project = run.scope.project
-            failed = consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)
-            upto, attempt = max(run.position, 1), len(failed) + 1
-            work.emit(
-                LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, attempt, run.scope.tags)
-            )
+            emit_failed_run(work, run, max(run.position, 1), error)
             return LEDGER_STREAM
 
         with suppress(LedgerError):  # what is distrusted or parked leaves nothing
@@ -267,7 +262,7 @@ class Consolidating(InteractionWrites):
                 run.came(step.counts, step.seen.id if step.seen else None, _text(step), (p.id for p in step.pieces))
             return True
         came: list[tuple[str, str]] = []
-        completed: list[ConsolidationCompleted] = []
+        done: list[ConsolidationCompleted] = []
 
         def body(work: Work) -> str:
             work.need(*NEEDED)
@@ -275,13 +270,15 @@ class Consolidating(InteractionWrites):
                 return LEDGER_STREAM
             work.project = run.scope.project
             came[:] = consolidation.record(work, run.scope, steps)
-            completed[:] = [_completed(run, upto, count, came)]
+            counts = [what for what, _ in came]
+            skipped = Counter(what for what in counts if what not in COUNTED)
+            done[:] = [completed(run, upto, count, counts, dict(sorted(skipped.items())))]
             if run.over != ASKED or work.emitted:
-                work.emit(LEDGER_STREAM, completed[0])
+                work.emit(LEDGER_STREAM, done[0])
             return LEDGER_STREAM
 
         outcome = self._writer.run("consolidate", run.told, body)
-        if not completed:
+        if not done:
             return False
         run.looks = False
         news.after = upto
@@ -472,15 +469,23 @@ def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
         at = end
 
 
-def _completed(run: Run, upto: int, sources: int, came: Sequence[tuple[str, str]]) -> ConsolidationCompleted:
-    counts = Counter(what for what, _ in came)
+def emit_failed_run(work: Work, run: Run, upto: int, error: str) -> None:
+    work.project = run.scope.project
+    attempt = len(consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)) + 1
+    work.emit(LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, attempt, run.scope.tags))
+
+
+def completed(
+    run: Run, upto: int, sources: int, came: Iterable[str], skipped: dict[str, int]
+) -> ConsolidationCompleted:
+    counts = Counter(came)
     return ConsolidationCompleted(
         consolidator=run.consolidator,
         over=run.over,
         upto=upto,
         sources=sources,
         **{what: counts[what] for what in COUNTED},
-        skipped={what: count for what, count in sorted(counts.items()) if what not in COUNTED},
+        skipped=skipped,
         tags=run.scope.tags,
     )
 

@@ -91,7 +91,7 @@ def ask(
         attempts += 1
         remaining = deadline - (clock() - started)
         try:
-            answer = _attempt(model, request, min(request.timeout, remaining), cancelled)
+            answer = checked(within(min(request.timeout, remaining), lambda: model.answer(request), cancelled))
             return Asked(answer=answer, model=answer.model or model.name, attempts=attempts, milliseconds=taken())
         except Exception as error:
             failure, cause = failure_of(error), error
@@ -199,20 +199,21 @@ def _is_set(cancelled: Cancelled | None) -> bool:
     return cancelled.is_set() if isinstance(cancelled, threading.Event) else bool(cancelled())
 
 
-def _attempt(model: LanguageModel, request: Request, timeout: float, cancelled: Cancelled | None) -> Answer:
-    """One call in a thread of its own, since a plain function cannot be made to stop."""
+def within(seconds: float, call: Callable[[], Any], cancelled: Cancelled | None = None) -> Any:
+    """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelFailed`` where
+    it takes longer, or is cancelled. What it still does then is nobody's concern."""
     given: list[Any] = []
     failed: list[BaseException] = []
     context = contextvars.copy_context()
 
     def run() -> None:
         try:
-            given.append(context.run(model.answer, request))
+            given.append(context.run(call))
         except BaseException as error:
             failed.append(error)
 
     thread = threading.Thread(target=run, name="language-model", daemon=True)
-    until = time.monotonic() + max(0.0, timeout)
+    until = time.monotonic() + max(0.0, seconds)
     thread.start()
     while thread.is_alive() and (left := until - time.monotonic()) > 0:
         thread.join(min(left, LOOK_SECONDS) if cancelled is not None else left)
@@ -223,7 +224,14 @@ def _attempt(model: LanguageModel, request: Request, timeout: float, cancelled: 
         raise error if isinstance(error, Exception) else ModelFailed("it ended its thread", kind=_name(error))
     if not given:
         raise ModelFailed("no answer in time", kind="TimeoutError")
-    return checked(given[0])
+    return given[0]
+
+
+def check_seconds(timeout: object) -> None:
+    """``Rejected`` for what is no time to wait for a model."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
+        raise Rejected(f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not")
 
 
 def checked(given: Any) -> Answer:

@@ -8,26 +8,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run
+from ledger.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run, completed, emit_failed_run
 from ledger.consolidating import cursor as cursor_of
 from ledger.domain import question
 from ledger.domain.errors import ModelFailed, Rejected
-from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed, ModelCallFailed
+from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
 from ledger.language import consolidator
 from ledger.language.asking import Asked
-from ledger.language.calls import KEPT, Taken, dropped, emit_call, joined
+from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.door import Language
 from ledger.language.port import Request
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import find_row
 from ledger.observation_reads import withheld
-from ledger.policies.consolidation import COUNTED, USER, Piece
+from ledger.policies.consolidation import USER, Piece
 from ledger.recorders import read_tip
 from ledger.sessions.asker import check_trusted
 from ledger.work import Work
-from projections import consolidations, vectors
+from projections import consolidations
 from projections.consolidations import Standing
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
@@ -36,8 +36,6 @@ NEAREST = 15  # observations that are looked for (astrocyte)
 
 class ModelConsolidating(Consolidating, Language):
     """What consolidation is with a model."""
-
-    _vectors: Any
 
     def _consolidator(self, using: str | None) -> str:
         if using == "model" and self._model is None:
@@ -121,9 +119,8 @@ class ModelConsolidating(Consolidating, Language):
         end = len(new) == len(news.pieces)
         upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
         stale = news.standing[:STALE_SHOWN]
-        asked = [self._vectors.ask(each.text, run.scope.user, ("o",)) for each in new] if self._has_vectors() else []
         with self._read(*NEEDED) as connection:
-            near = self._nearest(connection, run, new, asked)
+            near = self._nearest(connection, run, new)
             held = withheld(connection, [each.state for each in near])
             fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
             fresh = fresh[: SHOWN - len(stale)]
@@ -156,20 +153,14 @@ class ModelConsolidating(Consolidating, Language):
             return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
         return Piece(id, state.row, state.position, state.time, self._spoken_in(connection, state), (), USER)
 
-    def _has_vectors(self) -> bool:
-        return getattr(self, "_vectors", None) is not None and "o" in vectors.CORPORA
-
-    def _nearest(self, connection: Any, run: Run, new: Sequence[Piece], asked: Sequence[Any]) -> list[Standing]:
-        """The observations of the scope that are nearest to any of these sources, by words and by vectors, best first."""
+    def _nearest(self, connection: Any, run: Run, new: Sequence[Piece]) -> list[Standing]:
+        """The observations of the scope that are nearest to any of these sources by words, best first."""
         scores: Counter[int] = Counter()
         for each in new:
             sought = question.read(each.text)
             if sought.concepts:
                 found = self._observations_with_words(connection, sought, run.scope, NEAREST)
                 scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
-        for each in asked:
-            hits = self._vectors.hits(connection, each, run.scope.user, ("o",), NEAREST)
-            scores.update({row: 1_000_000 // (60 + rank) for rank, (_, row, _) in enumerate(hits.hits, 1)})
         rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
         place = {row: number for number, row in enumerate(rows)}
         standing = consolidations.standing(connection, run.scope, rows)
@@ -196,7 +187,8 @@ class ModelConsolidating(Consolidating, Language):
                 answer = consolidator.take(work, run.scope, batch, parsed)
                 answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
                 done.append(answer)
-                work.emit(LEDGER_STREAM, _completed(run, upto, batch.new, answer, parsed.left_over))
+                skipped = _skipped(answer, parsed.left_over)
+                work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
                 taken = answer.taken
             left = parsed.left_over
             emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
@@ -212,25 +204,9 @@ class ModelConsolidating(Consolidating, Language):
         """A failed call and what it was for; the sources are new as before."""
 
         def body(work: Work) -> str:
-            work.project = run.scope.project
-            failed = consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)
-            work.emit(
-                LEDGER_STREAM,
-                ConsolidationFailed(run.consolidator, run.over, head, error.kind, len(failed) + 1, run.scope.tags),
-            )
-            work.emit(
-                LEDGER_STREAM,
-                ModelCallFailed(
-                    purpose=request.purpose,
-                    model=self._model.name if self._model is not None else "",
-                    prompt=request.prompt,
-                    error=error.kind,
-                    ranges=joined(ranges),
-                    attempts=error.attempts,
-                    milliseconds=error.milliseconds,
-                    status=error.status,
-                ),
-            )
+            emit_failed_run(work, run, head, error.kind)
+            name = self._model.name if self._model is not None else ""
+            emit_failure(work, request, error, model=name, ranges=ranges)
             return LEDGER_STREAM
 
         self._writer.run("consolidate", run.told, body)
@@ -267,19 +243,6 @@ def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
             break
         count += 1
     return pieces[:count]
-
-
-def _completed(run: Run, upto: int, sources: int, answer: Answered, left_over: int) -> ConsolidationCompleted:
-    counts = Counter(answer.counts)
-    return ConsolidationCompleted(
-        consolidator=run.consolidator,
-        over=run.over,
-        upto=upto,
-        sources=sources,
-        **{what: counts[what] for what in COUNTED},
-        skipped=_skipped(answer, left_over),
-        tags=run.scope.tags,
-    )
 
 
 def _skipped(answer: Answered, left_over: int) -> dict[str, int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct, field
@@ -24,6 +23,7 @@ from ledger.domain.text import normalise
 from ledger.guards import claims
 from ledger.language.calls import KEPT, Taken
 from ledger.language.port import Request
+from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, unfit
 from ledger.policies.evidence import twin
@@ -77,17 +77,12 @@ def request(batch: Batch) -> Request:
     return Request(
         purpose=PURPOSE,
         prompt=CONSOLIDATOR,
-        instructions=_instructions(),
+        instructions=prompt(CONSOLIDATOR).template,
         content=_content(batch),
         schema=_models()[1],
         max_tokens=ANSWER_TOKENS,
         temperature=0.0,
     )
-
-
-@cache
-def _instructions() -> str:
-    return (files("ledger") / "prompts" / "consolidate_1.txt").read_text(encoding="utf-8")
 
 
 def _content(batch: Batch) -> str:

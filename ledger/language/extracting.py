@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
-from string import Template
 from typing import Annotated, Any
 
 from ledger.domain import confidence as rules
@@ -14,6 +12,7 @@ from ledger.domain.harmless import UNSAFE, escape, one_line
 from ledger.domain.memory import KINDS, Memory
 from ledger.domain.turns import Line
 from ledger.language.port import Request
+from ledger.language.prompts import prompt
 from ledger.language.reading import Parsed
 from ledger.policies.turns import ACTIONS, ADD, EDGES, MODEL_EXTRACTOR, SUPERSEDE, Proposal, Relation
 
@@ -33,7 +32,7 @@ def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> R
     return Request(
         purpose=PURPOSE,
         prompt=MODEL_EXTRACTOR,
-        instructions=_instructions(),
+        instructions=prompt(MODEL_EXTRACTOR).substitute(kinds=", ".join(KINDS), most=ACTIONS),
         content="\n".join(content),
         schema=schema(),
         max_tokens=ANSWER_TOKENS,
@@ -55,13 +54,6 @@ def _shown(text: str) -> str:
         end = LINE_CHARS // 3
         text = f"{text[: LINE_CHARS - end]} […] {text[-end:]}"
     return UNSAFE.sub(escape, "\n    ".join(text.splitlines()))  # no text begins a line, so none can pose as a message
-
-
-@cache
-def _instructions() -> str:
-    name = MODEL_EXTRACTOR.replace("/", "_") + ".txt"
-    told = Template((files("ledger") / "prompts" / name).read_text(encoding="utf-8"))
-    return told.substitute(kinds=", ".join(KINDS), most=ACTIONS)
 
 
 # --- what an answer is made of ---------------------------------------------------------------------------------------

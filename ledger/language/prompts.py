@@ -20,9 +20,7 @@ def prompt(version: str) -> Template:
 
 
 @cache
-def prompt_parts(version: str, content: str = "$previous") -> tuple[Template, Template]:
-    """A prompt in two: our own words, and from the place ``content`` on what others wrote."""
-    instructions, there, rest = prompt(version).template.partition(content)
-    if not there:
-        raise ValueError(f"the prompt {version} has no {content}")
+def prompt_parts(version: str) -> tuple[Template, Template]:
+    """A prompt in two: our own words, and from the place of what came before on what others wrote."""
+    instructions, there, rest = prompt(version).template.partition("$previous")
     return Template(instructions.strip()), Template(there + rest)

@@ -13,7 +13,7 @@ from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.language import calls
-from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside
+from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside, check_seconds
 from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import read_event
@@ -157,9 +157,8 @@ def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | N
 
 def check_call(timeout: object, cancelled: object) -> None:
     """``Rejected`` for what is no time to wait for a model, and for what cannot call it off."""
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if timeout is not None and (not number or not 0 < timeout <= 86_400):  # type: ignore[operator]
-        raise Rejected(f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not")
+    if timeout is not None:
+        check_seconds(timeout)
     if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
         raise Rejected(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
 

@@ -21,6 +21,7 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item, Ranges
+from ledger.language.asking import check_seconds
 from ledger.lease import Lease, leased
 from ledger.memory_writes import By
 from ledger.sessions import answers
@@ -44,7 +45,6 @@ from projections.summaries import Summary
 
 REBUILT_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
-LONGEST_TIMEOUT_SECONDS = 24 * 60 * 60
 SUMMARY_CHARS = 64 * 1024  # of a summary, however few tokens somebody counts in it
 
 
@@ -78,7 +78,7 @@ class Compacting(Reconciling):
         where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
         what was made, and why nothing more was. ``Rejected`` inside a batch, and for a budget below 1.
         """
-        bound = _budget(budget)
+        bound = _whole(budget) if budget is not None else None
 
         def steps(compactor: Compactor) -> None:
             compactor.step(leaf_only=True)
@@ -239,15 +239,7 @@ class Compacting(Reconciling):
             raise Rejected(
                 "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
             )
-        if (
-            not isinstance(timeout, int | float)
-            or isinstance(timeout, bool)
-            or not 0 < timeout <= LONGEST_TIMEOUT_SECONDS
-        ):
-            raise Rejected(
-                f"timeout is a number of seconds above 0 and up to a day's {LONGEST_TIMEOUT_SECONDS:,},"
-                f" and {timeout!r:.40} is not"
-            )
+        check_seconds(timeout)
 
     def _writer_of(self, given: Any) -> Summariser | None:
         return as_summariser(given) if given is not None else self._summariser
@@ -534,10 +526,6 @@ def _beginning(texts: Iterator[str]) -> Iterator[str]:
         size += len(text)
         if size > compaction.FALLBACK_BYTES:
             return
-
-
-def _budget(budget: object) -> int | None:
-    return _whole(budget) if budget is not None else None
 
 
 def _whole(budget: object) -> int:

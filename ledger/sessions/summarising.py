@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from msgspec import Struct
 from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.harmless import fenced
 from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
-from ledger.language.asking import Asked, failure_of
+from ledger.language.asking import Asked, failure_of, within
 from ledger.language.asking import ask as ask_model
 from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
 from ledger.language.naming import as_model
@@ -122,31 +121,17 @@ def as_summariser(given: Any) -> Summariser | None:
     return Summariser(name, write)
 
 
-def ask(summariser: Summariser, asked: SummaryRequest, timeout: float = TIMEOUT_SECONDS) -> str:
+def ask(summariser: Summariser, asked: SummaryRequest, timeout: float) -> str:
     """The answer, stripped; "" for none. ``ModelFailed`` where it raises, gives no text, or takes longer than ``timeout``
     seconds: what it still does then is nobody's concern."""
-    answer: list[Any] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            answer.append(summariser.write(asked))
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="summariser", daemon=True)
-    thread.start()
-    thread.join(timeout)
-    if failed:
-        kind = failure_of(failed[0]).kind
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from failed[0]
-    if not answer:
-        raise ModelFailed(
-            f"the summariser {summariser.name!r:.60} did not answer within {timeout:g} s", kind="TimeoutError"
-        )
-    if answer[0] is not None and not isinstance(answer[0], str):
+    try:
+        answer = within(timeout, lambda: summariser.write(asked))
+    except Exception as error:
+        kind = failure_of(error).kind
+        raise ModelFailed(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from error
+    if answer is not None and not isinstance(answer, str):
         raise ModelFailed(f"the summariser {summariser.name!r:.60} gave no text", kind="TypeError")
-    text = (answer[0] or "").strip()
+    text = (answer or "").strip()
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -339,6 +339,7 @@ def write_for_ever(path, acks, name):
             os.write(out, told.encode())
 
 
+@pytest.mark.slow
 def test_what_was_answered_survives_a_kill_of_the_writers_at_any_time(tmp_path):
     path, choose = tmp_path / "memory.db", random.Random(2)
     Ledger.open(path).close()
@@ -370,6 +371,7 @@ def rebuild_for_ever(path, steps):
                 assert "another rebuild" in str(error)
 
 
+@pytest.mark.slow
 def test_a_rebuild_killed_while_another_writes_costs_nothing(tmp_path):
     path, choose = tmp_path / "memory.db", random.Random(3)
     with Ledger.open(path) as ledger:

@@ -335,7 +335,10 @@ def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, tol
 @pytest.mark.parametrize("value", ["'2026-02-30T00:00:00.000000Z'", "x'00'"])
 def test_a_row_that_cannot_be_read_is_a_typed_error_for_who_reads_it(path, value):
     tamper(path, f"UPDATE memories SET active_at = {value}")
-    with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError, match="a row of the projections"):
+    with (
+        Ledger.open(path, readonly=True) as ledger,
+        pytest.raises(StorageError, match="of the table memories is damaged"),
+    ):
         ledger.recall("fact number 5", k=100)
     assert problems(path)
 

@@ -476,7 +476,7 @@ def test_a_thread_that_waits_too_long_is_told(tmp_path):
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-    assert [type(error) for error in errors] == [StorageError]
+    assert [type(error) for error in errors] == [Conflict]
     store.close()
 
 

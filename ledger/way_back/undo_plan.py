@@ -32,7 +32,7 @@ class UndoPlan(Closure):
         return event.type not in LASTING + _ACTS and not self._was_undone(event)
 
     def _is_void(self, position: int) -> bool:
-        """As above; but a redo of what was undone asks for the registration first."""
+        """What was undone is no use either: a redo of it asks for the registration first."""
         return position in self.out or self._is_undone(position)
 
     def dependents(self) -> tuple[answers.Dependent, ...]:

@@ -87,6 +87,13 @@ def test_what_verifies_and_says_something_else_is_silent(now: bits.Told, outside
     assert seen.verdict == verdict
 
 
+def test_a_flipped_ledger_that_is_opened_for_writing_answers_rightly_or_says_so(tmp_path: Path) -> None:
+    image = tmp_path / "memory.db"
+    bits.make(image)
+    note, failures = bits.opened_for_writing(image, random.Random(1), 16)
+    assert failures == [] and note.startswith("opened for writing 16")
+
+
 # --- malice ----------------------------------------------------------------------------------------------------------
 
 

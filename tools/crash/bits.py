@@ -32,6 +32,7 @@ from ledger.integrity import check_chain
 from ledger.log_reading import Reading
 from projections import shadow
 from projections.projector import Projector, text_indexes
+from tools.crash import flipped_writes
 from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,7 @@ QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here 
 PAGE, WAL_HEADER, FRAME_HEADER = 512, 32, 24  # bytes; with SQLite's own 4,096 nine tenths of the image would be empty
 A_PAGE, A_FRAME = 1, 1  # bytes in use that the short form flips in each, beside the headers
 CHUNK = 200
+SHORT_WRITES, LONG_WRITES = 60, 10_000
 HANG_SECONDS = 60.0
 KEPT_FOLDS = 50  # that of the image, and of what is left of it where the -wal is cut
 QUESTION = "coffee tea Porto marathon office"
@@ -83,6 +85,8 @@ def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
         flips = list(sampled(image, random.Random(seed)) if short else every(image, random.Random(seed)))
         flips = flips[part[0] - 1 :: part[1]]
         found, failures = in_processes(image, outside, flips)
+        written, wrong = opened_for_writing(image, random.Random(seed), SHORT_WRITES if short else LONG_WRITES)
+        failures += wrong
     count = Counter(each.verdict for each in found)
     failures += [each.detail for each in found if each.verdict == "silent"]
     failures += controls(found)
@@ -91,8 +95,31 @@ def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
         f"{count['harmless']:,}, cut and found by the outside checkpoint {count['cut']:,}, silent {count['silent']:,}",
         f"controls: the chain alone missed {sum(each.chain_missed for each in found):,} of the flagged, a reader who "
         f"does not verify read something else {sum(each.read_otherwise for each in found):,} times",
+        written,
     )
     return Result("bits", len(found), tuple(failures), time.monotonic() - started, notes=notes)
+
+
+def opened_for_writing(image: Path, choose: random.Random, most: int) -> tuple[str, list[str]]:
+    """Some of the flips, each in a copy that is opened for writing: what came of it, and what is wrong."""
+    before = flipped_writes.sound(str(image))
+    every_flip = list(sampled(image, choose))
+    flips = [choose.choice(every_flip) for _ in range(most)]
+    processes = os.cpu_count() or 1
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        parts = [
+            pool.submit(flipped_writes.try_flips, str(image), flips[n::processes], toggle, before)
+            for n in range(processes)
+        ]
+        found = [each for part in parts for each in part.result()]
+    count, otherwise = Counter(each.verdict for each in found), sum(each.otherwise for each in found)
+    note = (
+        f"opened for writing {len(found):,}: harmless {count['harmless']:,}, refused {count['refused']:,}, told "
+        f"{count['told']:,}, cut {count['cut']:,}, silent {count['silent']:,}; {otherwise:,} had a read that answered "
+        f"something else, which a full check found; {sum(each.rebuilt for each in found):,} rebuilt"
+    )
+    failures = [each.detail for each in found if each.verdict == "silent"]
+    return note, failures + flipped_writes.control(str(image), before)
 
 
 def controls(found: list[Seen]) -> list[str]:

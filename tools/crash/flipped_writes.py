@@ -1,0 +1,234 @@
+"""A flipped bit, and a ledger that is opened for writing all the same: every read, a command, verify, and a rebuild.
+
+Reads and commands answer as before the flip, or by a typed error. A read that answers otherwise does so in silence where a
+full check finds nothing wrong either; and where the log is whole, a rebuild makes the projections right again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger import Ledger, LedgerError
+
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
+QUESTION = "coffee tea Porto marathon office"
+LATER = datetime(2100, 1, 1, tzinfo=UTC)  # one moment for all that depends on it
+WRITTEN = "The boat is in the harbour."
+LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM events ORDER BY position"
+Check = Callable[[Ledger], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What the image says without a flip: the answer of every read, its log, and the ids to ask with."""
+
+    answers: dict[str, str]
+    log: list[Any]
+    ids: dict[str, str]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """``verdict`` is harmless, refused, told (by a typed error or a full check), cut or silent."""
+
+    verdict: str
+    detail: str = ""
+    otherwise: bool = False  # some read answered something else, without an error
+    rebuilt: bool = False
+
+
+def verified(ledger: Ledger) -> tuple[str, ...]:
+    report = ledger.verify(full=True)
+    return (*report.problems, *report.warnings)
+
+
+def reads(ids: dict[str, str]) -> dict[str, Callable[[Ledger], Any]]:
+    """Every public read that answers from the projections or the log."""
+    memory, turn, document, user = ids["memory"], ids["turn"], ids["document"], "ann"
+    return {
+        "memories": lambda ledger: ledger.memories(status="all"),
+        "memories of another user": lambda ledger: ledger.memories(status="all", user=user),
+        "memory": lambda ledger: ledger.memory(memory),
+        "why": lambda ledger: ledger.why(memory),
+        "history": lambda ledger: ledger.history(memory),
+        "confidence": lambda ledger: ledger.confidence(memory),
+        "review": lambda ledger: ledger.review(),
+        "interactions": lambda ledger: ledger.interactions(),
+        "interaction": lambda ledger: ledger.interaction(turn),
+        "audit": lambda ledger: ledger.audit(limit=500),
+        "refusals": lambda ledger: ledger.refusals(),
+        "quarantined": lambda ledger: ledger.quarantined(),
+        "projects": lambda ledger: ledger.projects(),
+        "project": lambda ledger: ledger.project("casa"),
+        "state": lambda ledger: ledger.state("home", history=True),
+        "documents": lambda ledger: ledger.documents(status="all"),
+        "document": lambda ledger: ledger.document(document, text=True),
+        "observations": lambda ledger: ledger.observations(),
+        "merges": lambda ledger: ledger.merges(),
+        "conflicts": lambda ledger: ledger.conflicts(),
+        "graph": lambda ledger: ledger.graph("Ann"),
+        "policy": lambda ledger: ledger.policy(),
+        "sessions": lambda ledger: ledger.sessions(),
+        "messages": lambda ledger: ledger.session("s1").messages(hidden=True),
+        "erasures": lambda ledger: ledger.erasures(),
+        "holds": lambda ledger: ledger.holds(),
+        "distrusted": lambda ledger: ledger.distrusted(),
+        "recall": lambda ledger: [(i.id, i.memory) for i in ledger.recall(QUESTION, among="all").items],
+        "an earlier moment": lambda ledger: ledger.at(6).memories(status="all"),
+        "a difference": lambda ledger: ledger.diff(6, 12),
+        "what if": lambda ledger: ledger.what_if(without=6),
+    }
+
+
+def opened(path: str) -> Ledger:
+    return Ledger.open(path, create=False, clock=lambda: LATER)
+
+
+def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
+    answers: dict[str, str | LedgerError] = {}
+    for name, read in reads(ids).items():
+        try:
+            answers[name] = repr(read(ledger))
+        except LedgerError as error:
+            answers[name] = error
+    return answers
+
+
+def log_of(path: str) -> list[Any] | None:
+    """The rows of the log; None where they cannot be read, or SQLite finds the file damaged."""
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            rows = connection.execute(LOG).fetchall()
+            return rows if connection.execute("PRAGMA integrity_check").fetchone() == ("ok",) else None
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+
+
+def copied(image: str, folder: str) -> str:
+    path = os.path.join(folder, "memory.db")
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)
+        if suffix != "-shm":
+            shutil.copyfile(image + suffix, path + suffix)
+    return path
+
+
+def sound(image: str) -> Sound:
+    with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
+        path = copied(image, folder)
+        with opened(path) as ledger:
+            memory = next(each.id for each in ledger.memories(status="all") if each.content and "cold" in each.content)
+            ids = {"memory": memory, "turn": ledger.interactions()[-1].id, "document": ledger.documents()[0].id}
+            answers = asked(ledger, ids)
+        if wrong := [f"{name}: {answer}" for name, answer in answers.items() if isinstance(answer, LedgerError)]:
+            raise RuntimeError(f"the image is not sound before any flip: {wrong}")
+        log = log_of(path)
+        assert log is not None
+        return Sound({name: str(answer) for name, answer in answers.items()}, log, ids)
+
+
+def written(path: str, before: Sound, check: Check = verified) -> Outcome:
+    """Opens a flipped image, reads and writes, and judges what came of it. ``check`` is the full check."""
+    try:
+        with opened(path) as ledger:
+            return _judged(ledger, path, before, check)
+    except LedgerError:
+        return Outcome("refused")
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
+        return Outcome("silent", f"{type(error).__name__} reached the caller from {place}: {error}"[:300])
+
+
+def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
+    answers = asked(ledger, before.ids)
+    differ = [name for name, answer in answers.items() if isinstance(answer, str) and answer != before.answers[name]]
+    told = any(isinstance(answer, LedgerError) for answer in answers.values())
+    outcome = Outcome("harmless", otherwise=bool(differ))
+    try:
+        fresh = ledger.remember(WRITTEN, project="home")
+        if (kept := ledger.memory(fresh.id)) is None or kept.content != WRITTEN:
+            outcome.detail = "a command was answered, and what it wrote is not there"
+    except LedgerError:
+        told = True
+    log = log_of(path)
+    is_whole = log is not None and log[: len(before.log)] == before.log
+    if log is not None and not is_whole and _is_cut(log, before.log):
+        return Outcome("cut")  # SQLite takes a torn -wal for the end of it; the outside checkpoint tells
+    try:
+        problems = check(ledger)
+    except LedgerError as error:
+        problems = (str(error),)
+    if problems or told:
+        outcome.verdict = "told"
+        outcome.detail = ""
+    if not problems and differ:
+        outcome.verdict, outcome.detail = "silent", f"{', '.join(differ[:5])} answer something else, and it verifies"
+    if outcome.detail and outcome.verdict == "harmless":
+        outcome.verdict = "silent"
+    return _rebuilt(ledger, outcome, before) if is_whole and outcome.verdict == "told" else outcome
+
+
+def _is_cut(log: list[Any], whole: list[Any]) -> bool:
+    """Whether some of the last events are gone, and everything before them is as it was; one was written since."""
+    same = next((at for at, (now, then) in enumerate(zip(log, whole, strict=False)) if now != then), len(log))
+    return same < len(whole) and len(log) - same <= 2  # what was written after: a memory, and perhaps a name
+
+
+def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound) -> Outcome:
+    """The log is whole: a rebuild makes the projections right, or says why it cannot."""
+    try:
+        ledger.rebuild()
+    except LedgerError:
+        return outcome  # the file itself is damaged
+    outcome.rebuilt = True
+    wrong = [problem for problem in ledger.verify(full=True).problems if "projection" in problem]
+    answers = asked(ledger, before.ids)
+    wrong += [name for name in ("memory", "interactions", "document", "state") if answers[name] != before.answers[name]]
+    if wrong:
+        outcome.verdict, outcome.detail = "silent", f"after a rebuild of a whole log: {'; '.join(wrong[:3])}"
+    return outcome
+
+
+# --- many of them ----------------------------------------------------------------------------------------------------
+
+
+def try_flips(image: str, flips: list[Any], toggle: Callable[[str, Any], None], before: Sound) -> list[Outcome]:
+    found = []
+    with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
+        for flip in flips:
+            path = copied(image, folder)
+            toggle(path, flip)
+            outcome = written(path, before)
+            outcome.detail = f"{flip}: {outcome.detail}" if outcome.verdict == "silent" else ""
+            found.append(outcome)
+    return found
+
+
+def control(image: str, before: Sound) -> list[str]:
+    """A row that says something else must be silent to a ledger that verifies nothing, and told by one that does."""
+    verdicts = []
+    for check in (lambda ledger: (), verified):
+        with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
+            path = copied(image, folder)
+            connection = sqlite3.connect(path)
+            connection.execute(
+                "UPDATE memories SET content = 'The user prefers mud.' WHERE id = ?", (before.ids["memory"],)
+            )
+            connection.commit()
+            connection.close()
+            verdicts.append(written(path, before, check).verdict)
+    return [] if verdicts == ["silent", "told"] else [f"control: a changed row is {verdicts}, not silent and then told"]

@@ -397,3 +397,15 @@ def test_a_damaged_log_is_no_damaged_row_and_stays_as_it_is(path):
                 session.messages()
             assert not isinstance(refused.value, Damaged)
     assert path.read_bytes() == before
+
+
+def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
+    with opened(path) as ledger:
+        ledger.erase(ledger.remember("A secret.").id)
+    change(path, "UPDATE erasures SET act = ? WHERE position = (SELECT max(position) FROM erasures)", "01a20388")
+    with opened(path) as ledger:
+        with pytest.raises(Damaged) as caught:
+            ledger.erasures()
+        assert caught.value.table == "erasures"
+        ledger.rebuild()
+        assert all(each.state == "completed" for each in ledger.erasures())

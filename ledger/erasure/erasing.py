@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ledger import answers, lease
 from ledger.domain import erasure
-from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected
+from ledger.domain.errors import Conflict, Damaged, LedgerError, NotFound, Rejected
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
@@ -372,6 +372,8 @@ class Erasing(Distrusting, Holding):
         """What the log says of an erasure."""
         issued = receipts.issue(connection, self._created.ledger_id, self._writer.mac, act)
         told = receipts.read(issued, self._created.ledger_id, self._writer.mac)
+        if not told.events:
+            raise Damaged(erasures.ERASURES.name, act, "it names no erasure of the log")
         standing = next(each for each in erasures.erasures(connection) if each.act == act)
         done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
         first: ContentErased = told.events[0].data

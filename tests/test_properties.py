@@ -113,7 +113,7 @@ class LedgerMachine(RuleBasedStateMachine):
         parts = decide(answer.id)
         new = any(part.subject is None for part in parts)
         assert not answer.replayed and new == (answer.id not in self.oracle.owners)
-        assert new or any(part.subject == answer.id for part in parts) or not parts
+        assert new or not parts or parts[-1].verb == "supersede" or answer.id == parts[0].subject
         assert (self.ledger.position > before) == bool(parts or key), "only what changes something is recorded"
         self.oracle.done(before + 1, user, actor, answer.id, parts, (key, asked) if key is not None else None)
         self.take_policies(user, before)
@@ -194,7 +194,11 @@ class LedgerMachine(RuleBasedStateMachine):
             gone = self.oracle.ask("supersede", user, old, {"by": None, "at": self.oracle.now})
             data = {name: state[name] for name in ("kind", "project", "tags")}
             data |= {"status": "active", "content": text, "confidence": 1_000_000, "valid_from": self.oracle.now}
-            if old in self.oracle.same(user, data):
+            known = self.oracle.same(user, data)
+            assert id is None or id in known or (not known and id not in self.oracle.owners), (
+                "by what says the same, or new"
+            )
+            if old in known:
                 return []
             return self.oracle.remember(user, data | {"supersedes": old}, (actor, None, ()), id) + gone
 

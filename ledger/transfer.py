@@ -9,8 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from hashlib import sha256
+from contextlib import closing, contextmanager
 from typing import IO, Any
 
 from ledger import answers
@@ -18,15 +17,13 @@ from ledger.conversations import turns_of
 from ledger.domain.errors import LedgerError, NotFound, Rejected, StorageError
 from ledger.domain.ids import uuid7
 from ledger.event_store import EventStore, LogRow
-from ledger.integrity import check_chain
-from ledger.log_reading import blobs_named
 from ledger.memory_writes import By, Time
-from ledger.proof.sealed import erasures
 from ledger.reads import Reads
+from ledger.recorders import COLUMNS
+from ledger.rescue.copying import check_log, free_place, in_the_making
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
-_CHECKED = "SELECT position, stream, version, type, state, digest, head, erased_by FROM events"
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
@@ -110,9 +107,7 @@ class Transfer(Reads):
         with _new_file(name) as file, self._read() as connection:
             total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
             file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self._created.ledger_id, "events": total}))
-            for row in connection.execute(
-                "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM events ORDER BY position"
-            ):
+            for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
                 file.write(_json_line(_row_line(LogRow(*row))))
                 events += 1
                 if progress is not None and events % 1_000 == 0:
@@ -145,21 +140,13 @@ def import_log(
 
     ``Rejected`` where a file is already, or when the export is not whole: the place stays empty then.
     """
-    target = os.path.abspath(os.fspath(path))
-    if os.path.lexists(target):
-        raise Rejected(f"{target} is there already; a log is imported only to a path where nothing is")
+    place = free_place(path, "an import")
     lines = iter(_export_lines(os.fspath(source)))
     header = next(lines, None)
     if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
         raise Rejected(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
-    store = EventStore.open(target)
-    try:
+    with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
         _write_log(store, lines, header.get("events"), progress)
-    except BaseException:
-        store.close()
-        _remove(target)
-        raise
-    store.close()
 
 
 def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Progress | None) -> None:
@@ -180,20 +167,10 @@ def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Pr
         transaction.append_rows(rows)
         if transaction.position != total:
             raise Rejected(f"the export was cut short: it names {total} events and holds {transaction.position}")
-        sql, erased = f"{_CHECKED} ORDER BY position", erasures(transaction.connection)
-        if problem := next(check_chain(transaction.connection.execute(sql), erasures=erased), None):
-            raise Rejected(f"the export is not what was exported: {problem}")
-        _check_blobs(transaction.connection)
-
-
-def _check_blobs(connection: Any) -> None:
-    """Every text that an event left to the blobs is there, or was erased, and is the one that the event names."""
-    sql = "SELECT position, stream, version, type, state FROM events WHERE instr(state, '\"blob\":')"
-    for event in connection.execute(sql):
-        for blob in blobs_named(*event):
-            row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (blob.blob,)).fetchone()
-            if row is None or (row[1] is None and sha256(row[0] or b"").hexdigest() != blob.digest):
-                raise Rejected(f"the export is not what was exported: a text of the event at position {event[0]}")
+        try:
+            check_log(transaction.connection)
+        except StorageError as error:
+            raise Rejected(f"the export is not what was exported: {error}") from None
 
 
 def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
@@ -249,12 +226,6 @@ def _parsed(line: str, number: int) -> Any:
     if not isinstance(value, dict):
         raise Rejected(f"line {number} of the export is no object")
     return value
-
-
-def _remove(target: str) -> None:
-    for ending in ("", "-wal", "-shm", ".lock"):
-        if os.path.exists(target + ending):
-            os.unlink(target + ending)
 
 
 @contextmanager

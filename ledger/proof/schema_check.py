@@ -33,14 +33,21 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
             yield f"the schema: {each[0]} {each[1][:60]} is not as a ledger has it"
 
 
+def misshapen(connection: sqlite3.Connection) -> bool:
+    """Whether a table or an index of the projections is missing, or not as this product makes it."""
+    wanted = Counter(_made(True)) - Counter(_made(False))
+    own = {each[:2] for each in wanted}
+    return wanted != Counter(each for each in _objects(connection, "main") if each[:2] in own)
+
+
 def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
     for kind, name, table, sql in connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master"):
         if kind == "index":
-            yield "index of", table, _body(sql or "")
+            yield "index of", table, _body(str(sql or ""))
         elif kind == "trigger":
-            yield kind, name, sql or ""
+            yield kind, name, str(sql or "")
         elif not name.startswith("sqlite_stat"):
-            yield kind, name, _body(sql or "")
+            yield kind, name, _body(str(sql or ""))
 
 
 def _body(sql: str) -> str:

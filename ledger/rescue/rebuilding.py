@@ -6,7 +6,6 @@ one through SQLite, in one transaction.
 
 from __future__ import annotations
 
-import functools
 import re
 import sqlite3
 import time
@@ -18,9 +17,9 @@ from ledger.care import Care, Progress
 from ledger.domain.errors import Conflict, Damaged, LedgerError, StorageError
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
+from ledger.proof.schema_check import misshapen
 from ledger.rescue.copying import check_log, copy_log, in_the_making
 from ledger.sqlite_files import typed
-from projections.projector import create_all, projections
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
@@ -140,7 +139,7 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
     None otherwise, also when SQLite cannot read what it takes to know.
     """
     try:
-        if misshapen(connection, secret):
+        if misshapen(connection):
             return None
         _, parked = check_tables(connection, secret)
         last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
@@ -152,27 +151,3 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
             raise
         return None
     return parked if [tuple(row) for row in folded] == [(ledger_id, *last)] else None
-
-
-def misshapen(connection: Any, secret: bytes) -> list[str]:
-    """The tables that are missing or not as this product makes them, columns and indexes."""
-    found = shapes(connection)
-    wanted = _wanted(tuple(table for projection in projections(secret) for table in projection.tables))
-    return sorted(name for name, shape in wanted.items() if found.get(name) != shape)
-
-
-@functools.cache
-def _wanted(tables: tuple[object, ...]) -> dict[str, frozenset[str]]:
-    with closing(sqlite3.connect(":memory:")) as made:
-        create_all(made, bytes(32), "")
-        return shapes(made)
-
-
-def shapes(connection: Any) -> dict[str, frozenset[str]]:
-    """Each table with how it and its indexes were made, but for the names, which a rebuild gives and changes."""
-    sql = "SELECT tbl_name, type, sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL"
-    found: dict[str, set[str]] = {}
-    for table, kind, made in connection.execute(sql):
-        told = made if isinstance(made, str) else repr(made)  # a damaged schema may hold anything
-        found.setdefault(table, set()).add(kind + told[told.find("(") :])
-    return {table: frozenset(made) for table, made in found.items()}

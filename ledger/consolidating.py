@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any, Unpack
 
 from msgspec import Struct, field
@@ -27,7 +26,7 @@ from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import consolidations, control, observations, search
 from projections.consolidations import Scope, Standing
-from projections.text_hits import Rarity, hits, of_rows, waiting
+from projections.text_hits import Rarity, matching
 
 Progress = Callable[[int, int], None]
 
@@ -418,17 +417,15 @@ class Consolidating(InteractionWrites):
         self, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
     ) -> list[int]:
         """The active observations of a scope that have words in common with a text, best first."""
-        schema, source, scored = _schema_of(self._store), observations.SOURCE, dict[int, float]()
+        schema, source = _schema_of(self._store), observations.SOURCE
         condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
         values = (scope.user, scope.project, consolidations.told(scope.tags))
         for expression in self._rarity.expressions(connection, source.index, schema, asked):
-            found = hits(connection, source, expression, condition, values, limit, schema=schema, enough=limit // 2)
-            scored |= {row[0]: score for row, score in found}
-            late = waiting(connection, source, expression, schema)
-            scored |= {row: late[row] for row, *_ in of_rows(connection, source, late, condition, values)}
-            if scored:
-                break
-        return [row for row, _ in islice(sorted(scored.items(), key=lambda each: (-each[1], each[0])), limit)]
+            told = (expression, (condition, values), lambda row: row[0])
+            found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
+            if found:
+                return [row for row, _ in found]
+        return []
 
 
 # --- pieces and pages ------------------------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ledger.domain.observation import Observation
+from projections import text_hits
 from projections.memories import HOLDS
-from projections.observations import OBSERVATIONS, SEARCH, SOURCE, from_row
-from projections.text_hits import aside, hits, more, of_rows, size, waiting
+from projections.observations import SEARCH, SOURCE, from_row
+from projections.text_hits import size
 
 Hits = list[tuple[Observation, float]]
 READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first: what is live
-
-_SAME = "n.text IS m.text"
 
 
 class Wanted(Struct, frozen=True):
@@ -49,51 +48,20 @@ def none(connection: sqlite3.Connection, schema: str) -> bool:
 
 def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str) -> Hits:
     """The observations wanted that have words of an expression, best first, with BM25 (more is better)."""
-    condition, values = wanted.condition()
-    best = hits(connection, SOURCE, expression, condition, values, limit, schema=schema, enough=limit)
-    found = [(from_row(row), score) for row, score in best]
-    late = waiting(connection, SOURCE, expression, schema)
-    waited = {row[0]: from_row(row) for row in of_rows(connection, SOURCE, late, condition, values)}
-    found += [(waited[row], score) for row, score in late.items() if row in waited]
-    return _best(found, limit)
+    told = (expression, wanted.condition(), from_row)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=limit)
 
 
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
 ) -> Hits:
-    """``matching`` as of a position, on a connection where views stand before the tables.
-
-    What says today what it said then has today's score; what said something else then, or is gone, is scored aside.
-    """
-    condition, values = wanted.condition()
-    names = ", ".join(f"m.{name}" for name in OBSERVATIONS.names)
-    index, versions = "main.observation_search", "main.observation_versions"
-    standing = (  # CROSS JOIN: the index first, whatever the planner thinks of it
-        f"SELECT {names}, {SOURCE.rank} AS score FROM {index} CROSS JOIN main.observations m"
-        f" ON m.row = observation_search.rowid WHERE observation_search MATCH ? AND m.from_position <= ? AND {condition}"
-    )
-    before = (
-        f"SELECT {names}, {SOURCE.rank} AS score FROM {index} CROSS JOIN main.observations n"
-        f" ON n.row = observation_search.rowid CROSS JOIN {versions} m ON m.row = n.row AND m.to_position > ?"
-        f" AND m.from_position <= ? WHERE observation_search MATCH ? AND {_SAME} AND {condition}"
-    )
-    found = [*connection.execute(standing, (expression, position, *values))]
-    found += connection.execute(before, (position, position, expression, *values))
-    late = f"SELECT {names} FROM observations m WHERE m.row IN (SELECT row FROM main.{SEARCH.waiting.name}) AND {condition}"
-    changed = (
-        f"SELECT {names} FROM {versions} m WHERE m.to_position > ? AND m.from_position <= ? AND {condition}"
-        f" AND NOT EXISTS (SELECT 1 FROM main.observations n WHERE n.row = m.row AND {_SAME})"
-    )
-    others = {row[0]: from_row(row) for row in connection.execute(late, values)}
-    others |= {row[0]: from_row(row) for row in connection.execute(changed, (position, position, *values))}
-    texts = [(row, (state.text or "").replace("\0", " ")) for row, state in others.items()]
-    apart = [(others[row], score) for row, score in aside(SOURCE, texts, expression).items()]
-    told = [(from_row(row), more(row[-1])) for row in found if row[0] not in others]
-    return _best([*told, *apart], limit)
+    """``matching`` as of a position, on a connection where views stand before the tables."""
+    told = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
+    return text_hits.matching_then(connection, SOURCE, *told, limit=limit)
 
 
-def _best(found: Hits, limit: int) -> Hits:
-    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+def _texts(state: Observation) -> tuple[str]:
+    return ((state.text or "").replace("\0", " "),)
 
 
 def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> set[str]:

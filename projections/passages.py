@@ -31,11 +31,11 @@ from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
-from projections import quarantine
+from projections import quarantine, text_hits
 from projections.documents import CHUNKS
 from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.subjects import Change, end, ended
-from projections.text_hits import Source, aside, hits, of_rows, waiting
+from projections.text_hits import Source, aside, of_rows
 
 if TYPE_CHECKING:
     from projections.projector import Log
@@ -325,15 +325,12 @@ def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
-    condition, values = wanted.condition()
-    found = [
-        (Passage(*row), score)
-        for row, score in hits(connection, SOURCE, expression, condition, values, limit, schema=schema, enough=enough)
-    ]
-    late = waiting(connection, SOURCE, expression, schema)
-    waited = {row[0]: Passage(*row) for row in of_rows(connection, SOURCE, late, condition, values)}
-    found += [(waited[row], score) for row, score in late.items() if row in waited]
-    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+    told = (expression, wanted.condition(), _passage)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
+
+
+def _passage(row: Values) -> Passage:
+    return Passage(*row)
 
 
 def matching_then(

@@ -11,10 +11,11 @@ from ledger.domain.events import AnyEvent
 from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
 from ledger.domain.question import indexed
+from projections import text_hits
 from projections.memories import MEMORIES, from_row, pool_condition
 from projections.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.subjects import Change
-from projections.text_hits import Source, aside, hits, more, of_rows, waiting
+from projections.text_hits import Source
 
 # content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
 # restates the memory must have (a prefix filter), so that matching needs no walk over the pool
@@ -101,58 +102,17 @@ def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Memory, float]]:
     """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
-    words, (condition, values) = _of_words(expression), wanted.condition()
-    found = [
-        (from_row(row), score)
-        for row, score in hits(connection, SOURCE, words, condition, values, limit, schema=schema, enough=enough)
-    ]
-    late = waiting(connection, SOURCE, words, schema)
-    waited = {row[0]: from_row(row) for row in of_rows(connection, SOURCE, late, condition, values)}
-    found += [(waited[row], score) for row, score in late.items() if row in waited]
-    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+    told = (_of_words(expression), wanted.condition(), from_row)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
 
 
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
 ) -> list[tuple[Memory, float]]:
-    """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables.
-
-    The index knows the texts of today. Where a memory says today what it said then, its score is today's; the texts that
-    were others then, and those that are not in the index, are scored aside.
-    """
-    words, (condition, values) = _of_words(expression), wanted.condition()
-    names = ", ".join(f"m.{name}" for name in MEMORIES.names)
-    indexed = (  # CROSS JOIN: the index first, whatever the planner thinks of it
-        f"SELECT {names}, {SOURCE.rank} AS score FROM main.search CROSS JOIN main.memories m ON m.row = search.rowid"
-        f" WHERE search MATCH ? AND m.from_position <= ? AND {condition}"
-    )
-    before = (
-        f"SELECT {names}, {SOURCE.rank} AS score FROM main.search CROSS JOIN main.memories n ON n.row = search.rowid"
-        " CROSS JOIN main.memory_versions m ON m.row = n.row AND m.to_position > ? AND m.from_position <= ?"
-        f" WHERE search MATCH ? AND {_SAME} AND {condition}"
-    )
-    found = [*connection.execute(indexed, (words, position, *values))]
-    found += connection.execute(before, (position, position, words, *values))
-    late = f"SELECT {names} FROM memories m WHERE m.row IN (SELECT row FROM main.search_waiting) AND {condition}"
-    standing = (
-        "SELECT rowid FROM main.memory_versions WHERE to_position > ? AND from_position <= ?"  # by an index alone
-    )
-    changed = (
-        f"SELECT {names} FROM main.memory_versions m WHERE m.rowid IN ({standing}) AND {condition}"
-        f" AND NOT EXISTS (SELECT 1 FROM main.memories n WHERE n.row = m.row AND {_SAME})"
-    )
-    others = {
-        row[0]: from_row(row)
-        for row in (*connection.execute(late, values), *connection.execute(changed, (position, position, *values)))
-    }
-    texts = [(row, *said) for row, state in others.items() if (said := _texts(state)) is not None]
-    scored = [(-score, row) for row, score in aside(SOURCE, texts, words).items()]
-    scored += [(-more(row[-1]), row[0]) for row in found]
-    told = {row[0]: row for row in found}
-    return [(others.get(row) or from_row(told[row]), -score) for score, row in sorted(scored)[:limit]]
-
-
-_SAME = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
+    """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
+    same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
+    told = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)
+    return text_hits.matching_then(connection, SOURCE, *told, limit=limit)
 
 
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:

@@ -62,6 +62,74 @@ def hits(
     return [(tuple(row[:-1]), more(row[-1])) for row in connection.execute(sql, (expression, *values, limit))]
 
 
+def matching(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    wanted: tuple[str, Sequence[Any]],
+    make: Callable[[Values], T],
+    *,
+    limit: int,
+    schema: str,
+    enough: int,
+) -> Scored[T]:
+    """``hits`` with the texts that wait for the index, each made of its row; equal scores by row."""
+    found = hits(connection, source, expression, *wanted, limit, schema=schema, enough=enough)
+    late = waiting(connection, source, expression, schema)
+    found += [(row, late[row[0]]) for row in of_rows(connection, source, late, *wanted)]
+    return _best(found, make, limit)
+
+
+def matching_then(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    wanted: tuple[str, Sequence[Any]],
+    make: Callable[[Values], T],
+    position: int,
+    versions: str,
+    same: str,
+    waits: Callable[[T], Values | None],
+    *,
+    limit: int,
+) -> Scored[T]:
+    """``matching`` as of a position, on a connection where views stand before the tables.
+
+    The index knows the texts of today. What says today what it said then (``same``) has today's score; what said something
+    else then, or is not in the index, is scored aside, by its row as it ``waits``.
+    """
+    (condition, values), index, table = wanted, source.index.name, source.table
+    names = ", ".join(f"m.{name}" for name in source.names)
+    indexed = (  # CROSS JOIN: the index first, whatever the planner thinks of it
+        f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} m ON m.row = {index}.rowid"
+        f" WHERE {index} MATCH ? AND m.from_position <= ? AND {condition}"
+    )
+    before = (
+        f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} n ON n.row = {index}.rowid"
+        f" CROSS JOIN main.{versions} m ON m.row = n.row AND m.to_position > ? AND m.from_position <= ?"
+        f" WHERE {index} MATCH ? AND {same} AND {condition}"
+    )
+    found = [*connection.execute(indexed, (expression, position, *values))]
+    found += connection.execute(before, (position, position, expression, *values))
+    late = f"SELECT {names} FROM {table} m WHERE m.row IN (SELECT row FROM main.{source.index.waiting.name}) AND {condition}"
+    standing = f"SELECT rowid FROM main.{versions} WHERE to_position > ? AND from_position <= ?"  # by an index alone
+    changed = (
+        f"SELECT {names} FROM main.{versions} m WHERE m.rowid IN ({standing}) AND {condition}"
+        f" AND NOT EXISTS (SELECT 1 FROM main.{table} n WHERE n.row = m.row AND {same})"
+    )
+    others = {row[0]: tuple(row) for row in connection.execute(late, values)}
+    others |= {row[0]: tuple(row) for row in connection.execute(changed, (position, position, *values))}
+    texts = [(row, *said) for row, each in others.items() if (said := waits(make(each))) is not None]
+    scored = [(others[row], score) for row, score in aside(source, texts, expression).items()]
+    scored += [(tuple(row[:-1]), more(row[-1])) for row in found if row[0] not in others]
+    return _best(scored, make, limit)
+
+
+def _best(found: Scored[Values], make: Callable[[Values], T], limit: int) -> Scored[T]:
+    best = sorted(found, key=lambda each: (-each[1], each[0][0]))[:limit]
+    return [(make(row), score) for row, score in best]
+
+
 def _wanted(
     connection: sqlite3.Connection,
     source: Source,

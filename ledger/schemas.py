@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from ledger.domain import times
 from ledger.domain.errors import LedgerError, Rejected
@@ -86,48 +87,39 @@ _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
-class SettingsGiven(BaseModel):
+def _is_url(value: str | None) -> str | None:
+    if value is not None and not _URL.fullmatch(value):
+        raise ValueError("it has to be the http or https address of a server, without a user, a key or a query in it")
+    return value
+
+
+def _is_variable(value: str | None) -> str | None:
+    if value is not None and not _VARIABLE.fullmatch(value):
+        raise ValueError("it has to be the name of a variable of the environment, which holds the key")
+    return value
+
+
+_BOUNDED: dict[str, Any] = {
+    "model_base_url": Annotated[str | None, AfterValidator(_is_url)],
+    "model_api_key_env": Annotated[str | None, AfterValidator(_is_variable)],
+    "model_max_tokens": Annotated[int | None, Field(ge=1, le=1_000_000)],
+    "model_temperature": Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False)],
+    "model_timeout": Annotated[float | None, Field(gt=0, le=86_400, allow_inf_nan=False)],
+}
+
+
+@cache
+def _settings(kind: type[msgspec.Struct]) -> type[BaseModel]:
     """The settings as the environment and a file may say them; ``ledger.settings`` says what they mean."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-    path: str = "memory.db"
-    user: str = ""
-    actor: str = ""
-    client: str = ""
-    agent: str = ""
-    project: str | None = None
-    embedder: str | None = None
-    model: str | None = None
-    model_base_url: str | None = None
-    model_api_key: str | None = None
-    model_api_key_env: str | None = None
-    model_max_tokens: int | None = Field(None, ge=1, le=1_000_000)
-    model_temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    model_timeout: float | None = Field(None, gt=0, le=86_400, allow_inf_nan=False)
-    summaries: bool = True
-
-    @field_validator("model_base_url")
-    @classmethod
-    def _is_url(cls, value: str | None) -> str | None:
-        if value is not None and not _URL.fullmatch(value):
-            raise ValueError(
-                "it has to be the http or https address of a server, without a user, a key or a query in it"
-            )
-        return value
-
-    @field_validator("model_api_key_env")
-    @classmethod
-    def _is_variable(cls, value: str | None) -> str | None:
-        if value is not None and not _VARIABLE.fullmatch(value):
-            raise ValueError("it has to be the name of a variable of the environment, which holds the key")
-        return value
+    fields = {each.name: each for each in msgspec.structs.fields(kind) if each.name != "origins"}
+    told: dict[str, Any] = {name: (_BOUNDED.get(name, each.type), each.default) for name, each in fields.items()}
+    return create_model("Settings", __config__=ConfigDict(protected_namespaces=()), **told)
 
 
-def check_settings(given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
     """The values with their types; ``Rejected`` with the origin of the first that is none."""
     try:
-        return SettingsGiven(**given).model_dump(include=set(given))
+        return _settings(kind)(**given).model_dump(include=set(given))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     name = str(first["loc"][0])

@@ -131,7 +131,7 @@ def _checked(found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
     if not all(name in _TEXTS and isinstance(value, str) for name, value in told.items()):
         from ledger.schemas import check_settings
 
-        told = check_settings(told, {name: origin for name, (_, origin) in found.items()})
+        told = check_settings(Settings, told, {name: origin for name, (_, origin) in found.items()})
     for name in told.keys() & set(_TEXTS):
         if told[name] is not None:
             check_text(f"{found[name][1]}: {name}", told[name], max_bytes=4096, blank_allowed=True)

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from ledger import Ledger, LedgerError, NotFound, Rejected, Settings
 from ledger.cli.app import app
-from ledger.schemas import SettingsGiven
 from ledger.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"
@@ -43,12 +42,6 @@ def test_without_anything_all_is_default_and_there_is_no_model(db: Path) -> None
     found = Settings.load()
     assert found == Settings() and {each.origin for each in found.shown} == {"default"}
     assert (found.path, found.model, found.summaries) == ("memory.db", None, True)
-
-
-def test_both_descriptions_have_the_same_names_and_defaults() -> None:
-    assert {name: each.default for name, each in SettingsGiven.model_fields.items()} == {
-        name: getattr(Settings(), name) for name in FIELDS
-    }
 
 
 def test_an_argument_comes_before_the_environment_and_that_before_the_file(

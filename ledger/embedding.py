@@ -79,7 +79,7 @@ class VectorSearch:
     def hits(
         self,
         connection: sqlite3.Connection,
-        asked: Asked | str,
+        asked: Asked,
         user: str,
         corpora: Sequence[str] = ("m",),
         limit: int = 50,
@@ -88,7 +88,6 @@ class VectorSearch:
         """The ``limit`` texts of a user that are nearest, exactly, among those believed and, if given, those that ``keep``
         leaves of the rows of a corpus; equal cosines by row. ``connection`` may be one of a moment of the past.
         """
-        asked = self.ask(asked, user, corpora) if isinstance(asked, str) else asked
         if asked.vector is None:
             return VectorAnswer((), asked.warnings)
         try:
@@ -111,13 +110,6 @@ class VectorSearch:
             return index.cosines(connection, asked.vector, user, corpus, rows)
         except Exception:
             return {}
-
-    def missing(self, connection: sqlite3.Connection, asked: Asked, user: str, corpora: Sequence[str] = ("m",)) -> int:
-        """How many texts of a user that may be found have no vector; 0 where vectors cannot be used."""
-        try:
-            return len(self._fresh(connection, asked.dimension).lacking(user, corpora))
-        except Exception:
-            return 0
 
     def clear(self) -> None:
         """Lets go of what is kept in memory; the next search reads it again."""
@@ -272,14 +264,9 @@ class Embedding(Reads):
             return write(self._writer, transaction, embedder.name, made)
 
     def _drop_vectors(self, name: str, started: float) -> answers.EmbedReport:
-        dropped = 0
-        while True:
-            with self._store.transact() as transaction:
-                self._writer.attend(transaction)
-                some = vectors.drop(transaction.connection, name, DROPPED)
-            dropped += some
-            if not some:
-                break
+        with self._read() as connection:
+            ids = sorted(vectors.ids(connection, name))
+        dropped = self._delete_vectors(ids)
         if self._vectors is not None:
             self._vectors.clear()
         return answers.EmbedReport(model=name, dropped=dropped, seconds=time.monotonic() - started)

@@ -315,12 +315,11 @@ def neighbourhood(
     *,
     at: str,
     limit: int,
-    statuses: Sequence[str] = ("active",),
     projects: Sequence[str | None] | None = None,
 ) -> list[tuple[int, int]]:
     """(row, hops) of believed memories near the names in a text, at most ``limit``: those that name a seed (0 hops) before
     those that name what stands beside one (1 hop), each newest first. At most 6 × ``limit`` rows are looked through."""
-    asked = Asked(user, at, statuses, projects)
+    asked = Asked(user, at, projects=projects)
     known = seeds(connection, user, text) if limit > 0 else []
     if not known:
         return []

@@ -136,9 +136,7 @@ def listing(
         values.extend((valid, valid))
     _among(where, values, "status", statuses)
     _among(where, values, "kind", kinds)
-    if projects is not None:
-        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
-        values.extend(projects)  # type: ignore[arg-type]
+    _within(where, values, projects)
     if tag is not None:
         where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
         values.append(tag)
@@ -150,6 +148,22 @@ def listing(
         values.append(before)  # type: ignore[arg-type]
     sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def active_texts(
+    connection: sqlite3.Connection, user: str, projects: Sequence[str | None] | None, columns: str
+) -> sqlite3.Cursor:
+    """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
+    where, values = ["user = ?"], [user]
+    _within(where, values, projects)
+    sql = f"SELECT {columns} FROM memories WHERE {' AND '.join(where)} AND status = 'active' AND quarantined = 0"
+    return connection.execute(f"{sql} AND content IS NOT NULL ORDER BY row", values)
+
+
+def _within(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:
+    if projects is not None:
+        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
+        values.extend(projects)
 
 
 HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"

@@ -191,14 +191,6 @@ def dimensions(connection: sqlite3.Connection, model: str) -> list[int]:
     return [found for (found,) in connection.execute(sql, (model,))]
 
 
-def drop(connection: sqlite3.Connection, model: str, limit: int) -> int:
-    """Deletes up to so many vectors of a model, and says how many it were."""
-    if not is_there(connection):
-        return 0
-    some = f"SELECT id FROM main.{NAME} WHERE model = ? LIMIT ?"
-    return connection.execute(f"DELETE FROM main.{NAME} WHERE id IN ({some})", (model, limit)).rowcount
-
-
 def delete(connection: sqlite3.Connection, given: Iterable[int]) -> int:
     """Deletes vectors by their ids."""
     before = connection.total_changes

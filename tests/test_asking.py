@@ -283,14 +283,15 @@ def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_pa
 
     settings = Settings.load(model_max_tokens=9, model_temperature=0.5, model_timeout=3)
     with Ledger.open(tmp_path / "memory.db", model=small, settings=settings) as ledger:
-        assert ledger._ask_model(REQUEST).model == "small"
+        ledger.remember("Ana likes tea.")
+        assert ledger.consolidate().calls == 1
         assert [(each.max_tokens, each.temperature, each.timeout) for each in asked] == [(9, 0.5, 3)]
         with ledger.batch(), pytest.raises(Rejected) as told:
-            ledger._ask_model(REQUEST)
+            ledger.remember("Ben likes tea.")
+            ledger.consolidate()
         assert told.value.rule == "batch" and len(asked) == 1
-        assert ledger._ask_model(REQUEST, model=lambda request: "{}").answer.text == "{}" and len(asked) == 1
     with Ledger.open(tmp_path / "memory.db") as ledger, pytest.raises(Rejected) as told:
-        ledger._ask_model(REQUEST)
+        ledger.consolidate(using="model")
     assert told.value.rule == "model"
 
 

@@ -241,7 +241,3 @@ def test_peaks_that_cannot_be_of_a_size_are_refused(size, count):
 def test_leaves_that_end_too_early_are_an_error():
     with pytest.raises(ValueError, match="end before"):
         roots_of([(0, 4), (4, 8)], LEAVES[:7])
-
-
-def test_a_part_of_the_tree_can_be_read_from_its_own_first_leaf():
-    assert roots_of([(4, 8)], LEAVES[4:], start=4) == [mth(LEAVES[4:])]

@@ -228,7 +228,6 @@ def test_the_cosines_of_given_texts_are_those_of_the_ranking(told: Ledger) -> No
         rows = [*(row for _, row, _ in hits), 10**6]
         assert search(told).cosines(connection, asked, "", "m", rows) == {row: score for _, row, score in hits}
         assert search(told).cosines(connection, Asked(), "", "m", rows) == {}
-        assert search(told).missing(connection, asked, "") == 0
 
 
 # --- which texts ------------------------------------------------------------------------------------------------------

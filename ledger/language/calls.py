@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
-
 from ledger.domain.errors import ModelFailed
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.language.asking import Asked
 from ledger.language.port import Request
 from ledger.language.reading import Dropped, Parsed, text_of
+from ledger.policies.turns import KEPT as KEPT
+from ledger.policies.turns import Taken as Taken
 from ledger.work import Work
 
-KEPT = "kept"
 LISTED = 100  # actions of one call; the others are counted
 ITEMS = 2_000  # ranges and subjects of one call
-
-
-class Taken(Struct, frozen=True):
-    """What became of one action: "kept", or why it was not; what it came to, what it was about, and what it said, if that
-    lies nowhere else and may be kept."""
-
-    what: str
-    outcome: str = KEPT
-    subject: str | None = None
-    target: str | None = None
-    text: str = ""
 
 
 def dropped(parsed: Parsed) -> list[Taken]:

@@ -15,11 +15,11 @@ from ledger.domain.errors import ModelFailed, Rejected
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
 from ledger.language import consolidator
-from ledger.language.asking import Asked
+from ledger.language.asking import Asked, ask, check_outside
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.door import Language
-from ledger.language.port import Request
+from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import find_row
 from ledger.observation_reads import withheld
@@ -84,15 +84,21 @@ class ModelConsolidating(Consolidating, Language):
         answer = self._answer_texts(connection, state)["response"]
         return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
 
+    @property
+    def _asked_model(self) -> LanguageModel:
+        assert self._model is not None  # ``_consolidator`` has seen to that
+        return self._model
+
     # --- one call ------------------------------------------------------------------------------------------------
 
     def _one_call(self, run: Run, news: News) -> bool:
         """Asks about the next few sources; whether to go on."""
         check_trusted(self, run.told, None)
+        check_outside(self._writer)
         batch, upto, ranges = self._batch(run, news)
         request = self._as_set(consolidator.request(batch))
         try:
-            asked = self._ask_model(request)
+            asked = ask(self._asked_model, request)
             parsed = answered(asked, consolidator.kinds())
         except ModelFailed as error:
             self._record_model_failure(run, request, error, ranges, news.head)
@@ -205,8 +211,7 @@ class ModelConsolidating(Consolidating, Language):
 
         def body(work: Work) -> str:
             emit_failed_run(work, run, head, error.kind)
-            name = self._model.name if self._model is not None else ""
-            emit_failure(work, request, error, model=name, ranges=ranges)
+            emit_failure(work, request, error, model=self._asked_model.name, ranges=ranges)
             return LEDGER_STREAM
 
         self._writer.run("consolidate", run.told, body)

@@ -7,7 +7,7 @@ action, and again under the lock: an action that cannot be taken is recorded wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
-from ledger.domain.events import Evidence, ObservationFormed
+from ledger.domain.events import ObservationFormed
 from ledger.domain.harmless import one_line
 from ledger.domain.observation import WORDS, Observation
 from ledger.domain.text import normalise
@@ -25,7 +25,7 @@ from ledger.language.calls import KEPT, Taken
 from ledger.language.port import Request
 from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
-from ledger.policies.consolidation import CHANGED, SECRET, Piece, unfit
+from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
 from ledger.policies.evidence import twin
 from ledger.work import Work
 from projections import observations
@@ -288,7 +288,7 @@ class _Taking:
                 confidence=believed,
                 rule=RULE,
                 consolidator=CONSOLIDATOR,
-                evidence=_evidence(alive),
+                evidence=evidence_of(alive),
                 written_from=tuple(dict.fromkeys(each.id for each in named)),
                 tags=self._scope.tags,
                 why=_reason(value),
@@ -298,7 +298,7 @@ class _Taking:
 
     def _say_again(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
         """What was to be created is there in these very words: its sources bear that one out."""
-        if self._change(known, [domain.Add(_evidence(alive), CONSOLIDATOR)]):
+        if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "updated", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
@@ -323,7 +323,7 @@ class _Taking:
         change = "resolve" if stale else value.change if value.change in CHANGES else "redundant"
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
         revise = domain.Revise(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
-        if self._change(current, [domain.Add(_evidence(alive), CONSOLIDATOR), revise]):
+        if applied(self._work, current, [domain.Add(evidence_of(alive), CONSOLIDATOR), revise]):
             self._keep("update", "updated", current.id, text, alive)
         else:
             self._drop("update", "no_change", text, value.observation)
@@ -333,7 +333,7 @@ class _Taking:
         if named and not any(each.id in self._live for each in named):
             self._drop("delete", "source_gone", "", value.observation)
             return
-        if current is None or not self._change(current, [domain.Retire("contradiction", reason=_reason(value))]):
+        if current is None or not applied(self._work, current, [domain.Retire("contradiction", reason=_reason(value))]):
             self._drop("delete", CHANGED, "", value.observation)
             return
         self._keep("delete", "retired", current.id, "", named)
@@ -354,17 +354,6 @@ class _Taking:
             return None
         return current
 
-    def _change(self, current: Observation, commands: Iterable[domain.Command]) -> bool:
-        borne = observations.borne(self._work.rows, current.row)
-        events = [event for command in commands for event in domain.decide(command, current, borne)]
-        for event in events:
-            self._work.emit(current.id, event, first=current.row)
-        return bool(events)
-
 
 def _reason(value: Any) -> str:
     return " ".join(str(value.reason).split())[:1_000]
-
-
-def _evidence(pieces: Iterable[Piece]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(source, at) for source, at in {each.id: each.at for each in pieces}.items())

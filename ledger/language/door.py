@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
-from ledger.language.asking import Asked, Cancelled, ask, check_outside
 from ledger.language.naming import as_model
 from ledger.language.port import LanguageModel, Request
 from ledger.reads import LIST_LIMIT, Reads, listed
@@ -64,18 +62,7 @@ class Language(ModelReads):
     _model: LanguageModel | None = None
     _settings: Settings | None = None
 
-    def _ask_model(self, request: Request, *, model: Any = None, cancelled: Cancelled | None = None) -> Asked:
-        """The answer of a model, or of the ledger's own; ``Rejected`` where there is none, and under the writer's lock.
-
-        What the settings say of requests stands in for what this one says.
-        """
-        meant = self._meant_model(model)
-        if meant is None:
-            raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
-        check_outside(self._writer)
-        return ask(meant, self._as_set(request), cancelled=cancelled)
-
-    def _meant_model(self, given: Any = None) -> LanguageModel | None:
+    def _meant_model(self, given: Any) -> LanguageModel | None:
         return self._model if given is None else as_model(given, self._settings)
 
     def _as_set(self, request: Request) -> Request:

@@ -78,14 +78,8 @@ def search(
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Says]:
-    where, values = "", list[str | None]()
-    if scope is not None:
-        where, values = " AND (" + " OR ".join(["project IS ?"] * len(scope)) + ")", list(scope)
-    sql = (
-        "SELECT row, id, project, content, edges, valid_from, valid_to FROM memories"
-        f" WHERE user = ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL{where} ORDER BY row"
-    )
-    for row, id, project, content, edges, *valid in connection.execute(sql, (user, *values)):
+    columns = "row, id, project, content, edges, valid_from, valid_to"
+    for row, id, project, content, edges, *valid in memories.active_texts(connection, user, scope, columns):
         yield Says(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
 
 

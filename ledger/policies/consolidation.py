@@ -290,10 +290,10 @@ def _revision(piece: Piece) -> domain.Revise:
 
 
 def _addition(pieces: Sequence[Piece]) -> domain.Add:
-    return domain.Add(_evidence(pieces), GROUPING, restores=True)  # withdrawn were only those that said otherwise
+    return domain.Add(evidence_of(pieces), GROUPING, restores=True)  # withdrawn were only those that said otherwise
 
 
-def _evidence(pieces: Iterable[Piece]) -> tuple[Evidence, ...]:
+def evidence_of(pieces: Iterable[Piece]) -> tuple[Evidence, ...]:
     return tuple(Evidence(source, at) for source, at in {each.id: each.at for each in pieces}.items())
 
 
@@ -334,7 +334,7 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
             confidence=rules.OBSERVATION_CONFIDENCE,
             rule=RULE,
             consolidator=GROUPING,
-            evidence=_evidence(pieces)[: domain.EVIDENCE],
+            evidence=evidence_of(pieces)[: domain.EVIDENCE],
             written_from=(pieces[0].id,),
             tags=scope.tags,
         ),
@@ -367,11 +367,16 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
             return why
         if twin(work, seen.project, seen.tags, each.text, besides=seen.row):
             return DUPLICATE
+    return step.counts if applied(work, current, commands) else CHANGED
+
+
+def applied(work: Work, current: Observation, commands: Iterable[domain.Command]) -> bool:
+    """Emits what these commands decide on an observation; whether that is anything."""
     borne = observations.borne(work.rows, current.row)
     events = [event for command in commands for event in domain.decide(command, current, borne)]
     for event in events:
         work.emit(current.id, event, first=current.row)
-    return step.counts if events else CHANGED
+    return bool(events)
 
 
 def _as_it_reads(state: Observation) -> tuple[object, ...]:

@@ -126,14 +126,7 @@ def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]],
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[Seen]:
-    where, values = "", list[str | None]()
-    if scope is not None:
-        where, values = " AND (" + " OR ".join(["project IS ?"] * len(scope)) + ")", list(scope)
-    sql = (
-        "SELECT row, id, project, kind, content FROM memories"
-        f" WHERE user = ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL{where} ORDER BY row"
-    )
-    rows = connection.execute(sql, (user, *values))
+    rows = memories.active_texts(connection, user, scope, "row, id, project, kind, content")
     return [Seen(row, id, at, kind, content, near.word_set(content)) for row, id, at, kind, content in rows]
 
 

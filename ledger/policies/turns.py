@@ -30,8 +30,8 @@ from projections import search
 
 ACTOR = "policy:extraction"
 MODEL_EXTRACTOR = "extract/1"
-STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
 KEPT = "kept"
+STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
 ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
 FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
 SHOWN = 60  # facts in a prompt, the newest (SEEDS 2b)
@@ -70,6 +70,17 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return not self.claimed and all(line.channel not in UNTRUSTED for line in self.cited)
 
 
+class Taken(Struct, frozen=True):
+    """What became of one action: "kept", or why it was not; what it came to, what it was about, and what it said, if that
+    lies nowhere else and may be kept."""
+
+    what: str
+    outcome: str = KEPT
+    subject: str | None = None
+    target: str | None = None
+    text: str = ""
+
+
 class Relation(Struct, frozen=True):
     """What a model says of two names."""
 
@@ -80,17 +91,6 @@ class Relation(Struct, frozen=True):
     @property
     def content(self) -> str:
         return f"{self.source} {self.relation} {self.target}"
-
-
-class Result(Struct, frozen=True):
-    """What became of an action: "kept", or why not; which memory it came to or had it already; which one it was about."""
-
-    what: str
-    outcome: str = KEPT
-    subject: str | None = None
-    target: str | None = None
-    text: str = ""
-    new: bool = False
 
 
 # --- outside of the lock ---------------------------------------------------------------------------------------------
@@ -169,23 +169,19 @@ class Batch:
     def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
         self.work, self.sources, self.policy = work, sources, work.policy()
         self.injected = [each for id in injected if (each := extraction.injected(work, id)) is not None]
-        self.results: list[Result] = []
+        self.results: list[Taken] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
         self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, all lines that say it; none where it names none)
         self._retired: dict[int, str] = {}
-        self._ended: list[str] = []  # ids of those
+        self.superseded: list[str] = []
         self._chars = dict.fromkeys(budgets.GROUPS, 0)
 
     @property
     def kept(self) -> list[str]:
         return [id for id, _ in self.made]
 
-    @property
-    def superseded(self) -> list[str]:
-        return list(self._ended)
-
-    def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Result]:
+    def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Taken]:
         """What takes a fact's place first, then what is new, then relations."""
         for what in (SUPERSEDE, ADD):
             for each in seen:
@@ -195,7 +191,7 @@ class Batch:
             self.results.append(self._related(relation))
         return self.results
 
-    def _told(self, seen: Seen, lines: Sequence[Line]) -> Result:
+    def _told(self, seen: Seen, lines: Sequence[Line]) -> Taken:
         proposal, project = seen.proposal, self.work.project
         target = seen.target.id if seen.target is not None else None
         if seen.target is not None:
@@ -203,7 +199,7 @@ class Batch:
         try:
             result = self._take(seen, lines)
         except Rejected as refusal:
-            result = Result(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+            result = Taken(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
         finally:
             self.work.project = project
         text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
@@ -213,30 +209,30 @@ class Batch:
         """Why nothing with a secret in it is taken, where the policy refuses them instead of taking them out."""
         return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
 
-    def _take(self, seen: Seen, lines: Sequence[Line]) -> Result:
+    def _take(self, seen: Seen, lines: Sequence[Line]) -> Taken:
         """All that can refuse comes before the first event, so that nothing is retired for what is not taken."""
         proposal, target = seen.proposal, None
         if why := _malformed(proposal):
-            return Result(proposal.what, why)
+            return Taken(proposal.what, why)
         if proposal.what == SUPERSEDE:
             target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
             if seen.unknown or (seen.target is not None and target is None):
-                return Result(proposal.what, "unknown")
+                return Taken(proposal.what, "unknown")
             if why := self._no_target(target, proposal):
-                return Result(proposal.what, why, target.id if target is not None else None)
+                return Taken(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
-            return Result(proposal.what, "echo", echoed.id)
+            return Taken(proposal.what, "echo", echoed.id)
         line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), _nobodys(lines[0]))
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
-            return Result(proposal.what, why)
+            return Taken(proposal.what, why)
         reason, known = self._known(attempt, seen.like, target, proposal.cited)
         if known is None:
             return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
             self._retire(target, known, attempt, proposal.reason)  # rubino #157
-            return Result(proposal.what, KEPT, known, target.id)
-        return Result(proposal.what, reason, known)
+            return Taken(proposal.what, KEPT, known, target.id)
+        return Taken(proposal.what, reason, known)
 
     def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
         """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
@@ -296,12 +292,9 @@ class Batch:
     def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
         """A memory found on the snapshot, if it says so still."""
         memory: Memory | None = self.work.at_row(seen.row, "m")
-        changed = memory is None or memory.content != seen.content
-        return None if changed and not self._says(memory, attempt) else memory
-
-    @staticmethod
-    def _says(memory: Memory | None, attempt: MemoryCaptured) -> bool:
-        return memory is not None and same_fact(near.word_set(attempt.content or ""), memory.content) > 0
+        own = near.word_set(attempt.content or "")
+        says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
+        return memory if says else None
 
     def _made_near(self, attempt: MemoryCaptured) -> str | None:
         own = near.word_set(attempt.content or "")
@@ -311,7 +304,7 @@ class Batch:
                 return id
         return None
 
-    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Result:
+    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Taken:
         if attempt.status == "active":
             budgets.check(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
         stream = self.work.new_id("m")
@@ -323,7 +316,7 @@ class Batch:
             self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
             if target is not None:
                 self._retire(target, stream, attempt, proposal.reason)
-        return Result(proposal.what, KEPT, stream, attempt.supersedes, new=True)
+        return Taken(proposal.what, KEPT, stream, attempt.supersedes)
 
     def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
         said = "" if self._secret(reason) else reason
@@ -331,18 +324,18 @@ class Batch:
         for event in memory_domain.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._retired[target.row] = by
-        self._ended.append(target.id)
+        self.superseded.append(target.id)
         self._chars[budgets.group_of(target.kind)] -= len(target.content or "")
 
-    def _related(self, relation: Relation) -> Result:
+    def _related(self, relation: Relation) -> Taken:
         """A relation is said by the first fact that was stored; without one nothing says it."""
         if not self.made:
-            return Result(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
+            return Taken(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
         names = (relation.source, relation.relation, relation.target)
         if self.work.secret_in(*names):  # a name is looked up by its text, so nothing can be taken out of it
-            return Result(EDGES, "secret")
+            return Taken(EDGES, "secret")
         if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
-            return Result(EDGES, "threat")
+            return Taken(EDGES, "threat")
         anchor, attempt = self.made[0]
         mark = len(self.work.emitted)
         try:
@@ -350,8 +343,8 @@ class Batch:
             graph_rules.say(self.work, anchor, attempt, (command,))
         except Rejected as refusal:
             del self.work.emitted[mark:]
-            return Result(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
-        return Result(EDGES, KEPT, anchor)
+            return Taken(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
+        return Taken(EDGES, KEPT, anchor)
 
 
 def _nobodys(line: Line) -> Line:

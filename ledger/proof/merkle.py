@@ -88,11 +88,11 @@ def consistency_ranges(old: int, size: int) -> list[Range]:
     return [*([] if whole else [(start, start + size)]), *found[::-1]]
 
 
-def roots_of(ranges: Sequence[Range], leaves: Iterable[bytes], start: int = 0) -> list[bytes]:
-    """The roots of these subtrees, which do not overlap, from one pass over the leaves; the first has the index ``start``."""
+def roots_of(ranges: Sequence[Range], leaves: Iterable[bytes]) -> list[bytes]:
+    """The roots of these subtrees, which do not overlap, from one pass over the leaves."""
     trees = {each: Tree() for each in ranges}
     waiting = sorted(ranges, reverse=True)
-    for index, each in enumerate(leaves, start):
+    for index, each in enumerate(leaves):
         if not waiting:
             break
         first, last = waiting[-1]

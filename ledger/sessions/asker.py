@@ -18,7 +18,7 @@ from ledger.language.port import LanguageModel, Request
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import read_event
 from ledger.policies import turns as found_in
-from ledger.policies.turns import SHOWN, Batch, Relation, Result, Seen
+from ledger.policies.turns import SHOWN, Batch, Relation, Seen
 from ledger.work import Who, Work
 from projections import control, memories, quarantine
 
@@ -89,11 +89,10 @@ class Unanswered(Exception):
 
 
 def record_call(
-    work: Work, found: Answered, lines: Sequence[Line], results: Sequence[Result], cited: Iterable[Cited] = ()
+    work: Work, found: Answered, lines: Sequence[Line], results: Sequence[calls.Taken], cited: Iterable[Cited] = ()
 ) -> None:
     """The call, in the append of what it led to."""
-    taken = [calls.Taken(each.what, each.outcome, each.subject, each.target, each.text) for each in results]
-    taken += calls.dropped(found.parsed)
+    taken = [*results, *calls.dropped(found.parsed)]
     if work.policy().secrets == "refuse":
         taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
     calls.emit_call(
@@ -115,7 +114,7 @@ def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
         events = (read_event(work.connection(), position) for position in positions)
         targets: list[str | None] = [event.envelope.event_id for event in events if event is not None]
         for target in targets or [None]:
-            yield Acted(found_in.CITES, found_in.KEPT, memory, target)
+            yield Acted(found_in.CITES, calls.KEPT, memory, target)
 
 
 def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
@@ -191,13 +190,13 @@ class Mined(Struct):
     stopped: str = ""
 
 
-def count(done: Mined, batch: Batch, results: Sequence[Result], found: Answered) -> None:
+def count(done: Mined, batch: Batch, results: Sequence[calls.Taken], found: Answered) -> None:
     """What the results of one call add to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded
-    done.edges += sum(each.what == found_in.EDGES and each.outcome == found_in.KEPT for each in results)
+    done.edges += sum(each.what == found_in.EDGES and each.outcome == calls.KEPT for each in results)
     for each in results:
-        if each.outcome != found_in.KEPT:
+        if each.outcome != calls.KEPT:
             told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
             done.dropped.append(told | {"content": each.text})
     for passed in found.parsed.dropped:

@@ -253,11 +253,11 @@ UNMINED = (
 )
 
 
-def unmined(connection: sqlite3.Connection, *, after: int = 0, limit: int = 100) -> list[Session]:
+def unmined(connection: sqlite3.Connection, *, after: int) -> list[Session]:
     """The sessions of every user in which something was said that nobody looked at for what to remember, oldest first."""
     names = ", ".join(f"s.{each}" for each in SESSIONS.names)
-    sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (after, limit))]
+    sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT 100"
+    return [from_row(row) for row in connection.execute(sql, (after,))]
 
 
 def looked_upto(connection: sqlite3.Connection, row: int) -> int:
@@ -306,14 +306,14 @@ def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
     return [Hidden(*each) for each in connection.execute(sql, (row,))]
 
 
-def besides(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of all positions without these ranges, the last first."""
-    found, above = [], 2**62
+def besides(ranges: Sequence[tuple[int, int]], span: tuple[int, int] = (0, 2**62)) -> list[tuple[int, int]]:
+    """What is left of the positions of a span without these ranges, the last first."""
+    found, (lowest, above) = list[tuple[int, int]](), span
     for first, last in sorted(ranges, key=lambda each: -each[1]):
         if last < above:
-            found.append((last + 1, above))
+            found.append((max(last + 1, lowest), above))
         above = min(above, first - 1)
-    return [(first, last) for first, last in (*found, (0, above)) if first <= last]
+    return [(first, last) for first, last in (*found, (lowest, above)) if first <= last]
 
 
 def backwards(
@@ -330,22 +330,18 @@ def backwards(
                 break
 
 
-def forwards(
-    connection: sqlite3.Connection, row: int, without: Sequence[tuple[int, int]] = (), *, batch: int = 512
-) -> Iterator[Message]:
-    """The same, the first first."""
-    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT ?"
-    for first, last in reversed(besides(without)):
-        above = first
-        while found := connection.execute(sql, (row, above, last, batch)).fetchall():
+def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> Iterator[Message]:
+    """The messages of a session in these ranges, the first first; read as far as they are asked for."""
+    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT 512"
+    for first, last in sorted(ranges):
+        while found := connection.execute(sql, (row, first, last)).fetchall():
             yield from map(message_of, found)
-            above = found[-1][0] + 1
+            first = found[-1][0] + 1
 
 
 def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[Message]:
     """The messages of a session in these ranges, oldest first."""
-    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row"
-    return [message_of(each) for first, last in sorted(ranges) for each in connection.execute(sql, (row, first, last))]
+    return [*forwards(connection, row, ranges)]
 
 
 def count(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger import Ledger
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.sessions.summary_writes import Sources, Written, _joined, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import Window
 from ledger.sessions.writing import invalidate
 from ledger.work import Who
@@ -47,7 +47,7 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
         beneath = tuple(each for each in window.summaries if each.id == chosen[0].id)
         old, fresh = beneath[0], of_messages(window, chosen[1].place, chosen[-1].place)
         assert fresh is not None
-        spans = _joined(window.connection, window.state.row, (*old.ranges, *fresh.ranges))
+        spans = joined(window.connection, window.state.row, (*old.ranges, *fresh.ranges))
         sums = old.messages + fresh.messages, old.source_tokens + fresh.tokens
         return Sources(spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), beneath)
 

@@ -64,17 +64,17 @@ def checked(
     query: object,
     user: str,
     project: str | None,
-    kinds: str | Iterable[str],
     among: str | Iterable[str],
-    status: str | Iterable[str],
     k: int,
     budget: int | None,
     unit: str,
-    packing: str,
-    ranking: str,
-    explain: bool,
     now: str,
     observations: int,
+    kinds: str | Iterable[str] = (),
+    status: str | Iterable[str] = "active",
+    packing: str = "prefix",
+    ranking: str = "score/1",
+    explain: bool = False,
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)

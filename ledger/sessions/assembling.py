@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,7 +19,8 @@ from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
 from ledger.recorders import read_tip
 from ledger.sessions.assembled import Assembly, Entry, Evicted, texts_of
-from ledger.sessions.reading import SessionReads, Told
+from ledger.sessions.reading import SessionReads, Told, is_held
+from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import Window, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
@@ -101,15 +101,10 @@ class SessionAssembly(SessionReads):
             query=query,
             user=self.user,
             project=project,
-            kinds=(),
             among=among,
-            status="active",
             k=RECALLED,
             budget=max(1, int(budget * share)),
             unit="tokens",
-            packing="prefix",
-            ranking="score/1",
-            explain=False,
             now=recall._writer.now(),
             observations=OBSERVATIONS,
         )
@@ -163,7 +158,7 @@ class SessionAssembly(SessionReads):
         message = sessions.at_position(connection, item.position)
         assert message is not None
         said = self._texts(connection, message)
-        return replace(_of(item, said), quarantined=self._is_held(connection, message))
+        return replace(_of(item, said), quarantined=is_held(connection, message))
 
     def _frame(self, entries: Sequence[Entry], pack: Pack | None) -> int:
         """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
@@ -183,7 +178,7 @@ class SessionAssembly(SessionReads):
                     f"no session of this user is called {self._given!r:.60}, so nothing of it can be recorded"
                 )
             messages = [each.item.position for each in found.entries if not each.item.is_summary]
-            ranges = as_ranges(connection, state.row, messages)
+            ranges = joined(connection, state.row, [(each, each) for each in messages])
         settings: dict[str, int | str | tuple[str, ...] | None] = {
             "tail": tail,
             "over_budget": int(found.over_budget),
@@ -270,24 +265,6 @@ class SessionReceipts(SessionAssembly):
 def _of(item: Item, said: Told) -> Entry:
     reasoning, speaker = said.reasoning or "", said.event.data.speaker or ""
     return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
-
-
-def as_ranges(connection: Any, row: int, positions: Sequence[int]) -> Ranges:
-    """Positions of messages as ranges, none of which holds another message of the session."""
-    found: list[tuple[int, int]] = []
-    between = _others(connection, row, positions)
-    for position in positions:
-        if found and next(between) == 0:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)
-
-
-def _others(connection: Any, row: int, positions: Sequence[int]) -> Iterator[int]:
-    sql = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1)"
-    for before, after in pairwise(positions):
-        yield connection.execute(sql, (row, before, after)).fetchone()[0]
 
 
 def _evicted(window: Window, fitted: Fitted) -> Evicted:

@@ -416,17 +416,14 @@ class Compactor:
             self._record_skip("failed", run, error.kind)
             return self._skip("failed", run.kind, run.messages, run.tokens, error.kind)
         if sources is None:
-            return self._moved(run)
+            self._record_skip("moved", run, "")
+            return self._skip("moved", run.kind, run.messages, run.tokens)
         if written is None or not compaction.improves(run, written.tokens):
             why = "refused" if written is None else "no_improvement"
             if self.calls > asked:
                 self._record_skip(why, run, "")
             return self._skip(why, run.kind, run.messages, run.tokens)
         return self._record(run, sources, written)
-
-    def _moved(self, run: Run) -> str:
-        self._record_skip("moved", run, "")
-        return self._skip("moved", run.kind, run.messages, run.tokens)
 
     def _write(self, run: Run) -> tuple[Sources | None, Written | None]:
         """What the run is of, and its summary, written outside of the lock."""

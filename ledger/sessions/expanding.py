@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ledger.domain.session import Session
@@ -14,7 +14,6 @@ from projections.summaries import Summary
 
 Span = tuple[int, int]
 Ranges = Sequence[Span]
-BATCH = 256
 _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 
 
@@ -70,7 +69,7 @@ class Expanding:
             self._ranges(row.ranges)
 
     def _ranges(self, ranges: Ranges) -> None:
-        for row in self._forwards(ranges):
+        for row in sessions.forwards(self._connection, self._state.row, ranges):
             if row.row in self._given:
                 continue
             if self._is_full or (self.rows and self.tokens + row.tokens > self._max):
@@ -81,14 +80,6 @@ class Expanding:
             self.rows.append(row)
             self.tokens += row.tokens
             self._is_full = self.tokens > self._max
-
-    def _forwards(self, ranges: Ranges) -> Iterator[Message]:
-        """The messages in these ranges, read as far as they are asked for."""
-        sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT ?"
-        for first, last in sorted(ranges):
-            while found := self._connection.execute(sql, (self._state.row, first, last, BATCH)).fetchall():
-                yield from map(sessions.message_of, found)
-                first = found[-1][0] + 1
 
     def _leave(self, ranges: Ranges, summary: str | None = None) -> None:
         """What is not given is told: of a summary together, else range by range."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from ledger.domain import grep
 from ledger.domain.grep import Tree
-from ledger.sessions.reading import Why
+from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import GrepHit
-from projections import interactions, quarantine, session_texts, sessions
+from projections import session_texts, sessions
 from projections.passages import MESSAGE, SUMMARY, TURN
 from projections.session_texts import Said
 from projections.stems import stem
@@ -186,12 +186,6 @@ class Search:
             return self._of_turn(row.interaction, row.field or "") or ""
         return session_texts.text(self._connection, row.row)
 
-    def _is_held(self, row: Row) -> bool:
-        at: int | None = row.row
-        if isinstance(row, Said) and row.interaction is not None:
-            at = interactions.text_at(self._connection, row.interaction, row.field or "")
-        return at is not None and bool(quarantine.among(self._connection, [at]))
-
     def hit(self, row: Row) -> GrepHit:
         text = self.text(row)
         spans = grep.spans(self._asked.tree, text, stem)
@@ -202,7 +196,7 @@ class Search:
             "snippet": snippet,
             "spans": tuple(grep.spans(self._asked.tree, snippet, stem)),
             "score": len(spans),
-            "quarantined": self._is_held(row),
+            "quarantined": is_held(self._connection, row),
             "tokens": row.tokens,
         }
         if isinstance(row, Said):

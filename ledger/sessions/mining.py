@@ -305,8 +305,7 @@ def _extractor(model: LanguageModel | None) -> str:
 def visible(connection: Any, session: int, after: int, upto: int) -> list[tuple[int, int]]:
     """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
     gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
-    spans = ((max(first, after + 1), min(last, upto)) for first, last in sessions.besides(gone))
-    return sorted((first, last) for first, last in spans if first <= last)
+    return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
 def _is_open(connection: Any, turn: Interaction, field: str) -> bool:

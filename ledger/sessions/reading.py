@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from ledger.domain import ids
 from ledger.domain import message as messages
@@ -24,8 +23,9 @@ from ledger.sessions import answers
 from ledger.sessions.counting import Counter
 from ledger.sessions.window import Window
 from ledger.work import Who
-from projections import projects, quarantine, sessions, summaries
+from projections import interactions, projects, quarantine, sessions, summaries
 from projections.projects import names
+from projections.session_texts import Said
 from projections.sessions import Message as MessageRow
 from projections.summaries import Summary as SummaryRow
 
@@ -139,21 +139,9 @@ class SessionReads:
         self, connection: Any, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
     ) -> list[answers.Message]:
         why = Why(gone)
-        told = [self._message(row, self._texts(connection, row), why.of(row.row)) for row in rows]
-        return [
-            replace(each, quarantined=True) if self._is_held(connection, row) else each
-            for each, row in zip(told, rows, strict=True)
-        ]
+        return [self._message(row, self._texts(connection, row), why.of(row.row), connection) for row in rows]
 
-    def _is_held(self, connection: Any, row: MessageRow) -> bool:
-        """Whether the text of a message is in quarantine; that of a captured turn lies with its interaction."""
-        at: int | None = row.row
-        if row.interaction is not None:
-            state = self._ledger._load(connection, row.interaction, "i", self.user)
-            at = (state.prompt_at if row.field == "prompt" else state.response_at) if state is not None else None
-        return at is not None and bool(quarantine.among(connection, [at]))
-
-    def _message(self, row: MessageRow, told: Told, hidden: str) -> answers.Message:
+    def _message(self, row: MessageRow, told: Told, hidden: str, connection: Any) -> answers.Message:
         return answers.Message(
             position=row.row,
             session=self._given,
@@ -169,6 +157,7 @@ class SessionReads:
             created_at=row.time,
             recorded_at=told.event.envelope.recorded_at,
             hidden=hidden,
+            quarantined=is_held(connection, row),
         )
 
     def _texts(self, connection: Any, row: MessageRow) -> Told:
@@ -204,9 +193,12 @@ class SessionReads:
     def summary(self) -> str:
         """The summary of the whole session that somebody set; "" without one."""
         with self._reading() as (connection, state):
-            if state is None or state.summary_at is None:
-                return ""
-            return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
+            return self._whole_summary(connection, state)
+
+    def _whole_summary(self, connection: Any, state: State | None) -> str:
+        if state is None or state.summary_at is None:
+            return ""
+        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
 
     def summaries(self, status: str = "") -> list[answers.Summary]:
         """Every summary that was ever written of this session's messages, in that order; or those of one status."""
@@ -265,6 +257,14 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
 
 def _says_something(connection: Any, state: State, position: int) -> bool:
     return read_known(connection, position, state.row).data.summary not in ("", None)
+
+
+def is_held(connection: Any, row: MessageRow | Said | SummaryRow) -> bool:
+    """Whether the text of a message or summary is in quarantine; that of a captured turn lies with its interaction."""
+    at: int | None = row.row
+    if not isinstance(row, SummaryRow) and row.interaction is not None:
+        at = interactions.text_at(connection, row.interaction, row.field or "")
+    return at is not None and bool(quarantine.among(connection, [at]))
 
 
 class Why:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from msgspec import Struct
@@ -48,29 +48,11 @@ class Sources(Struct, frozen=True):
 
 def of_messages(window: Window, first: int, last: int) -> Sources | None:
     """The messages that are in the window as themselves, between two positions; None where there are none."""
-    connection, row = window.connection, window.state.row
-    free = besides((*window.hidden_ranges, *window.covered))
-    parts = [(max(lower, first), min(upper, last)) for lower, upper in sorted(free) if lower <= last and upper >= first]
-    return _of_ranges(connection, row, parts)
-
-
-def of_summaries(connection: Any, row: int, given: Sequence[Summary]) -> Sources:
-    """All that some summaries stand for."""
-    ranges = _joined(connection, row, [each for summary in given for each in summary.ranges])
-    return Sources(
-        ranges=ranges,
-        messages=sum(each.messages for each in given),
-        tokens=sum(each.source_tokens for each in given),
-        earliest=min(each.earliest for each in given),
-        latest=max(each.latest for each in given),
-        summaries=tuple(given),
-    )
-
-
-def _of_ranges(connection: Any, row: int, parts: Sequence[tuple[int, int]]) -> Sources | None:
+    free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
     what = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
     sql = f"SELECT {what} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
-    found = [told for each in parts if (told := connection.execute(sql, (row, *each)).fetchone())[2]]
+    told = (window.connection.execute(sql, (window.state.row, *each)).fetchone() for each in free)
+    found = [each for each in told if each[2]]
     if not found:
         return None
     return Sources(
@@ -82,7 +64,20 @@ def _of_ranges(connection: Any, row: int, parts: Sequence[tuple[int, int]]) -> S
     )
 
 
-def _joined(connection: Any, row: int, ranges: Sequence[tuple[int, int]]) -> Ranges:
+def of_summaries(connection: Any, row: int, given: Sequence[Summary]) -> Sources:
+    """All that some summaries stand for."""
+    ranges = joined(connection, row, [each for summary in given for each in summary.ranges])
+    return Sources(
+        ranges=ranges,
+        messages=sum(each.messages for each in given),
+        tokens=sum(each.source_tokens for each in given),
+        earliest=min(each.earliest for each in given),
+        latest=max(each.latest for each in given),
+        summaries=tuple(given),
+    )
+
+
+def joined(connection: Any, row: int, ranges: Iterable[tuple[int, int]]) -> Ranges:
     """The ranges in order; two between which nothing of the session lies become one."""
     sql = "SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1"
     found: list[tuple[int, int]] = []

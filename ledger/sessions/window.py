@@ -46,7 +46,8 @@ class Window:
     def forwards(self) -> Iterator[Item]:
         """The items from the first to the last; read as far as they are asked for."""
         waiting = list(reversed(self.summaries))
-        for row in sessions.forwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
+        visible = sessions.besides((*self.hidden_ranges, *self.covered))
+        for row in sessions.forwards(self.connection, self.state.row, visible):
             while waiting and waiting[-1].first < row.row:
                 yield of_summary(waiting.pop())
             yield of_message(row)

@@ -208,7 +208,7 @@ class SessionWrites(SessionReads):
             stream, first = self._opened(work)
             state = work.find(stream, "s") if first else None
             said.append(work.cleaned(summary))
-            if (self._summary_now(work, state) if state is not None else "") != said[-1]:
+            if self._summary_now(work, state) != said[-1]:
                 work.emit(stream, SummarySet(self._writer.body(work, said[-1])), first=first)
             return stream
 
@@ -223,12 +223,9 @@ class SessionWrites(SessionReads):
                 f"the session {self._given!r:.60} is {self._kept_out}: nothing in it changes", rule="pattern"
             )
 
-    def _summary_now(self, work: Work, state: State) -> str:
-        if state.summary_at is None:
-            return ""
+    def _summary_now(self, work: Work, state: State | None) -> str:
         work.rows.flush()
-        connection = work.connection()
-        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
+        return self._whole_summary(work.connection(), state)
 
     def add_alias(self, alias: str, **by: Unpack[By]) -> answers.SessionInfo:
         """Another name for the session. A name that stands for a session with a history brings it along, if this one has
@@ -304,11 +301,7 @@ def with_bodies(writer: Writer, work: Work, data: MessageAppended) -> MessageApp
 def hide(work: Work, state: State, window: Window, span: tuple[int, int], why: str) -> None:
     """Hides what is visible of a session in a span of positions, and takes every summary of it out of use."""
     connection = work.connection()
-    ranges = [
-        (max(first, span[0]), min(last, span[1]))
-        for first, last in sorted(besides(window.hidden_ranges))
-        if first <= span[1] and last >= span[0]
-    ]
+    ranges = sorted(besides(window.hidden_ranges, span))
     tight = [each for each in (_up_to_last(connection, state.row, each) for each in ranges) if each is not None]
     for start in range(0, len(tight), LISTED):
         some = tuple(tight[start : start + LISTED])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, StorageError
+from ledger import Conflict, Damaged, Ledger, LedgerError, ModelFailed, NotFound, Rejected, StorageError
+from ledger.erasure.planning import NothingLeft
 
 STRANGE = [
     "NUL \0 inside",
@@ -308,3 +310,18 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
 
 def test_the_family_of_errors() -> None:
     assert all(issubclass(kind, LedgerError) for kind in (Rejected, NotFound, Conflict, StorageError))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Rejected("It is too long.", rule="size", limit=2),
+        Damaged("memories", 3, "its status is none"),
+        ModelFailed("no answer", kind="TimeoutError"),
+        NothingLeft(),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_an_error_comes_out_of_another_process_as_it_was(error: LedgerError) -> None:
+    other = pickle.loads(pickle.dumps(error))
+    assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))

@@ -132,7 +132,10 @@ class Erasing(Distrusting, Holding):
             sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
             found = [position for (position,) in connection.execute(sql, (user,))]
         ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
-        return [Asked("user", first=part[0], last=part[-1]) for part in ends]
+        parts = [Asked("user", first=part[0], last=part[-1]) for part in ends]
+        return (
+            [*parts[:-1], replace(parts[-1], last=Asked("user").last)] if parts else []
+        )  # and what is written meanwhile
 
     def _erase_user(
         self,

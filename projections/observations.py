@@ -53,7 +53,11 @@ OBSERVATIONS, VERSIONS = versioned(
         "revised_at TEXT NOT NULL",
         "version INTEGER NOT NULL",
     ),
-    (("user, project, row", "status = 'active'"), ("user, project, row", "stale <> ''")),
+    (
+        ("user, project, row", "status = 'active'"),
+        ("user, project, row", "stale <> ''"),
+        ("merged_into", "merged_into IS NOT NULL"),
+    ),
     among=(("status", observation.STATUSES),),
 )
 # A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
@@ -124,7 +128,7 @@ FAMILY = Family("o", observation.evolve, observation.admits, OBSERVATIONS, VERSI
 
 
 class Observations:
-    name, version, follows = "observations", 1, frozenset("o")
+    name, version, follows = "observations", 2, frozenset("o")
     tables = (OBSERVATIONS, VERSIONS, EVIDENCE, EVIDENCE_WAS, SAYINGS, SEARCH, WAITING)
 
     def __init__(self, secret: bytes) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from conftest import folded_from_zero
+from counting import steps
 
 from ledger import Ledger, Rejected
 from ledger.erasure import erasing
 from ledger.log_reading import read_event
 from ledger.policies import bulk
+from ledger.way_back.in_force import Reader
+from ledger.way_back.source_plan import SourcePlan
 
 ROOT = Path(__file__).resolve().parents[1]
 RARE = "The heron keeps the brass key of the harbour office."
@@ -105,6 +108,37 @@ def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, mo
     assert [len(event.data.ranges) for event in events if event is not None] == [4, 4, 2]
     ledger.trust("eve", kind="actor")
     assert len(found) == 2 and len(ledger.memories()) == 20 and ledger.distrusted() == []
+
+
+def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
+    for number in range(4):
+        turn = ledger.capture(f"Question {number}?", "An answer.", actor="eve")
+        fact = ledger.remember(f"Fact number {number}.", source=turn.id, actor="eve")
+        ledger.observe(f"A fact in words of kind {number}.", fact.id, actor="eve")
+    asked: list[str] = []
+    with ledger._store.snapshot() as connection:
+        connection.set_trace_callback(asked.append)
+        try:
+            plan = SourcePlan(Reader(connection), [each.position for each in ledger.audit(actor="eve")])
+        finally:
+            connection.set_trace_callback(None)
+        found = [row[3] for sql in set(asked) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert len(plan.gone) == 12
+    assert [each for each in found if each.split()[:2] in [["SCAN", "memories"], ["SCAN", "observations"]]] == []
+
+
+def test_a_trust_that_takes_much_along_takes_steps_in_proportion(path: Path) -> None:
+    def trusted(count: int) -> int:
+        with Ledger.open(path.with_name(f"{count}.db"), actor="ann") as ledger:
+            facts(ledger, count)
+            ledger.undo(command="remember", actor="eve")
+            ledger.distrust("eve", kind="actor")
+            with ledger.batch():
+                for each in ledger.memories():
+                    ledger.revise(each.id, f"{each.content} It is so.")
+            return steps(lambda: ledger.trust("eve", kind="actor", cascade=True, dry_run=True))
+
+    assert trusted(80) < 2.5 * trusted(40)
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -253,6 +287,24 @@ def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: No
         assert ledger.memories(user="ada", status="all") == []
         assert ledger.digest() == folded_from_zero(ledger)
         assert ledger.verify().ok
+
+
+def test_what_a_user_writes_while_all_is_erased_goes_too(
+    ledger: Ledger, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts(ledger, 8, user="ada")
+    writing = iter(["Written in between."])
+    complete = erasing.Erasing._complete
+
+    def completed(*given: Any) -> Any:
+        for text in writing:
+            ledger.remember(text, user="ada")
+        return complete(*given)
+
+    monkeypatch.setattr(erasing.Erasing, "_complete", completed)
+    report = ledger.erase(user="ada")
+    assert [len(each.erased) for each in (*report.earlier, report)] == [3, 3, 3]
+    assert ledger.memories(user="ada") == []
 
 
 @pytest.mark.parametrize("what", ["hold", "reason"])

@@ -10,6 +10,7 @@ A plan is made on one snapshot and changes nothing.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from itertools import count
 from typing import Any
@@ -137,7 +138,7 @@ class Closure:
         self._given_back: dict[str, None] = dict.fromkeys(acts)
         self._now = World(self.reader, self.out, self.again, self._first_gone)
         self._ever = World(self.reader, self.out, EVERYTHING, self._first_gone)
-        self._waiting: dict[str, None] = {}
+        self._waiting = OrderedDict[str, None]()  # a dict finds its first key slower with each one taken from there
         self._looked_at: dict[str, None] = {}
         self._named: dict[int, AnyEvent] = {}
         self._whole = set[str]()  # the commands all of whose events were taken
@@ -162,8 +163,7 @@ class Closure:
 
     def _settle(self) -> None:
         while self._waiting:
-            stream = next(iter(self._waiting))
-            del self._waiting[stream]
+            stream, _ = self._waiting.popitem(last=False)
             self._look_at(stream)
 
     def _unfit(self) -> Unfit:
@@ -241,7 +241,7 @@ class Closure:
             self._wake(self.reader.merged_from(event.stream))
 
     def _wake(self, streams: Iterable[str]) -> None:
-        self._waiting |= dict.fromkeys(streams)
+        self._waiting.update(dict.fromkeys(streams))
 
     def _look_at(self, stream: str) -> None:
         self._looked_at[stream] = None

@@ -103,7 +103,8 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
         positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
         if not cascade:
             raise built_later(dependents, "what is out of force again then")
-        commands = tuple(each for each in plan.commands if each not in plan.named)
+        named = plan.named
+        commands = tuple(each for each in plan.commands if each not in named)
         return Along(commands, positions, dependents)
     return Along()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_what_falls_does_not_depend_on_what_is_looked_at_first(
             wake(self, streams)
             waiting = list(self._waiting)
             chance.shuffle(waiting)
-            self._waiting = dict.fromkeys(waiting)
+            self._waiting = OrderedDict.fromkeys(waiting)
 
         with suppress(LedgerError):
             listed = lists(ledger)

@@ -133,9 +133,11 @@ class Erasing(Distrusting, Holding):
             found = [position for (position,) in connection.execute(sql, (user,))]
         ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
         parts = [Asked("user", first=part[0], last=part[-1]) for part in ends]
-        return (
-            [*parts[:-1], replace(parts[-1], last=Asked("user").last)] if parts else []
-        )  # and what is written meanwhile
+        if (
+            user and parts
+        ):  # and what is written meanwhile; the erasures themselves are recorded for the user without a name
+            parts[-1] = replace(parts[-1], last=Asked("user").last)
+        return parts
 
     def _erase_user(
         self,

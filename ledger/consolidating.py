@@ -39,9 +39,7 @@ ATTEMPTS = 3  # so often a run fails by itself before it waits for new sources, 
 AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of one scope that run_policies() looks at, by rules and by a model
 TURNS = 2_000  # turns before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
-NEEDED = (
-    *("observations", "consolidations", "memories", "interactions", "documents", "quarantine", "projects", "search"),
-)
+NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "quarantine", "projects", "search")
 
 
 class Run(Struct):
@@ -406,7 +404,7 @@ class Consolidating(InteractionWrites):
         return Material(standing, _by_source(map(_piece, known.values()), news.pieces), aside)
 
     def _rows_with_words(self, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
-        schema = _schema_of(self._store)
+        schema = self._schema()
         for expression in self._rarity.expressions(connection, search.SEARCH, schema, asked):
             found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
             if found:
@@ -417,7 +415,7 @@ class Consolidating(InteractionWrites):
         self, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
     ) -> list[int]:
         """The active observations of a scope that have words in common with a text, best first."""
-        schema, source = _schema_of(self._store), observations.SOURCE
+        schema, source = self._schema(), observations.SOURCE
         condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
         values = (scope.user, scope.project, consolidations.told(scope.tags))
         for expression in self._rarity.expressions(connection, source.index, schema, asked):
@@ -498,10 +496,6 @@ def cursor(connection: Any, run: Run) -> int:
         return 0
     scope = run.scope
     return observations.looked_at(connection, scope.user, scope.project, run.over, run.consolidator, scope.tags)
-
-
-def _schema_of(store: Any) -> str:
-    return "temp" if store.folded_privately else "main"
 
 
 # --- naming sources --------------------------------------------------------------------------------------------------

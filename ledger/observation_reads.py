@@ -19,14 +19,8 @@ from projections import control, documents, observations, projects, quarantine
 OBSERVATION_CAP = 1_000  # astrocyte
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
 FRESHNESS = ("fresh", "stale")
-NEEDED = (
-    "observations",
-    "memories",
-    "interactions",
-    "documents",
-    "projects",
-    "quarantine",
-)  # its sources are asked whether they are live
+# its sources are asked whether they are live
+NEEDED = ("observations", "memories", "interactions", "documents", "projects", "quarantine")
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 

@@ -64,6 +64,10 @@ class Reads:
             except (UnicodeEncodeError, OverflowError) as error:
                 raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
 
+    def _schema(self) -> str:
+        """Where the text indexes lie: in the file, or where this process folded its own."""
+        return "temp" if self._store.folded_privately else "main"
+
     def _keeps_out(self, *names: str) -> str:
         """Whether a pattern keeps the messages of a session of these names out: "ignored", "stateless" or ""."""
         kinds = {self._patterns.kind(name) for name in names}

@@ -23,7 +23,6 @@ from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
-from ledger.domain.session import Session
 from ledger.domain.times import moment
 from ledger.interaction_writes import has_to_wait, policy_who
 from ledger.language.asking import check_outside
@@ -139,14 +138,14 @@ class Running(Consolidating):
         """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
         these is said in a session is looked at there."""
         after = 0
-        while page := self._unmined(after):
+        while True:
+            with self._read("sessions") as connection:
+                page = sessions.unmined(connection, after=after)
+            if not page:
+                break
             yield from (state.id for state in page)
             after = page[-1].row
         yield from self._spans("extraction")
-
-    def _unmined(self, after: int) -> Sequence[Session]:
-        with self._read("sessions") as connection:
-            return sessions.unmined(connection, after=after)
 
     def _extract_piece(self, piece: int | str, run: Run) -> None:
         if isinstance(piece, str):

@@ -24,23 +24,13 @@ PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
 OLDER = {"path": "MEMORY_LEDGER_DB"}  # what a value was called in the environment before; the newer name wins
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
-_TEXTS = (
-    "path",
-    "user",
-    "actor",
-    "client",
-    "agent",
-    "project",
-)  # any text will do, so nothing has to be loaded to check it
+# any text will do, so nothing has to be loaded to check it
+_TEXTS = ("path", "user", "actor", "client", "agent", "project")
 _SECRET = "model_api_key"
-KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-}  # where a provider's key is, unless told otherwise
-SERVERS = {
-    "openai": "OPENAI_BASE_URL",
-    "anthropic": "ANTHROPIC_BASE_URL",
-}  # ... and its server, as its own client looks it up
+# where a provider's key is, unless told otherwise
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+# ... and its server, as its own client looks it up
+SERVERS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 
 
 class Setting(Struct, frozen=True, kw_only=True):

@@ -36,11 +36,8 @@ CONSOLIDATOR = "consolidate/1"  # its name, and that of its prompt
 RULE = "given/1"
 MOST_ACTIONS = 5  # of one answer (astrocyte)
 ANSWER_TOKENS = 1_024  # ours; astrocyte's 512 cut five actions with their reasons off
-SHOWN, STALE_SHOWN, OF_EACH = (
-    10,
-    5,
-    4,
-)  # observations (astrocyte), of them stale ones, and sources shown of each of these
+# observations (astrocyte), of them stale ones, and sources shown of each of these
+SHOWN, STALE_SHOWN, OF_EACH = (10, 5, 4)
 SOURCE_CHARS = 1_000  # of one source in a prompt
 CLAMPED = "clamped"  # of an action that was taken: its confidence was brought into bounds
 ERASED = "source_erased"

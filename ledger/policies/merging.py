@@ -24,11 +24,11 @@ from ledger.domain.errors import Rejected
 from ledger.domain.events import EdgeAsserted, MemoriesMerged, MemoryCaptured, MergeProposed
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
-from ledger.domain.text import check_text, normalise
+from ledger.domain.text import check_text
 from ledger.log_reading import find_row
 from ledger.policies import budgets, twins
 from ledger.work import Work
-from projections import conflicts, duplicates, memories, merges
+from projections import conflicts, memories, merges
 
 ACTOR = "policy:merge"
 TOGETHER = 100  # proposals of one append
@@ -281,15 +281,14 @@ def _check(members: Sequence[Memory]) -> None:
 
 def _refuse_twin(work: Work, members: Sequence[Memory], content: str) -> None:
     first = members[0]
-    number = duplicates.content_fingerprint(work.secret, work.who.user, first.kind, first.project, content)
-    for row in duplicates.same(work.rows, number or 0, "active"):
-        other: Memory | None = work.at_row(row, "m") if row not in {each.row for each in members} else None
-        if other is not None and normalise(other.content or "") == normalise(content):
-            raise Rejected(
-                f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",
-                rule="duplicate",
-                subject=other.id,
-            )
+    rows = {each.row for each in members}
+    other = twins.same(work, first.kind, first.project, content, "active", besides=rows)
+    if other is not None:
+        raise Rejected(
+            f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",
+            rule="duplicate",
+            subject=other.id,
+        )
 
 
 def _emit_merged(work: Work, members: Sequence[Memory], chosen: Memory, content: str) -> str:

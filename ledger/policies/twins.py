@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import Rejected
 from ledger.domain.events import MemoryCaptured
@@ -14,18 +16,19 @@ from projections import duplicates
 
 def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
     """The oldest memory in a status that says what this attempt says, in the project the command is about."""
-    return _same(work, attempt.kind, work.project, attempt.content, status, besides=0)
+    return same(work, attempt.kind, work.project, attempt.content, status)
 
 
-def _same(
-    work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: int
+def same(
+    work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> Memory | None:
+    """The oldest memory in a status and project that says this; those in some rows do not count."""
     number = duplicates.content_fingerprint(work.secret, work.who.user, kind, project, content)
     work.need("duplicates")
     if number is None or content is None:
         return None
     for row in duplicates.same(work.rows, number, status):
-        memory: Memory | None = work.at_row(row, "m") if row != besides else None
+        memory: Memory | None = work.at_row(row, "m") if row not in besides else None
         if memory is not None and normalise(memory.content or "") == normalise(content):
             return memory
     return None
@@ -71,7 +74,7 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
 def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
     """``Rejected`` when the change would make a second memory of one status say the same."""
     said = memory.content if content is None else content
-    other = _same(work, memory.kind, memory.project, said, status, besides=memory.row)
+    other = same(work, memory.kind, memory.project, said, status, besides=(memory.row,))
     if other is not None:
         raise Rejected(
             f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",

@@ -196,10 +196,6 @@ class Recalling(Reads):
         """Whether there may be texts that neither the index nor what waits for it has."""
         return False
 
-    def _schema(self) -> str:
-        """Where the text indexes lie: in the file, or where this process folded its own."""
-        return "temp" if self._store.folded_privately else "main"
-
     def _recall_warnings(self) -> tuple[str, ...]:
         return ()
 

@@ -30,6 +30,7 @@ S = TypeVar("S", bound=Struct)
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
 SEVERAL_CHARS = 1_000  # above this a text is scanned before the lock
 LABEL_CHARS = 64
+_WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # whom a command names
 _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for in encoded JSON
 
 # Whoever looks these up by their text would not find them behind a mark, so a secret in them is refused.
@@ -243,7 +244,7 @@ class Guard:
 
     def check_people(self, who: Who) -> None:
         """``Rejected`` for a secret in whom a command names, which is looked up by its text."""
-        named = (who.user, who.actor, who.client, who.agent, who.causation_id, who.correlation_id)
+        named = tuple(getattr(who, name) for name in _WHO)
         if named == self._people:
             return
         for text in named:
@@ -253,8 +254,7 @@ class Guard:
 
     def nameless(self, who: Who) -> Who | None:
         """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
-        names = ("user", "actor", "client", "agent", "causation_id", "correlation_id")
-        told = {name: getattr(who, name) for name in names}
+        told = {name: getattr(who, name) for name in _WHO}
         bad = {name for name, text in told.items() if text and not self.is_plain(text) and self.verdict(text).taken}
         if not bad:
             return who
@@ -268,7 +268,7 @@ class Guard:
             if not texts and type(data) not in CODED:
                 continue
             seen = _Look(self, work, data)
-            if seen.changed:
+            if seen.data is not data:
                 work.emitted[at] = (stream, first, seen.data, *place)
             if seen.redactions:
                 work.redactions[at] = tuple(seen.redactions)
@@ -324,13 +324,11 @@ class _Look:
                     raise _secret_in_a_name(self.redactions[-1].kind)
                 self._changes[field] = clean
         for field in CODED.get(kind, ()):
-            self._check_word(getattr(data, field))
+            word = getattr(data, field)
+            if isinstance(word, str) and word not in KINDS and (secret := secrets.scan(word)):
+                raise _secret_in_a_name(secret[0].kind)
         if self._changes:
             self.data = replace(data, **self._changes)
-
-    @property
-    def changed(self) -> bool:
-        return bool(self._changes)
 
     def _clean(self, field: str, value: Any) -> Any:
         if isinstance(value, str):
@@ -397,10 +395,6 @@ class _Look:
     def _flag(self, field: str, found: Found | None) -> None:
         if found is not None and self.found is None and field in self._watched:
             self.found = found
-
-    def _check_word(self, word: Any) -> None:
-        if isinstance(word, str) and word not in KINDS and (found := secrets.scan(word)):
-            raise _secret_in_a_name(found[0].kind)
 
 
 # Of each type of event the fields that are text; and the words of people's own that are stored as codes.

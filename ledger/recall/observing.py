@@ -82,28 +82,22 @@ class Observing:
         if not self._asked.observations or not self._question.concepts:
             return []
         stopped = observation_hits.parked(self._connection)
-        if "observations" not in stopped and not self._unseen and self._none:
+        unseen = self._door._unseen(self._connection, observations.SEARCH)
+        none = "observations" not in stopped and not unseen
+        if none and observation_hits.none(self._connection, self._door._schema()):
             return []
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
         borne: list[Borne] = []
         for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
-            found, all_of_them = self._found(limit)
+            found, all_of_them = self._found(limit, unseen=unseen)
             borne = self._borne(found, said)
             if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
                 break
         return borne[:LISTED]
 
-    @property
-    def _none(self) -> bool:
-        return observation_hits.none(self._connection, self._door._schema())
-
-    @property
-    def _unseen(self) -> bool:
-        return self._door._unseen(self._connection, observations.SEARCH)
-
-    def _found(self, limit: int) -> tuple[list[Scored], bool]:
+    def _found(self, limit: int, *, unseen: bool) -> tuple[list[Scored], bool]:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
         door, connection, schema = self._door, self._connection, self._door._schema()
         hits: Hits = []
@@ -111,7 +105,7 @@ class Observing:
             hits = door._observation_hits(connection, expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
-        idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=self._unseen)
+        idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(ranking.word_score(state.text or "", terms, stem), state) for state in near]

@@ -78,14 +78,20 @@ def _has_digits(text: str) -> bool:
 
 
 @cache
-def _asked() -> list[tuple[str, Pattern]]:
-    return [(each, pattern) for pattern in patterns() for texts in pattern.has for each in texts]
+def _asked() -> dict[str, list[tuple[str, Pattern]]]:
+    """The texts that the patterns ask for, by a sign in them that most texts do not have."""
+    found: dict[str, list[tuple[str, Pattern]]] = {}
+    for pattern in patterns():
+        for each in (each for texts in pattern.has for each in texts):
+            found.setdefault(next((sign for sign in "_-:=" if sign in each), ""), []).append((each, pattern))
+    return found
 
 
 def _tried(text: str) -> list[Pattern]:
     """The patterns that may match a text. Each has one list of texts, so they are looked for in one go."""
     seen = lowered(text)
-    return list(dict.fromkeys([pattern for each, pattern in _asked() if each in seen]))
+    found = {pattern for sign, asked in _asked().items() if sign in seen for each, pattern in asked if each in seen}
+    return sorted(found, key=patterns().index)
 
 
 def _found(text: str) -> Iterator[Secret]:

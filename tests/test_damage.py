@@ -16,8 +16,10 @@ import pytest
 from soundness import problems, types
 from test_evolution import log_of
 from test_rebuild import raw
+from typer.testing import CliRunner
 
 from ledger import Ledger, LedgerError, StorageError
+from ledger.cli.app import app
 from ledger.domain.errors import Damaged
 from ledger.moments import Moment
 from ledger.sessions.session import PastSession
@@ -383,6 +385,30 @@ def test_with_every_table_unreadable_the_ledger_opens_says_so_and_is_rebuilt(pat
                 command(ledger, ledger.session("quay"), the)
     assert log(path) == before
     assert rebuilt(path) == answers()
+
+
+@pytest.mark.parametrize("value", ["x'80ff'", "CAST(x'80ff' AS TEXT)", "'none'", "NULL"])
+@pytest.mark.parametrize("column", ["ledger", "position", "head", "generation"])
+def test_with_a_damaged_checkpoint_the_tables_do_not_fit_and_are_made_again(path, column, value):
+    with raw(path) as connection:
+        try:
+            connection.execute(f"UPDATE checkpoint SET {column} = {value}")
+        except sqlite3.IntegrityError:
+            return
+    with opened(path) as ledger:
+        assert ledger.memories() and ledger.remember("The oars dry in the sun.").position == ledger.position
+
+
+@pytest.mark.parametrize("command", [["audit"], ["memories"], ["why", "memory"], ["confidence", "memory"]])
+def test_the_command_line_says_that_a_time_is_damaged(path, command):
+    the = prepared()[1]
+    with raw(path) as connection:
+        for table, columns in {"audit": ["recorded_at"], "memories": ["recorded_at", "valid_from"]}.items():
+            connection.execute(f"UPDATE {table} SET " + ", ".join(f"{each} = 'none'" for each in columns))
+        connection.execute("UPDATE confidence_steps SET recorded_at = 'none'")
+    told = CliRunner().invoke(app, [the.get(each, each) for each in command] + ["--db", str(path)])
+    assert told.exit_code in (0, 4), told.output
+    assert told.exit_code == 0 or "damaged" in told.output
 
 
 def test_a_damaged_log_is_no_damaged_row_and_stays_as_it_is(path):

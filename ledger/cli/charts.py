@@ -10,6 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from ledger.cli.pieces import read_time
+
 ROWS = 9
 STEPS = (1, 2, 5, 10, 20)  # hundredths from one line to the next
 LABEL_CELLS = 7  # "0.86 ┤ "
@@ -21,7 +23,7 @@ class StepChart:
     """``points`` are (stored time, value from 0 to 1), oldest first; the last value is drawn on to the right edge."""
 
     def __init__(self, points: Iterable[tuple[str, float]], *, rows: int = ROWS, max_width: int = 100) -> None:
-        self._points = [(datetime.fromisoformat(time), value) for time, value in points]
+        self._points = [(read_time(time), value) for time, value in points]
         self._rows, self._max_width = rows, max_width
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

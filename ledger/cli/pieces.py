@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger.cli.terminal_text import shortened, visible
+from ledger.domain.errors import StorageError
 from ledger.domain.harmless import one_line
 
 LISTED_CHARS = 150  # of a text in a list
@@ -20,7 +21,16 @@ RIGHT: Literal["right"] = "right"
 
 def moment(time: str | None) -> str:
     """A stored time to the minute, in UTC."""
-    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
+    return read_time(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
+
+
+def read_time(stored: str) -> datetime:
+    try:
+        return datetime.fromisoformat(stored)
+    except ValueError as error:  # a read gives it as it is in the table
+        raise StorageError(
+            "a time in the tables is damaged: rebuild makes the projections again from the log, and nothing in it is lost"
+        ) from error
 
 
 def short(text: str | None, chars: int = LISTED_CHARS) -> Text:

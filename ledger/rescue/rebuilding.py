@@ -147,7 +147,7 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
     except Conflict:
         return None
     except sqlite3.DatabaseError as error:
-        if _code(error) != sqlite3.SQLITE_CORRUPT:
+        if _code(error) not in (sqlite3.SQLITE_CORRUPT, 0):  # 0: the driver could not decode a text that SQLite gave
             raise
         return None
     return parked if [tuple(row) for row in folded] == [(ledger_id, *last)] else None

@@ -79,4 +79,4 @@ def fold_into(
 
 def tables(connection: sqlite3.Connection, table: Any, prefix: str = "") -> Iterator[tuple[Any, ...]]:
     """The rows of one table in the order of its key, to be compared with those of another fold."""
-    yield from connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")
+    return connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")

@@ -70,7 +70,7 @@ def erasures(connection: sqlite3.Connection) -> Erasures:
 
 def _of_ledger(connection: sqlite3.Connection, type_: str, order: str) -> Iterator[tuple[int, int, str]]:
     sql = "SELECT position, version, state FROM main.events WHERE stream = ? AND type = ? ORDER BY version " + order
-    yield from connection.execute(sql, (LEDGER_STREAM, type_))
+    return connection.execute(sql, (LEDGER_STREAM, type_))
 
 
 def rows_after(connection: sqlite3.Connection, position: int, last: int = 2**62) -> Iterator[CheckedRow]:

@@ -295,7 +295,8 @@ def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
     assert turn.prompt == text
     answered = ledger.attach_response(ledger.capture("?").id, text[:1_500_000])
     assert answered.response == text[:1_500_000]
-    (size,) = ledger._store.snapshot().__enter__().execute("SELECT max(length(state)) FROM events").fetchone()
+    with ledger._store.snapshot() as connection:
+        (size,) = connection.execute("SELECT max(length(state)) FROM events").fetchone()
     assert size < 1024 * 1024
 
 

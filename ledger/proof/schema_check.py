@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, lru_cache
 
 from ledger.sqlite_files import SCHEMA
 from projections import vectors
@@ -50,6 +50,7 @@ def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
             yield kind, name, _body(str(sql or ""))
 
 
+@lru_cache(1024)  # what a ledger has is what this product makes, and each open compares all of it
 def _body(sql: str) -> str:
     return " ".join(_HEADER.sub(r"\1 ", sql, count=1).split())
 

@@ -87,9 +87,9 @@ def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_an_undo_of_very_many_events_is_one_append(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(path) as ledger:
-        facts(ledger, 12_000)
+        facts(ledger, 3_000)
         found = commits(ledger, monkeypatch)
-        assert ledger.undo(command="remember").events == 12_000
+        assert ledger.undo(command="remember").events == 3_000
         assert len(found) == 1 and ledger.memories() == []
         assert ledger.digest() == folded_from_zero(ledger)
 

@@ -1,4 +1,4 @@
-"""The second half of the crash harness, in little: it finds nothing in the product, and everything that it must find."""
+"""What the second half of the crash harness judges by; its short form, which ``dev.py test`` runs, tries the product."""
 
 from __future__ import annotations
 
@@ -15,20 +15,9 @@ if str(ROOT) not in sys.path:  # where the product is installed without its tool
 
 from ledger import Ledger  # noqa: E402
 from tools.crash import __main__ as harness  # noqa: E402
-from tools.crash import bits, concurrency, erasure, fuzz, malice, model  # noqa: E402
-from tools.crash.shim import Unavailable, together  # noqa: E402
+from tools.crash import bits, concurrency, erasure, fuzz, malice  # noqa: E402
 
 # --- bits ------------------------------------------------------------------------------------------------------------
-
-
-def test_no_flipped_bit_of_the_log_changes_an_event_in_silence(tmp_path: Path) -> None:
-    image = tmp_path / "memory.db"
-    outside = bits.make(image)
-    flips = random.Random(1).sample(list(bits.sampled(image, random.Random(1))), 120)
-    found, failures = bits.in_processes(image, outside, flips)
-    assert len(found) == 120 and failures == []
-    assert [each.detail for each in found if each.verdict == "silent"] == []
-    assert bits.controls(found) == []
 
 
 @pytest.mark.parametrize(
@@ -49,6 +38,7 @@ def test_the_parts_together_are_all_flips(monkeypatch: pytest.MonkeyPatch) -> No
         return [], []
 
     monkeypatch.setattr(bits, "in_processes", seen)
+    monkeypatch.setattr(bits, "opened_for_writing", lambda image, choose, flips: ("", []))
     monkeypatch.setattr(bits, "every", lambda image, choose: [bits.Flip("", byte, 1) for byte in range(10)])
     for number in (1, 2, 3):
         harness.run("bits", "tools.crash.bits", False, 1, (number, 3))
@@ -87,20 +77,7 @@ def test_what_verifies_and_says_something_else_is_silent(now: bits.Told, outside
     assert seen.verdict == verdict
 
 
-def test_a_flipped_ledger_that_is_opened_for_writing_answers_rightly_or_says_so(tmp_path: Path) -> None:
-    image = tmp_path / "memory.db"
-    bits.make(image)
-    note, failures = bits.opened_for_writing(image, random.Random(1), 16)
-    assert failures == [] and note.startswith("opened for writing 16")
-
-
 # --- malice ----------------------------------------------------------------------------------------------------------
-
-
-def test_every_edit_is_found_at_the_latest_by_an_outside_checkpoint() -> None:
-    result = malice.run(short=True, seed=1)
-    assert result.failures == ()
-    assert result.cases == len(malice.ATTACKS) >= 20
 
 
 def test_an_attack_that_nobody_finds_is_a_failure() -> None:
@@ -113,24 +90,6 @@ def test_an_attack_that_nobody_finds_is_a_failure() -> None:
 # --- concurrency -----------------------------------------------------------------------------------------------------
 
 
-def test_writers_readers_a_rebuild_and_a_checkpointer_get_along(tmp_path: Path) -> None:
-    reports, wrong = concurrency.crowd(tmp_path, 1.5, 1)
-    assert [error for report in reports for error in report.errors] == []
-    assert wrong == []
-    assert sorted({report.role for report in reports}) == ["checkpointer", "reader", "rebuild", "writer"]
-
-
-def test_many_processes_begin_one_ledger(tmp_path: Path) -> None:
-    reports, wrong = concurrency.cold_starts(tmp_path, 8)
-    assert [error for report in reports for error in report.errors] == []
-    assert wrong == []
-
-
-def test_a_recorder_that_reads_before_it_locks_fails(tmp_path: Path) -> None:
-    told, missing = concurrency.controls(tmp_path)
-    assert missing == [], told
-
-
 def test_gaps_and_twins_are_seen() -> None:
     assert concurrency.gaps([1, 2, 3]) == []
     assert concurrency.gaps([1, 3]) and concurrency.gaps([1, 2, 2]) and concurrency.gaps([2])
@@ -138,34 +97,7 @@ def test_gaps_and_twins_are_seen() -> None:
     assert concurrency.twice([row]) == [] and concurrency.twice([row, row])
 
 
-# --- model -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_ledger_and_the_oracle_agree_for_some_hundred_steps() -> None:
-    steps, examples, wrong = model.end(model.start(250, 7, 35, "", ""))
-    assert wrong == ""
-    assert steps >= 250 and examples > 1
-
-
-@pytest.mark.parametrize("rule", model.WRONG)
-def test_an_oracle_with_a_wrong_rule_is_noticed(rule: str) -> None:
-    _, _, wrong = model.end(model.start(model.CONTROL_STEPS, 1, 35, "", rule))
-    assert "AssertionError" in wrong
-
-
 # --- fuzz ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", fuzz.TARGETS)
-def test_a_door_answers_or_refuses_whatever_it_is_given(tmp_path: Path, name: str) -> None:
-    runs, error = fuzz.fuzzed(tmp_path, name, "own", 1, 1)
-    assert error == ""
-    assert runs >= 1, "how many in a second depends on what else the machine does"
-
-
-def test_a_seeded_bug_is_found(tmp_path: Path) -> None:
-    _, error = fuzz.fuzzed(tmp_path, fuzz.BUG, "own", 10, 1)
-    assert fuzz.SEEDED in error
 
 
 def test_the_own_mutations_come_from_the_seed() -> None:
@@ -175,15 +107,6 @@ def test_the_own_mutations_come_from_the_seed() -> None:
 
 
 # --- erasure ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scene", erasure.SCENES, ids=lambda scene: scene.name.replace(" ", "-"))
-def test_an_erased_word_is_in_no_file_and_in_no_backup_recovered_with_receipts(
-    tmp_path: Path, scene: erasure.Scene
-) -> None:
-    wrong, files = erasure.played(scene, tmp_path, erasure.word_of(5, 5))
-    assert wrong == []
-    assert files >= 3
 
 
 def test_a_word_is_found_in_every_form_in_which_it_could_lie_about() -> None:
@@ -197,20 +120,10 @@ def test_a_word_that_nobody_erased_is_found(tmp_path: Path) -> None:
     assert erasure.hits(tmp_path, erasure.word_of(5, 7)) == []
 
 
-def test_an_erasure_that_is_killed_completes_when_the_ledger_is_opened() -> None:
-    share = {"seed": 1, "number": 0, "of": 1, "every": 97}
-    try:
-        (told,) = together("tools.crash.erasure:work", [share])
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    assert told["failures"] == []
-    assert 0 < told["begun"] < told["kills"]
-
-
 # --- the house -------------------------------------------------------------------------------------------------------
 
 
 def test_the_harness_starts_without_a_python_path() -> None:
-    command = [sys.executable, "-E", "tools/crash", "--short", "malice", "--json"]
+    command = [sys.executable, "-E", "tools/crash", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert '"name": "malice"' in done.stdout, done.stderr
+    assert done.returncode == 0 and "--long" in done.stdout, done.stderr

@@ -85,7 +85,8 @@ def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
         flips = list(sampled(image, random.Random(seed)) if short else every(image, random.Random(seed)))
         flips = flips[part[0] - 1 :: part[1]]
         found, failures = in_processes(image, outside, flips)
-        written, wrong = opened_for_writing(image, random.Random(seed), SHORT_WRITES if short else LONG_WRITES)
+        most = SHORT_WRITES if short else LONG_WRITES // part[1]
+        written, wrong = opened_for_writing(image, random.Random(f"{seed} {part[0]}"), most)
         failures += wrong
     count = Counter(each.verdict for each in found)
     failures += [each.detail for each in found if each.verdict == "silent"]

@@ -6,6 +6,7 @@ text, a test takes a text so long that a square would not end before the time th
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -21,10 +22,13 @@ def steps(call: Callable[[], object]) -> int:
         count += event == "line"
         return trace
 
-    before = sys.gettrace()
+    before, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()  # a collection calls what others hung on it, and comes when it likes
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        if collecting:
+            gc.enable()
     return count

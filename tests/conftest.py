@@ -29,11 +29,13 @@ settings.register_profile("fast", max_examples=5, deadline=None, derandomize=Tru
 if os.environ.get("HYPOTHESIS_PROFILE") != "long":
     settings.load_profile("short")
 
-CASES = 2  # of one test with parameters that --fast runs
+CASES = 1  # of one test with parameters that --fast runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fast", action="store_true", help="no slow tests, few cases and examples of each of the others")
+    parser.addoption(
+        "--fast", action="store_true", help="no slow tests, one case and few examples of each of the others"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

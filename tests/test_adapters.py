@@ -71,6 +71,7 @@ def told(server: Server, place: int = 0) -> tuple[str, str]:
 # --- what is sent ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_comes_with_its_tokens_and_its_model(server: Server) -> None:
     server.say(Reply('{"add": ["tea"]}'))
     asked = ask(small(server), REQUEST)
@@ -168,6 +169,7 @@ def test_a_cancellation_ends_the_wait_for_the_next_attempt(server: Server) -> No
     assert (failed.value.kind, len(server.requests)) == ("Cancelled", 1)
 
 
+@pytest.mark.slow
 def test_a_slow_server_is_given_up_after_the_timeout_each_time(server: Server) -> None:
     server.say(Reply("{}", seconds=20))
     with pytest.raises(ModelFailed) as failed:
@@ -224,6 +226,7 @@ def test_many_threads_may_ask_one_model(server: Server) -> None:
     assert answers == ["{}"] * 6 and len(server.requests) == 6
 
 
+@pytest.mark.slow
 def test_anthropics_own_protocol_is_spoken_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("anthropic")
     said = {

@@ -205,6 +205,7 @@ def compare(ledger, position):
             assert ledger.at(position, valid=valid).memories() == made.at(position, valid=valid).memories()
 
 
+@pytest.mark.slow
 @settings(max_examples=150 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(actions=actions, seed=st.integers(0, 2**30))
 def test_every_read_at_every_position_is_that_of_the_log_up_to_there(actions, seed):
@@ -218,6 +219,7 @@ def test_every_read_at_every_position_is_that_of_the_log_up_to_there(actions, se
             compare(ledger, position)
 
 
+@pytest.mark.slow
 def test_a_story_with_everything_taken_back_and_put_back_at_every_position(ledger, clock):
     fact = ledger.remember("The user drinks coffee.", project="Home", session_id="s", tags=("x",), actor="ann")
     turn = ledger.capture("Coffee?", "Yes, the user drinks coffee.", project="Home", session_id="t", actor="ann")
@@ -248,6 +250,7 @@ def test_a_story_with_everything_taken_back_and_put_back_at_every_position(ledge
         compare(ledger, position)
 
 
+@pytest.mark.slow
 def test_what_was_erased_since_is_erased_at_every_moment(ledger):
     coffee = ledger.remember("The user drinks coffee.", project="Home", tags=("x",), entities=("Ann",))
     tea = ledger.remember("The user drinks tea.", project="Home")
@@ -614,6 +617,7 @@ def test_a_ledger_opened_for_reading_travels_too(tmp_path):
         assert [hit.content for hit in reader.at(2).recall("one two").items] == ["one"]
 
 
+@pytest.mark.slow
 def test_projections_of_another_version_are_folded_up_to_the_moment(tmp_path, monkeypatch):
     clock = Clock()
     with Ledger.open(tmp_path / "memory.db", clock=clock) as ledger:

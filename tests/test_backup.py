@@ -106,6 +106,7 @@ def test_a_backup_has_no_leases_no_rebuild_tables_and_no_free_pages(path, copy):
         assert connection.execute("PRAGMA freelist_count").fetchone()[0] < 10
 
 
+@pytest.mark.slow
 def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path):
     """Threads and another process write all the time; each backup is a prefix of the log, with the projections of it."""
     script = (
@@ -257,6 +258,7 @@ def test_a_full_disk_is_a_typed_error_and_loses_nothing(path, copy, tmp_path):
         ledger.remember("and on")
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_during_a_rebuild_leaves_the_live_tables(tmp_path):
     with small_disk(tmp_path / "disk", 24) as disk:
         with Ledger.open(disk / "memory.db") as ledger:
@@ -501,6 +503,7 @@ def run(*words, cwd):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path):
     assert run("remember", "The user likes tea.", cwd=tmp_path)[0] == 0
     code, out, _ = run("backup", "b.db", "--json", cwd=tmp_path)

@@ -85,6 +85,7 @@ def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 # --- one append ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_undo_of_very_many_events_is_one_append(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(path) as ledger:
         facts(ledger, 3_000)
@@ -272,6 +273,7 @@ Ledger.open(sys.argv[1], actor="ann").erase(user="ada")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [0, 2])
 def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: None, whole: int) -> None:
     with Ledger.open(path) as ledger:

@@ -104,6 +104,7 @@ def verbs() -> list[list[str]]:
 # --- every command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_verb_of_the_library_is_a_command_with_help() -> None:
     listed = run("--help").stdout
     for verb in [*verbs(), ["demo"]]:
@@ -565,6 +566,7 @@ def test_every_view_that_a_command_names_exists() -> None:
 # --- as a real process -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_as_a_process(db: str) -> None:
     made = process("remember", "Ein Käse für 3 €.", "--json", db=db)
     assert (made.returncode, made.stderr) == (0, b"")
@@ -574,6 +576,7 @@ def test_as_a_process(db: str) -> None:
     assert surrogate.stderr.count(b"\n") == 1 and b"surrogate" in surrogate.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_without_utf8_gets_what_it_can_show(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     made = process("remember", "Käse 😀", "--json", db=db)
@@ -582,6 +585,7 @@ def test_a_terminal_without_utf8_gets_what_it_can_show(db: str, monkeypatch: pyt
     assert (shown.returncode, shown.stderr) == (0, b"") and b"1.00 | ---" in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_left_quietly(db: str) -> None:
     with Ledger.open(db) as ledger, ledger.batch():
         for number in range(400):

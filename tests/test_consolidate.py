@@ -186,6 +186,7 @@ SAYINGS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(SAYINGS), st.booleans()), max_size=14), st.booleans())
 def test_all_at_once_and_in_steps_form_the_same(
@@ -429,6 +430,7 @@ def test_a_response_that_comes_later_is_new(ledger: Ledger) -> None:
 # --- side by side ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_at_once_form_everything_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:

@@ -404,14 +404,16 @@ def test_sources_that_go_while_it_answers_count_for_nothing(door: Door) -> None:
 
 def test_of_a_text_erased_while_it_answers_nothing_is_kept(door: Door) -> None:
     ledger, _, answers = door
-    secret, other = ledger.remember("The user's code is 4711."), ledger.remember(TEA)
-    answers.append(meanwhile(lambda: ledger.erase(secret.id), [create("The code is 4711.", [1]), {"action": "4711"}]))
+    secret, other = ledger.remember("The user's code is zq4711."), ledger.remember(TEA)
+    answers.append(
+        meanwhile(lambda: ledger.erase(secret.id), [create("The code is zq4711.", [1]), {"action": "zq4711"}])
+    )
     answers.append([create("The user drinks tea.", [1])])
     report = ledger.consolidate()
     assert report.calls == 2 and [each.text for each in ledger.observations()] == ["The user drinks tea."]
     assert [each.id for each in ledger.observations()[0].sources] == [other.id]
     with ledger._store.snapshot() as connection:
-        assert not connection.execute("SELECT count(*) FROM events WHERE state LIKE '%4711%'").fetchone()[0]
+        assert not connection.execute("SELECT count(*) FROM events WHERE state LIKE '%zq4711%'").fetchone()[0]
 
 
 def test_an_observation_that_changes_while_it_answers_stays_as_it_is(door: Door) -> None:
@@ -509,6 +511,7 @@ STRICT = st.builds(
 ANSWERS = st.text(max_size=60) | st.lists(STRICT | LOOSE | SCALARS, max_size=9).map(lambda told: json.dumps(told))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 @given(st.lists(st.tuples(ANSWERS, st.integers(0, 5)), min_size=1, max_size=5))
 def test_whatever_it_answers_nothing_is_lost(tmp_path_factory: Any, given: list[tuple[str, int]]) -> None:

@@ -204,6 +204,7 @@ def test_the_shim_records_fails_and_kills(shim, tmp_path):
     assert operations[7][3:5] == (str(folder / "a"), str(folder / "b"))
 
 
+@pytest.mark.slow
 def test_a_disk_that_forgets_the_names_of_files_is_found_out(shim):
     losses = {"seed": "test", "images": 0, "controls": ["folders_never_synced"]}
     (found,) = together("tools.crash.power_loss:work", [losses])

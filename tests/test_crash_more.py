@@ -30,6 +30,7 @@ def test_only_flipped_bits_are_done_in_parts_of_all(wrong: tuple[str, ...], caps
     assert "part" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_parts_together_are_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bits.Flip] = []
 

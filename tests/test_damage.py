@@ -284,6 +284,7 @@ def other(column, type_, draw):
     return f"coalesce(substr({column}, 1, {place} - 1) || {byte} || {after}, {column} || '?')"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8 if EVERY else 1))
 def test_whatever_is_wrong_with_a_row_no_other_error_reaches_the_caller(tmp_path, part):
     chosen, draw = columns(), Random(part)

@@ -341,6 +341,7 @@ def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
             assert ledger.doctor().ok
 
 
+@pytest.mark.slow
 def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     """The whole file is made anew under a reader, a writer and another process, and nothing of theirs is lost."""
     filled(path, 1_500)
@@ -385,6 +386,7 @@ def leaf_of_table(path, name):
     return pages[len(pages) // 2][0]
 
 
+@pytest.mark.slow
 def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, monkeypatch):
     filled(path, 500)
     overwrite(path, leaf_of_table(path, "memories"))
@@ -416,6 +418,7 @@ def _append(transaction, stream):
     transaction.append([StoredEvent(stream, 1, "ProjectRegistered", mapper.encode(data))])
 
 
+@pytest.mark.slow
 def test_a_backup_of_a_ledger_with_damaged_projections_wants_a_rebuild_first(path, tmp_path):
     digest = filled(path, 1_000)
     overwrite(path, leaf_of_table(path, "audit"))

@@ -678,6 +678,7 @@ def test_a_receipt_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_search_finds_every_form_wherever_it_lies(tmp_path: Path) -> None:
     text = 'Zoë\'s "vault" code\nis 8812-7731'
     data = text.encode()

@@ -954,6 +954,7 @@ CLOSED_WHILE_READ = """
 """
 
 
+@pytest.mark.slow
 def test_a_store_may_be_closed_while_other_threads_read(tmp_path):
     assert answers(python(CLOSED_WHILE_READ, tmp_path)) == ["ConnectionPoolClosedError", "Rejected", "80"]
     assert {name.rsplit(".db")[1] for name in os.listdir(tmp_path)} == {"", ".lock"}

@@ -529,6 +529,7 @@ def told(ledger: Ledger) -> list[answers.Graph]:
     return [ledger.graph(name, user=user) for name in ("Ana", "bob new york", "acme") for user in ("", "ann")]
 
 
+@pytest.mark.slow
 @settings(max_examples=200 if LONG else 25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(actions=actions)
 def test_rebuild_equals_catch_up_and_as_of_equals_the_answer_then(actions: list[tuple[str, int, str]]) -> None:

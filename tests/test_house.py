@@ -85,6 +85,7 @@ def test_the_domain_is_pure(path: Path) -> None:
     assert ".now(" not in source and "urandom" not in source, "the domain has no clock and no randomness"
 
 
+@pytest.mark.slow
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
     allowed = {"ledger.event_store", "ledger.recorders", "ledger.travellers", "ledger.sqlite_files", "ledger.mapper"}
     users = {
@@ -128,6 +129,7 @@ def test_every_data_file_of_the_product_is_in_the_wheel() -> None:
 CLOCKS = ("monotonic", "perf_counter", "process_time", "thread_time")
 
 
+@pytest.mark.slow
 def test_no_test_compares_measured_time() -> None:
     """A busy machine takes longer. A clock may end a wait; what a call costs is counted (``counting.steps``)."""
     found = [

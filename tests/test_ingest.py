@@ -221,6 +221,7 @@ def test_a_link_within_its_directory_is_followed_and_a_mark_left_out(ledger: Led
     )
 
 
+@pytest.mark.slow
 def test_a_huge_text_is_one_append_of_at_most_9000_chunks(ledger: Ledger) -> None:
     text = "".join(f"# H{each}\n\nSay {each}.\n\n" for each in range(12_000))
     found = ledger.ingest(text, path="huge")
@@ -413,6 +414,7 @@ steps = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=steps)
 def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(

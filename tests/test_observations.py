@@ -861,6 +861,7 @@ def is_live(ledger: Ledger, source: str) -> bool:
     return turn is not None and turn.prompt is not None and turn.response is not None and not turn.quarantined
 
 
+@pytest.mark.slow
 @settings(max_examples=15, phases=(Phase.explicit, Phase.generate))  # to shrink a history takes longer than to read it
 @given(st.lists(moves, min_size=5, max_size=25))
 def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlives_its_sources(
@@ -912,6 +913,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_that_see_the_same_make_one_observation_of_it(ledger: Ledger) -> None:
     sources = two(ledger)
     running = [subprocess.Popen([sys.executable, "-c", _OBSERVES, ledger.path, each]) for each in sources]

@@ -147,6 +147,7 @@ def events_of(ledger):
         return connection.execute("SELECT position, type, state FROM events ORDER BY position").fetchall()
 
 
+@pytest.mark.slow
 def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
     path, commands = tmp_path / "memory.db", 500 if LONG else 60
     Ledger.open(path).close()
@@ -170,6 +171,7 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
     program = """
         import sys
@@ -194,6 +196,7 @@ def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
     program = """
         import sys

@@ -531,6 +531,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return state["status"] == "active" and not state["quarantined"] and holds and word in words
 
 
+@pytest.mark.slow
 def test_the_ledger_and_the_oracle_agree():
     run_state_machine_as_test(
         LedgerMachine,
@@ -582,6 +583,7 @@ def act(ledger, action, text, number, user):
         calls.get(action, lambda: getattr(ledger, action)(id, user=user))()
 
 
+@pytest.mark.slow
 @settings(max_examples=300 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     actions=actions, batch=st.sampled_from((1, 7, 1_000)), tail=st.sampled_from((0, 1, 1_000)), cut=st.integers(0, 30)

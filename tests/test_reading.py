@@ -134,6 +134,7 @@ def test_ten_thousand_actions_are_bounded_and_the_others_counted() -> None:
     assert few is not None and (len(few.actions), len(few.dropped), few.left_over) == (1, 3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["[" * 10_000_000, '{"' * 5_000_000, '{"a":"' + '\\"' * 4_000_000, "[1" + "," * 9_000_000, "```\n" * 2_000_000,

@@ -273,6 +273,7 @@ def test_the_lease_of_a_dead_process_is_taken_over(path):
         assert ledger.rebuild().digest == digest
 
 
+@pytest.mark.slow
 def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 5)
     monkeypatch.setattr(rebuild, "TAIL", 2)
@@ -296,6 +297,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeyp
 # --- killed ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_one_cleans_up(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 9)
     monkeypatch.setattr(rebuild, "TAIL", 5)
@@ -324,6 +326,7 @@ def indexes(ledger):
         return sorted((table, sql.split(" ON ", 1)[1].strip('"').replace('"', "")) for table, sql in told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indexed", [1, 4_000_000])
 def test_a_rebuild_makes_every_index_again_at_once_or_with_the_rows(path, monkeypatch, indexed):
     monkeypatch.setattr(rebuild, "BATCH", 9)
@@ -349,6 +352,7 @@ def test_a_rebuild_makes_every_index_again_at_once_or_with_the_rows(path, monkey
 # --- meanwhile -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 5)
     monkeypatch.setattr(rebuild, "TAIL", 2)
@@ -427,6 +431,7 @@ def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(
             assert asked(transaction.connection) == full
 
 
+@pytest.mark.slow
 def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 50)
     monkeypatch.setattr(rebuild, "TAIL", 10)
@@ -493,6 +498,7 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
         assert_sound(again)
 
 
+@pytest.mark.slow
 def test_processes_that_open_with_a_changed_version_at_once_all_succeed(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)

@@ -33,6 +33,7 @@ def parked(ledger):
     return {each.name: each.parked_at for each in ledger.stats().projections if each.parked_at}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3, 10, 70])
 def test_batches_of_every_size_give_the_rows_that_the_commands_gave(ledger, monkeypatch, batch):
     monkeypatch.setattr(rebuild, "BATCH", batch)
@@ -42,6 +43,7 @@ def test_batches_of_every_size_give_the_rows_that_the_commands_gave(ledger, monk
     assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_so_many_texts_that_the_index_takes_them_at_once(ledger, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 150)
     with ledger.batch():
@@ -54,6 +56,7 @@ def test_so_many_texts_that_the_index_takes_them_at_once(ledger, monkeypatch):
     assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger, monkeypatch):
     """It stops before the first event of their batch."""
     flush, written = SQLiteRows.flush, []
@@ -74,6 +77,7 @@ def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger
     assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 150)
     with ledger.batch():

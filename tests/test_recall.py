@@ -446,6 +446,7 @@ HISTORY = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 @given(HISTORY)
 @example([("remember", "tea", 0), ("recall", "water", 0), ("revise", "water", 0)])

@@ -57,6 +57,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> None:
     packs = [served(stocked, k=4, budget=600, **asked) for asked in EVERY]
     packs += [served(stocked, k=k) for k in (0, 1, 500)]
@@ -250,6 +251,7 @@ def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stock
         assert stocked.reopen(entry.event_id) is None
 
 
+@pytest.mark.slow
 def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     position = stocked.position
     for asked in EVERY:
@@ -327,6 +329,7 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
     assert told["kinds"] == ["fact"] and told["status"] == ["active"]
 
 
+@pytest.mark.slow
 def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(2_100):

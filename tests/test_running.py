@@ -148,6 +148,7 @@ def test_several_workers_at_once_record_every_piece_once(tmp_path: Path) -> None
         assert sum(each.failures for each in reports) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_follows_takes_what_comes_until_it_is_stopped(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     stop, seen = threading.Event(), list[int]()
@@ -180,6 +181,7 @@ def wait_for(condition: Any) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_its_work_to_the_next_and_nothing_is_there_twice(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
@@ -197,6 +199,7 @@ def test_a_killed_worker_leaves_its_work_to_the_next_and_nothing_is_there_twice(
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_the_command_finishes_what_is_under_way_when_it_is_asked_to_end(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"

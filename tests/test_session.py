@@ -223,6 +223,7 @@ def test_signs_of_all_kinds_come_back_as_they_were(ledger: Ledger) -> None:
     assert said(session) == texts
 
 
+@pytest.mark.slow
 def test_ten_megabytes_go_in_and_come_back_and_a_byte_more_is_refused(tmp_path: Path) -> None:
     text = "é" + "word " * (TEXT_BYTES // 5 - 1) + "xyz"
     assert len(text.encode()) == TEXT_BYTES
@@ -707,6 +708,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_append_to_one_session(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     others = [subprocess.Popen([sys.executable, "-c", APPENDER, str(path), name]) for name in "ab"]

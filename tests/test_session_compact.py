@@ -498,6 +498,7 @@ def test_at_an_earlier_moment_the_window_is_what_it_was(ledger: Ledger, chat) ->
 # --- until it fits ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_twenty_steps_at_most_and_the_report_says_whether_it_fits(chat) -> None:
     talk(chat, 600, 4_000 // 4)
     found = chat.compact_until_under(100, summariser=Writer(*[lambda asked: words(asked.target_tokens)] * 200))
@@ -532,6 +533,7 @@ def test_a_long_turn_in_the_middle_is_no_last_turn(chat) -> None:
     assert found.under, found.skipped
 
 
+@pytest.mark.slow
 def test_a_window_of_ten_thousand_fits_without_a_model(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session = ledger.session("chat")

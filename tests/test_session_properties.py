@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 
+import pytest
 from conftest import Clock, folded, folded_from_zero
 from conversations import check_window, condensed, items, rewritten, summed, widened
 from hypothesis import HealthCheck, given, settings
@@ -142,6 +143,7 @@ def erase(ledger, number):
             return
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60 if LONG else 4, suppress_health_check=list(HealthCheck))
 @given(actions, st.randoms(use_true_random=False))
 def test_whatever_is_erased_on_the_way(done, chance) -> None:
@@ -164,6 +166,7 @@ def test_whatever_is_erased_on_the_way(done, chance) -> None:
                 assert tables_of(then) == tables_of(now)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400 if LONG else 12, suppress_health_check=list(HealthCheck))
 @given(actions, st.randoms(use_true_random=False))
 def test_no_message_is_lost_or_shown_twice_and_every_moment_reads_as_it_was(done, chance) -> None:

@@ -348,6 +348,7 @@ def test_a_long_transcript_goes_in_several_appends(ledger: Ledger, monkeypatch: 
     totals_agree(session)
 
 
+@pytest.mark.slow
 def test_above_five_thousand_messages_none_is_lost(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session, told = ledger.session("chat"), lines(5_003)

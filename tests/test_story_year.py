@@ -245,6 +245,7 @@ def files_with(folder: Path, word: str) -> list[str]:
     return [each.name for each in files if word.encode() in each.read_bytes()]
 
 
+@pytest.mark.slow
 def test_a_year_with_one_ledger(tmp_path: Path, clock: Clock) -> None:
     year = Year(tmp_path / "memory.db", clock)
     (tmp_path / "summer").mkdir(mode=0o700)

@@ -120,6 +120,7 @@ def test_one_key_from_many_threads_is_one_command(tmp_path):
         assert len(ledger.interactions()) == 1
 
 
+@pytest.mark.slow
 def test_reading_threads_see_whole_commands_during_writes_and_rebuilds(tmp_path):
     """A supersession is never seen half: whenever one is read, exactly one of the chain is active."""
     with Ledger.open(tmp_path / "memory.db") as ledger:

@@ -615,6 +615,7 @@ def in_another_process(code: str, path: Path) -> None:
     subprocess.run([sys.executable, "-c", told, str(path)], check=True, cwd=Path(__file__).parent)
 
 
+@pytest.mark.slow
 @SEARCH
 def test_what_another_process_writes_is_found(told: Ledger, words: Words, path: Path) -> None:
     remember(told, *TEXTS)
@@ -758,6 +759,7 @@ def test_a_vector_that_another_text_has_too_may_stay(told: Ledger, path: Path) -
     assert set(stored(path)) == {theirs.position}
 
 
+@pytest.mark.slow
 def test_a_copy_that_a_page_kept_is_written_over(told: Ledger, path: Path) -> None:
     """Whatever the pages hold after rows moved about, the search of the files finds no vector of what was erased."""
     made = remember(

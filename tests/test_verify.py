@@ -223,6 +223,7 @@ def test_a_format_of_the_future_is_a_warning(path):
     assert report.ok and "format 9" in report.warnings[0]
 
 
+@pytest.mark.slow
 def test_a_damaged_page_is_a_problem_and_never_an_error(path):
     size = path.stat().st_size
     for at in range(100, size, 4096 * 3 + 300):
@@ -650,6 +651,7 @@ def grown_again(old, path):
     return copy
 
 
+@pytest.mark.slow
 def test_malicious_edits_are_found_against_an_outside_checkpoint_and_by_nothing_else(path):
     *found, (_, note, _) = list(attacks(path))
     assert [name for name, _, _ in found] == [
@@ -756,6 +758,7 @@ def test_the_command_with_what_was_kept(path, tmp_path):
 # --- at large --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_changes_an_event_in_silence(path):
     """One bit in every 4,999th byte; ``ok`` without a warning means that every event and every shown row is as it was."""
     copy, data, draw = path.with_name("copy.db"), path.read_bytes(), random.Random(7)

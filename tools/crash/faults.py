@@ -26,7 +26,7 @@ LONG_SCRIPTS = (
 )
 CONTROL_CASES = 60
 SHORT_EVERY = (
-    13  # the short form takes one case in so many, odd so that every kind has its turn; another seed takes others
+    19  # the short form takes one case in so many, odd so that every kind has its turn; another seed takes others
 )
 
 # (what fails, with which error, whether the first write concerned is cut short, until when)

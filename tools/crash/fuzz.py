@@ -28,7 +28,7 @@ from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
-SHORT_SECONDS, LONG_SECONDS = 3, 600
+SHORT_SECONDS, LONG_SECONDS = 2, 600
 LONGEST_INPUT_BYTES, SLOWEST_INPUT_SECONDS = 4_096, 20
 RENEWED_AFTER = 2_000  # inputs that may have been written into one ledger
 INSTRUMENTED = ("ledger", "projections")

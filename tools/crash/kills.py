@@ -20,11 +20,11 @@ from tools.crash.result import Result
 from tools.crash.shim import COUNT, FOREVER, KILL, WORKERS, Shim, Unavailable, together
 from tools.crash.workload import LIVES, Ack, Player, acknowledged, small_checkpoints
 
-SHORT, LONG = 200, 20_000
+SHORT, LONG = 120, 20_000
 WRITERS = 4
 REBUILDS = 3  # one ledger in so many lives the life with a rebuild, which takes as long as five others
 PATIENCE_SECONDS = 120
-KILLS = 50  # of each control
+KILLS = 30  # of each control
 INGESTS, ERASURES, BACKUPS = range(len(LIVES) - 3, len(LIVES))
 CONTROLS = (  # what is wrong, and the lives in which it must be seen
     ("early", range(INGESTS)),

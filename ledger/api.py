@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     from ledger.settings import Settings
 
 
+REBUILDS = (
+    3  # on opening, before the file counts as damaged; another product's process may be the one that came between
+)
+
+
 class Ledger(
     ObservationWrites,
     ModelConsolidating,
@@ -160,12 +165,18 @@ class Ledger(
 
     def _fit_projections(self) -> None:
         """Brings the tables to this product's versions; a private copy where the file cannot be written."""
+        rebuilt = 0
         while not self._look():
             if self._store.readonly:
                 self._fold_privately()
                 return
+            if rebuilt == REBUILDS:
+                raise StorageError(
+                    "the projections do not fit their log after a rebuild either, so the file is damaged"
+                )
             with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
                 self.rebuild()
+                rebuilt += 1
                 continue
             time.sleep(0.05)
 

@@ -436,3 +436,24 @@ def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
         assert caught.value.table == "erasures"
         ledger.rebuild()
         assert all(each.state == "completed" for each in ledger.erasures())
+
+
+@pytest.mark.parametrize("text", [b"generation INTEGER", b"(ABORT, 'an event is never deleted"])
+def test_a_schema_that_nobody_can_decode_is_made_again_from_the_sound_log(path, text):
+    """A rebuild of the tables alone would leave it as it was, and the next look would call for another, for ever."""
+    data, before = path.read_bytes(), log(path)
+    assert text in data
+    path.write_bytes(data.replace(text, text[:17] + b"\xd4" + text[18:], 1))
+    assert rebuilt(path) == answers()
+    assert log(path) == before
+
+
+def test_what_completed_an_erasure_and_cannot_be_read_is_no_error_of_python(path):
+    with opened(path) as ledger:
+        ledger.erase(ledger.remember("A secret.").id)
+    change(path, "UPDATE erasures SET completed_at = 1")
+    with opened(path) as ledger, pytest.raises(Damaged):
+        ledger.erasures()
+    change(path, "UPDATE erasures SET completed_at = 1000000")
+    with opened(path) as ledger, pytest.raises(Damaged):
+        ledger.erasures()

@@ -381,6 +381,8 @@ class Erasing(Distrusting, Holding):
             raise Damaged(erasures.ERASURES.name, act, "it names no erasure of the log")
         standing = next(each for each in erasures.erasures(connection) if each.act == act)
         done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
+        if done is not None and not isinstance(done.data, ErasureCompleted):
+            raise Damaged(erasures.ERASURES.name, act, "the event that it names completes no erasure")
         first: ContentErased = told.events[0].data
         listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
         why = "" if done is not None else "what was erased may still lie in the files; finish_erasures() tries again"

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import mapper
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import Damaged, LedgerError, Rejected
 from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
 from projections import audit, erasures
 
@@ -42,7 +42,10 @@ def _positions(connection: Any, act: str) -> list[int]:
 
 def _row(connection: Any, position: int) -> dict[str, Any]:
     sql = "SELECT stream, version, type, state, hex(digest), hex(head) FROM events WHERE position = ?"
-    stream, version, type_, state, digest, head = connection.execute(sql, (position,)).fetchone()
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None or row[2] not in _EVENTS:
+        raise Damaged("erasures", position, "the log holds no such event")
+    stream, version, type_, state, digest, head = row
     place = {"position": position, "stream": stream, "version": version, "type": type_}
     return place | {"state": state, "digest": digest.lower(), "head": head.lower()}
 

@@ -40,6 +40,11 @@ def misshapen(connection: sqlite3.Connection) -> bool:
     return wanted != Counter(each for each in _objects(connection, "main") if each[:2] in own)
 
 
+def has_changed(connection: sqlite3.Connection) -> bool:
+    """Whether anything that this product makes is missing or was changed, the log's own tables and triggers too."""
+    return bool(Counter(_made(True)) - Counter(_objects(connection, "main")))
+
+
 def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
     for kind, name, table, sql in connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master"):
         if kind == "index":

@@ -17,7 +17,7 @@ from ledger.care import Care, Progress
 from ledger.domain.errors import Conflict, Damaged, LedgerError, StorageError
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
-from ledger.proof.schema_check import misshapen
+from ledger.proof.schema_check import has_changed, misshapen
 from ledger.rescue.copying import check_log, copy_log, in_the_making
 from ledger.sqlite_files import typed
 
@@ -40,6 +40,10 @@ def damages(error: BaseException | None) -> bool:
     return False
 
 
+def _is_of_damage(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, 0)  # 0: the driver could not decode a text that SQLite gave
+
+
 def _code(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
@@ -57,7 +61,7 @@ class Rebuilding(Care):
         started = time.monotonic()
         try:
             report = super().rebuild(progress=progress)
-            if self._pages_are_sound():
+            if self._is_sound():
                 return report
         except StorageError as error:
             if not damages(error):
@@ -69,10 +73,16 @@ class Rebuilding(Care):
             events=events, seconds=time.monotonic() - started, digest=self.digest(), parked=parked
         )
 
-    def _pages_are_sound(self) -> bool:
-        with self._store.snapshot() as connection:
-            said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
-        return said == "ok"
+    def _is_sound(self) -> bool:
+        """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
+        try:
+            with self._store.snapshot() as connection:
+                said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
+                return said == "ok" and not has_changed(connection)
+        except StorageError as error:
+            if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
+                return False
+            raise
 
     def _check_log(self) -> None:
         with self._store.snapshot() as connection:
@@ -147,7 +157,7 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
     except Conflict:
         return None
     except sqlite3.DatabaseError as error:
-        if _code(error) not in (sqlite3.SQLITE_CORRUPT, 0):  # 0: the driver could not decode a text that SQLite gave
+        if not _is_of_damage(error):
             raise
         return None
     return parked if [tuple(row) for row in folded] == [(ledger_id, *last)] else None

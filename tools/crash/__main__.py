@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import importlib
 import json
 import os
@@ -31,6 +32,7 @@ TESTS = (
     ("erasure", "tools.crash.erasure"),
     ("fuzz", "tools.crash.fuzz"),
 )
+HANG_SECONDS = 900.0  # a short test that takes so long hangs, and what called it shall hear of it
 SHOWN, NOTES = 10, 8  # failures and notes of one test that are told
 
 
@@ -81,6 +83,8 @@ def part(given: str) -> tuple[int, int]:
 def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
     """One test; where it breaks down, that is its failure."""
     started = time.monotonic()
+    if short:
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
     try:
         test: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -91,6 +95,8 @@ def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = 
         result: Result = test.run(short, seed) if part == (1, 1) else test.run(short, seed, part)
     except Exception as error:
         return Result(name, 0, (f"{type(error).__name__}: {error}",), time.monotonic() - started)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     return result
 
 

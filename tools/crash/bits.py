@@ -40,8 +40,8 @@ QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here 
 PAGE, WAL_HEADER, FRAME_HEADER = 512, 32, 24  # bytes; with SQLite's own 4,096 nine tenths of the image would be empty
 A_PAGE, A_FRAME = 1, 1  # bytes in use that the short form flips in each, beside the headers
 CHUNK = 200
+WRITE_CHUNK = 20
 SHORT_WRITES, LONG_WRITES = 40, 10_000
-HANG_SECONDS = 60.0
 KEPT_FOLDS = 50  # that of the image, and of what is left of it where the -wal is cut
 QUESTION = "coffee tea Porto marathon office"
 CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # what check_chain wants
@@ -107,19 +107,22 @@ def opened_for_writing(image: Path, choose: random.Random, most: int) -> tuple[s
     every_flip = list(sampled(image, choose))
     flips = [choose.choice(every_flip) for _ in range(most)]
     processes = os.cpu_count() or 1
+    chunks = [flips[start : start + WRITE_CHUNK] for start in range(0, len(flips), WRITE_CHUNK)]
+    found, failures = list[flipped_writes.Outcome](), list[str]()
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        parts = [
-            pool.submit(flipped_writes.try_flips, str(image), flips[n::processes], toggle, before)
-            for n in range(processes)
-        ]
-        found = [each for part in parts for each in part.result()]
+        under_way = {pool.submit(flipped_writes.try_flips, str(image), each, toggle, before): each for each in chunks}
+        for each in as_completed(under_way):
+            try:
+                found += each.result()
+            except BrokenProcessPool:
+                failures.append(f"a process that wrote died or hung on one of {under_way[each]}")
     count, otherwise = Counter(each.verdict for each in found), sum(each.otherwise for each in found)
     note = (
         f"opened for writing {len(found):,}: harmless {count['harmless']:,}, refused {count['refused']:,}, told "
         f"{count['told']:,}, cut {count['cut']:,}, silent {count['silent']:,}; {otherwise:,} had a read that answered "
         f"something else, which a full check found; {sum(each.rebuilt for each in found):,} rebuilt"
     )
-    failures = [each.detail for each in found if each.verdict == "silent"]
+    failures += [each.detail for each in found if each.verdict == "silent"]
     return note, failures + flipped_writes.control(str(image), before)
 
 
@@ -253,7 +256,7 @@ def try_chunk(image: str, outside: str | None, flips: list[Flip]) -> list[Seen]:
             )
         found = []
         for flip in flips:
-            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(flipped_writes.HANG_SECONDS, exit=True)
             found.append(flipped(path, flip, lambda: look(path, outside, before)))
             faulthandler.cancel_dump_traceback_later()
         if read(path) != before:

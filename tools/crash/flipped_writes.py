@@ -6,6 +6,7 @@ full check finds nothing wrong either; and where the log is whole, a rebuild mak
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import sqlite3
@@ -21,9 +22,11 @@ from ledger import Ledger, LedgerError
 
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 QUESTION = "coffee tea Porto marathon office"
+HANG_SECONDS = 60.0
 LATER = datetime(2100, 1, 1, tzinfo=UTC)  # one moment for all that depends on it
 WRITTEN = "The boat is in the harbour."
 LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM events ORDER BY position"
+BLOBS = "SELECT id, data, erased_by FROM blobs ORDER BY id"
 Check = Callable[[Ledger], tuple[str, ...]]
 
 
@@ -108,7 +111,7 @@ def log_of(path: str) -> list[Any] | None:
     try:
         connection = sqlite3.connect(path)
         try:
-            rows = connection.execute(LOG).fetchall()
+            rows = [*connection.execute(BLOBS), *connection.execute(LOG)]
             return rows if connection.execute("PRAGMA integrity_check").fetchone() == ("ok",) else None
         finally:
             connection.close()
@@ -179,7 +182,9 @@ def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
         outcome.verdict, outcome.detail = "silent", f"{', '.join(differ[:5])} answer something else, and it verifies"
     if outcome.detail and outcome.verdict == "harmless":
         outcome.verdict = "silent"
-    return _rebuilt(ledger, outcome, before) if is_whole and outcome.verdict == "told" else outcome
+    if log is None or not is_whole or outcome.verdict != "told":
+        return outcome
+    return _rebuilt(ledger, outcome, before, renamed=any("ProjectRegistered" in row for row in log[len(before.log) :]))
 
 
 def _is_cut(log: list[Any], whole: list[Any]) -> bool:
@@ -188,8 +193,11 @@ def _is_cut(log: list[Any], whole: list[Any]) -> bool:
     return same < len(whole) and len(log) - same <= 2  # what was written after: a memory, and perhaps a name
 
 
-def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound) -> Outcome:
-    """The log is whole: a rebuild makes the projections right, or says why it cannot."""
+def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) -> Outcome:
+    """The log is whole: a rebuild makes the projections right, or says why it cannot.
+
+    ``renamed``: the command did not find the damaged name of its project, and began another of that name.
+    """
     try:
         ledger.rebuild()
     except LedgerError:
@@ -197,7 +205,8 @@ def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound) -> Outcome:
     outcome.rebuilt = True
     wrong = [problem for problem in ledger.verify(full=True).problems if "projection" in problem]
     answers = asked(ledger, before.ids)
-    wrong += [name for name in ("memory", "interactions", "document", "state") if answers[name] != before.answers[name]]
+    names = ("memory", "interactions", "document") if renamed else ("memory", "interactions", "document", "state")
+    wrong += [name for name in names if answers[name] != before.answers[name]]
     if wrong:
         outcome.verdict, outcome.detail = "silent", f"after a rebuild of a whole log: {'; '.join(wrong[:3])}"
     return outcome
@@ -212,7 +221,9 @@ def try_flips(image: str, flips: list[Any], toggle: Callable[[str, Any], None], 
         for flip in flips:
             path = copied(image, folder)
             toggle(path, flip)
+            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
             outcome = written(path, before)
+            faulthandler.cancel_dump_traceback_later()
             outcome.detail = f"{flip}: {outcome.detail}" if outcome.verdict == "silent" else ""
             found.append(outcome)
     return found

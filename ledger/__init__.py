@@ -13,14 +13,19 @@ if TYPE_CHECKING:
     from ledger.answers import Interaction as Interaction
     from ledger.answers import Memory as Memory
     from ledger.api import Ledger as Ledger
-    from ledger.domain.errors import Conflict as Conflict
-    from ledger.domain.errors import Damaged as Damaged
+    from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
+    from ledger.domain.errors import ConflictError as ConflictError
+    from ledger.domain.errors import DamagedError as DamagedError
+    from ledger.domain.errors import DependentsError as DependentsError
+    from ledger.domain.errors import KeyReusedError as KeyReusedError
     from ledger.domain.errors import LedgerError as LedgerError
-    from ledger.domain.errors import ModelFailed as ModelFailed
-    from ledger.domain.errors import NotFound as NotFound
-    from ledger.domain.errors import Rejected as Rejected
+    from ledger.domain.errors import ModelError as ModelError
+    from ledger.domain.errors import NewerFormatError as NewerFormatError
+    from ledger.domain.errors import NotFoundError as NotFoundError
+    from ledger.domain.errors import RejectedError as RejectedError
     from ledger.domain.errors import StorageError as StorageError
-    from ledger.domain.errors import UnknownEvent as UnknownEvent
+    from ledger.domain.errors import SuspendedError as SuspendedError
+    from ledger.domain.errors import UnknownEventError as UnknownEventError
     from ledger.language.door import ModelCall as ModelCall
     from ledger.language.port import Answer as ModelAnswer
     from ledger.language.port import LanguageModel as Model
@@ -45,31 +50,50 @@ _HOMES = {
     "ModelRequest": "ledger.language.port:Request",
     "ModelAnswer": "ledger.language.port:Answer",
     **dict.fromkeys(
-        ("Conflict", "Damaged", "LedgerError", "ModelFailed", "NotFound", "Rejected", "StorageError", "UnknownEvent"),
+        (
+            "AmbiguousIdError",
+            "ConflictError",
+            "DamagedError",
+            "DependentsError",
+            "KeyReusedError",
+            "LedgerError",
+            "ModelError",
+            "NewerFormatError",
+            "NotFoundError",
+            "RejectedError",
+            "StorageError",
+            "SuspendedError",
+            "UnknownEventError",
+        ),
         "ledger.domain.errors",
     ),
 }
 
 __all__ = [
-    "Conflict",
-    "Damaged",
+    "AmbiguousIdError",
+    "ConflictError",
+    "DamagedError",
+    "DependentsError",
     "Interaction",
+    "KeyReusedError",
     "Ledger",
     "LedgerError",
     "Memory",
     "Model",
     "ModelAnswer",
     "ModelCall",
-    "ModelFailed",
+    "ModelError",
     "ModelRequest",
-    "NotFound",
-    "Rejected",
+    "NewerFormatError",
+    "NotFoundError",
+    "RejectedError",
     "Session",
     "SessionStore",
     "Settings",
     "StorageError",
     "SummaryRequest",
-    "UnknownEvent",
+    "SuspendedError",
+    "UnknownEventError",
 ]
 
 

@@ -10,7 +10,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ledger.document_writes import DocumentWrites
-from ledger.domain.errors import Damaged, LedgerError, NewerFormat, Rejected, StorageError, UnknownEvent
+from ledger.domain.errors import (
+    DamagedError,
+    LedgerError,
+    NewerFormatError,
+    RejectedError,
+    StorageError,
+    UnknownEventError,
+)
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
@@ -135,8 +142,9 @@ class Ledger(
         each capture, beside reinforcement, which always does. ``scanners`` are yours, beside those of the product: objects
         with a name and ``scan(text)``, which gives labels of what it finds; one that raises has found nothing, with a warning.
 
-        ``Rejected`` for a path that is no place for a ledger, ``StorageError`` for a file that is none, ``NotFound`` when
-        there is none and none may be created, ``Conflict`` when the file needs a newer version of the product.
+        ``RejectedError`` for a path that is no place for a ledger, ``StorageError`` for a file that is none,
+        ``NotFoundError`` when
+        there is none and none may be created, ``ConflictError`` when the file needs a newer version of the product.
         """
         default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
         embedder = embedder if embedder is not None or settings is None else settings.embedder
@@ -156,7 +164,9 @@ class Ledger(
             ledger._writer.guard = guard
             ledger._fit_projections()
             if not readonly:
-                with suppress(Damaged):  # a file that does not open could not be rebuilt; the next open goes on with it
+                with suppress(
+                    DamagedError
+                ):  # a file that does not open could not be rebuilt; the next open goes on with it
                     ledger._purge_what_a_crash_left()
         except BaseException:
             store.close()
@@ -199,7 +209,7 @@ class Ledger(
     ) -> None:
         """Makes the ledger of an export at a path where nothing is: the same id, rows, digests and head; all or nothing."""
         import_log(source, path, progress=progress)
-        with suppress(NewerFormat, UnknownEvent):  # it is there as it was, for a product that can read it
+        with suppress(NewerFormatError, UnknownEventError):  # it is there as it was, for a product that can read it
             cls.open(path).close()
 
     @property
@@ -241,7 +251,7 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
     for name, value in told.items():
         check_text(name, value, max_bytes=1024, blank_allowed=True)
     if channel not in CHANNELS:
-        raise Rejected(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+        raise RejectedError(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
     return Who(channel=channel, **told)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger import answers
-from ledger.domain.errors import Conflict
+from ledger.domain.errors import ConflictError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
 from ledger.log_reading import Reading
 from ledger.reads import Reads
@@ -74,11 +74,11 @@ class Care(Numbers):
     def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
-        ``progress`` is called with (events folded, events in the log). ``Conflict`` while another rebuild runs. What was
+        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
         parked and folds now is resumed; what does not fold is parked.
         """
         if self._writer.batching:
-            raise Conflict("rebuild() cannot run inside a batch; leave the batch first")
+            raise ConflictError("rebuild() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         parked_before = self._parked()
         work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from msgspec import Struct, field
 
 from ledger.domain import ids, question
-from ledger.domain.errors import LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
@@ -130,7 +130,7 @@ class Consolidating(InteractionWrites):
         looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing; with a model
         it is refused, for its calls are always recorded. ``progress`` is called with (sources done, sources).
 
-        ``ModelFailed`` where the model fails, which is recorded; the sources are new as before.
+        ``ModelError`` where the model fails, which is recorded; the sources are new as before.
         """
         run = self._consolidation(over, project, tags, using, limit, who(self._default, by))
         run.dry_run, run.progress = dry_run, progress
@@ -171,7 +171,7 @@ class Consolidating(InteractionWrites):
         try:
             (self._by_rules if using == GROUPING else self._by_model)(run)
         except Exception as error:
-            if not isinstance(error, ModelFailed) and not has_to_wait(error):  # recorded, or may not be
+            if not isinstance(error, ModelError) and not has_to_wait(error):  # recorded, or may not be
                 self._record_failed_run(run, type(error).__name__)
             return {**run.counts, "sources": run.sources, "failures": 1}
         return {**run.counts, "sources": run.sources}
@@ -185,7 +185,7 @@ class Consolidating(InteractionWrites):
             self._writer.run("consolidate", run.told, body)
 
     def _by_model(self, run: Run) -> None:
-        raise Rejected("consolidating with a model needs one", rule="model")
+        raise RejectedError("consolidating with a model needs one", rule="model")
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
@@ -193,19 +193,19 @@ class Consolidating(InteractionWrites):
         self, over: Any, project: str | None, tags: Iterable[str], using: str | None, limit: int | None, told: Who
     ) -> Run:
         if told.key is not None:
-            raise Rejected("a consolidation takes no key: asked again it goes on from where the last one ended")
+            raise RejectedError("a consolidation takes no key: asked again it goes on from where the last one ended")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise Rejected(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
+            raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
         if using not in (None, "grouping", "model"):
-            raise Rejected(f'using is "grouping" or "model", or None for either; not {using!r:.40}')
+            raise RejectedError(f'using is "grouping" or "model", or None for either; not {using!r:.40}')
         labels = tuple(sorted(tag_list(tags))) if tags else ()
         asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
         if labels and over == INTERACTIONS:
-            raise Rejected("interactions have no tags; consolidate them without, or memories with them")
+            raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
         with self._read(*NEEDED) as connection:
             place = named(connection, told.user, "p", project)
             if place is NOWHERE:
-                raise NotFound(f"no project of this user is called {project!r:.60}")
+                raise NotFoundError(f"no project of this user is called {project!r:.60}")
             if asked:
                 asked, place = _found(connection, asked, told.user, project, place)
         over = ASKED if asked else over
@@ -504,11 +504,11 @@ def cursor(connection: Any, run: Run) -> int:
 def _named_sources(given: Any) -> tuple[str, ...]:
     if isinstance(given, str):
         if not ids.kind_of(given):
-            raise Rejected(f'over is "memories", "interactions" or ids of them; not {given!r:.60}')
+            raise RejectedError(f'over is "memories", "interactions" or ids of them; not {given!r:.60}')
         given = (given,)
     found = source_list(given)
     if not found or any(each[:1] not in "mi" for each in found):
-        raise Rejected("over takes the ids of memories and interactions, one at least")
+        raise RejectedError("over takes the ids of memories and interactions, one at least")
     return found
 
 
@@ -521,11 +521,13 @@ def _found(
     for given in asked:
         row = find_row(connection, given, given[0], user)
         if row is None:
-            raise NotFound(f"no memory or interaction of this user has the id {given!r:.40}")
+            raise NotFoundError(f"no memory or interaction of this user has the id {given!r:.40}")
         table = "memories" if given[0] == "m" else "interactions"
         id, where = connection.execute(f"SELECT id, project FROM {table} WHERE row = ?", (row,)).fetchone()
         full.append(id)
         places.add(where)
     if len(places) > 1 or (project is not None and places != {place}):
-        raise Rejected("an observation is of one project: name sources of one, or consolidate each project by itself")
+        raise RejectedError(
+            "an observation is of one project: name sources of one, or consolidate each project by itself"
+        )
     return tuple(full), places.pop()

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 
 from ledger.domain.document import TEXT_BYTES
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}  # what is looked for in a directory
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -18,26 +18,28 @@ def read_document(path: str | os.PathLike[str], *, within: str | os.PathLike[str
     """(text, absolute path) of a file of UTF-8 text, at most 50 MiB; a byte order mark is left out.
 
     A symbolic link is followed to a file in the directory where the link lies or below it (with ``within``: in that
-    directory or below), and no further. ``NotFound`` when there is no file, ``Rejected`` for a directory, a device, a pipe,
-    what is too large, and what is no text.
+    directory or below), and no further. ``NotFoundError`` when there is no file, ``RejectedError`` for a directory, a
+    device, a pipe, what is too large, and what is no text.
     """
     name = _name(path)
     shown = f"{name!r:.200}"
     place = os.path.realpath(within if within is not None else os.path.dirname(name))
     real = os.path.realpath(name)
     if os.path.commonpath((place, real)) != place:
-        raise Rejected(f"{shown} is a link that leads out of {place}: give the file that it leads to, if it is meant")
+        raise RejectedError(
+            f"{shown} is a link that leads out of {place}: give the file that it leads to, if it is meant"
+        )
     try:
         file = os.open(real, _READ)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {shown}") from None
+        raise NotFoundError(f"there is no file {shown}") from None
     except OSError as error:
-        raise Rejected(f"{shown} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise RejectedError(f"{shown} cannot be read: {error.strerror or type(error).__name__}") from None
     try:
         _check_kind(file, shown)
         data = _whole(file, shown)
     except OSError as error:
-        raise Rejected(f"{shown} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise RejectedError(f"{shown} cannot be read: {error.strerror or type(error).__name__}") from None
     finally:
         os.close(file)
     return _text(data, shown), name
@@ -46,11 +48,11 @@ def read_document(path: str | os.PathLike[str], *, within: str | os.PathLike[str
 def _name(path: str | os.PathLike[str]) -> str:
     given = os.fsdecode(os.fspath(path))
     if not given or "\0" in given:
-        raise Rejected("a path is not blank and holds no NUL character")
+        raise RejectedError("a path is not blank and holds no NUL character")
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise Rejected(
+        raise RejectedError(
             f"the name of the file {given!r:.200} is no UTF-8; rename it, or give its text with a path"
         ) from None
     return os.path.abspath(given)
@@ -59,9 +61,11 @@ def _name(path: str | os.PathLike[str]) -> str:
 def _check_kind(file: int, shown: str) -> None:
     found = os.fstat(file)
     if stat.S_ISDIR(found.st_mode):
-        raise Rejected(f"{shown} is a directory, and a document is one file; ingest its files one by one (--recursive)")
+        raise RejectedError(
+            f"{shown} is a directory, and a document is one file; ingest its files one by one (--recursive)"
+        )
     if not stat.S_ISREG(found.st_mode):
-        raise Rejected(f"{shown} is a device, a pipe or a socket, and a document is a regular file")
+        raise RejectedError(f"{shown} is a device, a pipe or a socket, and a document is a regular file")
     if found.st_size > TEXT_BYTES:
         raise _too_large(shown, found.st_size)
 
@@ -76,20 +80,20 @@ def _whole(file: int, shown: str) -> bytes:
     return b"".join(parts)
 
 
-def _too_large(shown: str, size: int) -> Rejected:
+def _too_large(shown: str, size: int) -> RejectedError:
     message = f"{shown} takes {size:,} bytes; a document has at most {TEXT_BYTES:,} (50 MiB)"
-    return Rejected(message, rule="size", limit=TEXT_BYTES, requested=size)
+    return RejectedError(message, rule="size", limit=TEXT_BYTES, requested=size)
 
 
 def _text(data: bytes, shown: str) -> str:
     if data.startswith(_WIDE):
-        raise Rejected(f"{shown} is UTF-16, and a document is UTF-8; convert it first")
+        raise RejectedError(f"{shown} is UTF-16, and a document is UTF-8; convert it first")
     if (at := data.find(b"\0")) >= 0:
-        raise Rejected(f"{shown} is binary, and no text: it has a NUL byte at {at:,}")
+        raise RejectedError(f"{shown} is binary, and no text: it has a NUL byte at {at:,}")
     try:
         return data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Rejected(
+        raise RejectedError(
             f"{shown} is no UTF-8 text: the byte at {error.start:,} is 0x{data[error.start]:02x}; convert it first"
         ) from None
 

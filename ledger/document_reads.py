@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger import document_answers as answers
 from ledger.domain.document import STATUSES, Document
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.log_reading import read_event
 from ledger.memory_writes import text_list
 from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
@@ -109,5 +109,7 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
         return ()
     for each in wanted:
         if each not in STATUSES:
-            raise Rejected(f"no status of a document is called {each!r:.40}; there are: {', '.join(STATUSES)}, and all")
+            raise RejectedError(
+                f"no status of a document is called {each!r:.40}; there are: {', '.join(STATUSES)}, and all"
+            )
     return wanted

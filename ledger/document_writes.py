@@ -15,7 +15,7 @@ from ledger.document_reads import DocumentReads
 from ledger.domain import chunking
 from ledger.domain import document as domain
 from ledger.domain.document import Document
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentIngested, DocumentReplaced
 from ledger.domain.text import check_text
 from ledger.guarding import Taken
@@ -56,7 +56,7 @@ class DocumentWrites(DocumentReads):
         that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags`` and
         ``project`` stays; a new document is called by its front matter, its first heading, or its file.
 
-        ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``Rejected`` for what
+        ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
         is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
         """
         told = who(self._default, by)
@@ -99,7 +99,7 @@ class DocumentWrites(DocumentReads):
             known = documents.known_as(connection, told.user, path, digest)
         kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
         if kind not in chunking.KINDS:
-            raise Rejected(f"a document is one of {', '.join(chunking.KINDS)}, and not {kind!r:.40}")
+            raise RejectedError(f"a document is one of {', '.join(chunking.KINDS)}, and not {kind!r:.40}")
         is_known = known is not None and known.digest == digest and known.doc_type == kind
         return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
@@ -124,10 +124,9 @@ class DocumentWrites(DocumentReads):
 
     def _document_answer(self, outcome: Outcome) -> answers.Document:
         if outcome.state is None:
-            raise Rejected(
+            raise SuspendedError(
                 f"recorded at position {outcome.position}, but the projection 'documents' was parked by it, "
                 "so the document cannot be shown; rebuild() folds it again",
-                rule="parked",
             )
         told = [event.data for event in outcome.events]
         dropped = sum(last - first + 1 for data in told if isinstance(data, DocumentReplaced)
@@ -135,7 +134,7 @@ class DocumentWrites(DocumentReads):
         added = sum(isinstance(data, ChunkAdded) for data in told)
         answer = self.document(outcome.subject, user=outcome.state.user)
         if answer is None:
-            raise NotFound(f"the document {outcome.subject} was undone meanwhile")
+            raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")
         flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
         return replace(answer, added=added, dropped=dropped, **flags)
 
@@ -149,7 +148,7 @@ def _ingest(work: Work, given: _Text, command: domain.Ingest, project: str | Non
     state: Document | None = work.load(known.id, "d") if known is not None else None
     kind = given.kind if state is None else state.doc_type
     if doc_type is not None and kind != doc_type:
-        raise Rejected(
+        raise RejectedError(
             f"{state.id if state is not None else ''} is a document of the type {kind}, and stays one; "
             f"to take it in as {doc_type}, erase it or give it another path",
             rule="transition",
@@ -202,7 +201,7 @@ def _refuse_distrusted(work: Work, connection: Any, given: _Text) -> None:
             data = event.data if event is not None else None
             same_path = isinstance(data, DocumentIngested) and given.path and data.path == given.path
             if same_path or getattr(data, "digest", None) == given.digest:
-                raise Rejected(
+                raise RejectedError(
                     f"the document {each.source} is distrusted; somebody has to trust() it before it is taken in again",
                     rule="trust",
                     subject=each.source,
@@ -216,18 +215,18 @@ def _given(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
     if isinstance(source, os.PathLike):
         text, name = read_document(source)
         if len(name.encode()) > domain.PATH_BYTES and path is None:
-            raise Rejected(f"the path takes more than {domain.PATH_BYTES:,} bytes: give a shorter one with path=")
+            raise RejectedError(f"the path takes more than {domain.PATH_BYTES:,} bytes: give a shorter one with path=")
         what = f"the file {name!r:.200}"
     elif isinstance(source, str):
         text, name, what = source, "", "the text"
     else:
-        raise Rejected(
+        raise RejectedError(
             f"a document is a text (str) or a file (pathlib.Path), and not a {type(source).__name__}; "
             "for the bytes of a file decode them first"
         )
     check_text(what, text, max_bytes=domain.TEXT_BYTES)
     if "\0" in text:
-        raise Rejected(f"{what} holds a NUL character, so it is no text")
+        raise RejectedError(f"{what} holds a NUL character, so it is no text")
     return text, path if path is not None else name
 
 

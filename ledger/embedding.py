@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import answers
-from ledger.domain.errors import Conflict, LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.errors import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.event_store import EventStore, Transaction
 from ledger.models import Embedder, EmbedderLike, as_embedder, checked_vectors
 from ledger.reads import Reads
@@ -70,7 +70,7 @@ class VectorSearch:
         warnings: tuple[str, ...] = ()
         try:
             self._fill(user, corpora, fill, found.dimension)
-        except ModelFailed as error:
+        except ModelError as error:
             warnings = (f"no new vectors made: {error}",)
         except Exception:
             pass  # the index cannot be used, as ``hits`` will tell
@@ -188,17 +188,17 @@ class Embedding(Reads):
         The model is called outside of every lock, with ``batch`` texts at a time; what a kill or an error cut short goes
         on with the next call. Nothing is recorded: vectors are a cache, and a rebuild leaves them as they are.
 
-        ``ModelFailed`` when the model raises or gives what are no vectors, or others than it gave before.
+        ``ModelError`` when the model raises or gives what are no vectors, or others than it gave before.
         """
         if self._store.readonly:
-            raise Rejected(
+            raise RejectedError(
                 "this ledger was opened for reading (readonly=True), and vectors are written", rule="readonly"
             )
         if self._writer.batching:
-            raise Conflict("embed() cannot run inside a batch, for it calls a model; leave the batch first")
+            raise ConflictError("embed() cannot run inside a batch, for it calls a model; leave the batch first")
         for name, value, least in (("batch", batch, 1), ("limit", limit, 0)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise Rejected(f"{name} is a whole number from {least}, and {value!r:.40} is not")
+                raise RejectedError(f"{name} is a whole number from {least}, and {value!r:.40} is not")
         started = time.monotonic()
         if drop:
             return self._drop_vectors(self._model_name(model), started)
@@ -229,7 +229,7 @@ class Embedding(Reads):
         if given is not None:
             return as_embedder(given)
         if self._vectors is None:
-            raise Rejected("embed() needs a model: name one with model=, or open the ledger with embedder=")
+            raise RejectedError("embed() needs a model: name one with model=, or open the ledger with embedder=")
         return self._vectors.embedder
 
     def _model_name(self, given: EmbedderLike | None) -> str:
@@ -239,16 +239,16 @@ class Embedding(Reads):
         name = given if isinstance(given, str) and given in known else self._embedder_of(given).name
         if name not in known:
             there = f"there are those of {', '.join(map(repr, known))}" if known else "there are none"
-            raise NotFound(f"there are no vectors of the model {name!r:.200}; {there}")
+            raise NotFoundError(f"there are no vectors of the model {name!r:.200}; {there}")
         return name
 
     def _dimension_of(self, embedder: Embedder) -> int:
-        """How many numbers the model gives, from a try; ``ModelFailed`` when all vectors there are have another."""
+        """How many numbers the model gives, from a try; ``ModelError`` when all vectors there are have another."""
         dimension = checked_vectors(embedder, ["dimension"]).dimension
         with self._read() as connection:
             stored = vectors.dimensions(connection, embedder.name)
         if stored and dimension not in stored:
-            raise ModelFailed(
+            raise ModelError(
                 f"the model {embedder.name!r} gives {dimension} numbers a text, and its vectors here have {stored[0]}; "
                 "give it another name, or delete those first (drop=True, --drop)"
             )
@@ -295,7 +295,7 @@ def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension:
     """Asks the model for the vectors of texts; nothing is locked meanwhile."""
     found = checked_vectors(embedder, [each.said for each in texts])
     if found.dimension != dimension:
-        raise ModelFailed(
+        raise ModelError(
             f"the model {embedder.name!r} gave {found.dimension} numbers a text, and {dimension} a moment before"
         )
     owners = {user: vectors.owner_of(secret, user) for user in {each.user for each in texts}}

@@ -19,7 +19,7 @@ from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
 from msgspec import MsgspecError
 
-from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError
+from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError
 from ledger.integrity import GENESIS
 from ledger.recorders import (
     COLUMNS,
@@ -85,7 +85,7 @@ class EventStore:
     ) -> EventStore:
         """Opens the log, and makes it where there is none.
 
-        ``NotFound`` where there is none and none may be made; ``Rejected`` where no ledger may lie or the file is none;
+        ``NotFoundError`` where there is none and none may be made; ``RejectedError`` where no ledger may lie or the file is none;
         ``StorageError`` when it cannot be read.
         """
         file = LedgerFile(path, readonly=readonly, busy_timeout_seconds=busy_timeout_seconds, create=create)
@@ -137,7 +137,7 @@ class EventStore:
         if self._closed or self._pool.foreign or self.readonly:
             self._refuse_writing()
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
-            raise Conflict("another thread kept the ledger locked for longer than the timeout")
+            raise ConflictError("another thread kept the ledger locked for longer than the timeout")
         if self._depth:
             self._depth += 1
             return self._transaction
@@ -230,13 +230,13 @@ class EventStore:
 
     def _refuse_writing(self) -> Never:
         self._check_open()
-        raise Rejected("this ledger was opened for reading (readonly=True) and takes no command", rule="readonly")
+        raise RejectedError("this ledger was opened for reading (readonly=True) and takes no command", rule="readonly")
 
     def _check_open(self) -> None:
         if self._pool.foreign:
-            raise Conflict("this ledger was opened by another process, from which this one was forked")
+            raise ConflictError("this ledger was opened by another process, from which this one was forked")
         if self._closed:
-            raise Rejected("this ledger is closed; open it again", rule="closed")
+            raise RejectedError("this ledger is closed; open it again", rule="closed")
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class EventStore:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
     def explained(self, error: BaseException, connection: Any) -> LedgerError | None:
-        """What a caller sees instead of an error: ``Damaged`` where a row of the projections explains it."""
+        """What a caller sees instead of an error: ``DamagedError`` where a row of the projections explains it."""
         if self._private is None and not self._pool.foreign and _may_be_damage(error):
             if (damaged := self.find_damage(connection)) is not None:
                 return damaged
@@ -393,7 +393,7 @@ class EventStore:
     def _exclusively(self) -> Iterator[None]:
         """No transaction of another thread. The file lock is always taken first."""
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
-            raise Conflict("another thread kept the ledger locked for longer than the timeout")
+            raise ConflictError("another thread kept the ledger locked for longer than the timeout")
         try:
             yield
         finally:
@@ -410,7 +410,9 @@ class EventStore:
         if self._closed or self._pool.foreign:
             return
         if self._owner == get_ident():
-            raise Rejected("this ledger has a transaction under way in this thread; close it after that", rule="closed")
+            raise RejectedError(
+                "this ledger has a transaction under way in this thread; close it after that", rule="closed"
+            )
         with self._file.hold(), self._exclusively():
             if self._closed:
                 return
@@ -498,7 +500,7 @@ class Transaction:
         try:
             rows = chained(events, keys, self.position, self.head)
         except persistence.DataError as error:
-            raise Rejected(str(error), rule="encoding") from error
+            raise RejectedError(str(error), rule="encoding") from error
         if not rows:
             return []
         if self.deferred:
@@ -542,7 +544,7 @@ class Transaction:
         if self._store._pool.foreign:
             self._store._check_open()
         if self.over:
-            raise Rejected("this transaction is over", rule="closed")
+            raise RejectedError("this transaction is over", rule="closed")
         if not self.connection.in_transaction:
             raise StorageError("SQLite gave the transaction up after an error; nothing of it was written")
 
@@ -574,7 +576,7 @@ class Transaction:
     def renew(self) -> None:
         """Commits what there is and goes on in a new transaction, still under the thread's lock."""
         if self._savepoints:
-            raise Rejected("a transaction with a savepoint open cannot be renewed", rule="savepoint")
+            raise RejectedError("a transaction with a savepoint open cannot be renewed", rule="savepoint")
         self._check()
         try:
             self._store._renew(self)
@@ -589,7 +591,7 @@ class Transaction:
         if self._pending:
             self.flush()
         if self._broken:
-            raise Conflict("an append in this transaction failed half-way, so that it cannot be committed")
+            raise ConflictError("an append in this transaction failed half-way, so that it cannot be committed")
         self._check()
         self._cursor.execute("COMMIT")
 
@@ -627,9 +629,9 @@ def _typed(error: BaseException) -> LedgerError | None:
     if isinstance(error, sqlite3.Error):
         return typed(error)
     if isinstance(error, persistence.DataError):
-        return Rejected(str(error), rule="encoding")
+        return RejectedError(str(error), rule="encoding")
     if isinstance(error, persistence.ConnectionPoolClosedError):
-        return Rejected("this ledger is closed; open it again", rule="closed")
+        return RejectedError("this ledger is closed; open it again", rule="closed")
     if isinstance(error, persistence.PersistenceError):
         return StorageError("no connection to the ledger could be had within the timeout")
     return None

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ledger.domain import events as e
 from ledger.domain.erasure import GIVEN_IDS
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
 from ledger.guards import secrets, threats
@@ -111,12 +111,12 @@ class ScannerFailed(RuntimeWarning):
 def as_scanners(given: object) -> tuple[Scanner, ...]:
     """Checks the scanners that a caller plugs in."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise Rejected(f"scanners are several objects with a name and scan(text), not a {type(given).__name__}")
+        raise RejectedError(f"scanners are several objects with a name and scan(text), not a {type(given).__name__}")
     found = tuple(given)
     for each in found:
         name = getattr(each, "name", None)
         if not isinstance(name, str) or not 0 < len(name) <= LABEL_CHARS or not callable(getattr(each, "scan", None)):
-            raise Rejected(
+            raise RejectedError(
                 f"a scanner has a name (up to {LABEL_CHARS} characters) and scan(text); {type(each).__name__} has not"
             )
     return found
@@ -243,7 +243,7 @@ class Guard:
     # --- a command, when it is decided -------------------------------------------------------------------------------
 
     def check_people(self, who: Who) -> None:
-        """``Rejected`` for a secret in whom a command names, which is looked up by its text."""
+        """``RejectedError`` for a secret in whom a command names, which is looked up by its text."""
         named = tuple(getattr(who, name) for name in _WHO)
         if named == self._people:
             return
@@ -376,10 +376,10 @@ class _Look:
         return value
 
     def _redacts(self, kind: str) -> bool:
-        """Whether the policy takes a secret out; ``Rejected`` where it refuses it."""
+        """Whether the policy takes a secret out; ``RejectedError`` where it refuses it."""
         policy = self._work.policy().secrets
         if policy == "refuse":
-            raise Rejected(
+            raise RejectedError(
                 f"the text has a secret in it ({kind}, by {secrets.NAME}), and the policy refuses those: leave it out, or "
                 'adopt_policy(secrets="redact") to have it taken out',
                 rule="secret",
@@ -402,9 +402,9 @@ PLANS: dict[type[e.Event], tuple[str, ...]] = {kind: e.TEXT_FIELDS[name] for nam
 CODED: dict[type[e.Event], tuple[str, ...]] = {e.MemoryCaptured: ("kind",), e.DuplicateAbsorbed: ("kind",)}
 
 
-def refused(found: Found, subject: str | None = None) -> Rejected:
+def refused(found: Found, subject: str | None = None) -> RejectedError:
     """What a command raises whose text is a threat; it never repeats the text."""
-    return Rejected(
+    return RejectedError(
         f"the text looks like what must not become a memory ({found.label}, by {found.scanner}); say it in other words, or "
         'adopt_policy(threats="quarantine") to keep such texts out of recall instead',
         rule="threat",
@@ -414,8 +414,8 @@ def refused(found: Found, subject: str | None = None) -> Rejected:
     )
 
 
-def _secret_in_a_name(kind: str) -> Rejected:
-    return Rejected(
+def _secret_in_a_name(kind: str) -> RejectedError:
+    return RejectedError(
         f"a name has a secret in it ({kind}, by {secrets.NAME}), and what is looked up by its name cannot be redacted: "
         "give another name",
         rule="secret",

@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -73,9 +73,9 @@ class InteractionWrites(MergeWrites, Reads):
         """
         check_text("prompt", prompt, max_bytes=TEXT_BYTES)
         if not isinstance(reinforce, bool):
-            raise Rejected(f"reinforce must be true or false, not {reinforce!r:.40}")
+            raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
         if append and not (session_id or "").strip():
-            raise Rejected("append needs a session_id: the session that the messages are appended to")
+            raise RejectedError("append needs a session_id: the session that the messages are appended to")
         pack = _json("context_pack", {} if context_pack is None else context_pack)
         given = (prompt, response, response_summary, project, session_id, pack, reinforce)
         captured = InteractionCaptured(
@@ -132,7 +132,7 @@ class InteractionWrites(MergeWrites, Reads):
             chunks_used=text_list("chunks_used", chunks_used),
         )
         if not attached.response and not attached.response_summary:
-            raise Rejected("attach_response needs a response or a response_summary, and both are blank")
+            raise RejectedError("attach_response needs a response or a response_summary, and both are blank")
         turn = Turn(self._counter, self._keeps_out, response=response) if response else None
 
         def body(work: Work) -> str:
@@ -173,7 +173,7 @@ class InteractionWrites(MergeWrites, Reads):
             self._after_capture()
         answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
         if answer is None:
-            raise NotFound(f"the interaction {subject.id} was undone meanwhile")
+            raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
         return answer
 
     # --- reinforcement -------------------------------------------------------------------------------------------
@@ -189,14 +189,14 @@ class InteractionWrites(MergeWrites, Reads):
         if not isinstance(id, str) or not id.startswith("i_"):
             return self._reinforce_memory(id, delta, source=source, by=by)
         if delta is not None or source is not None:
-            raise Rejected(
+            raise RejectedError(
                 "an interaction reinforces by the policy in force and is its own source: give no delta and no source"
             )
         told = who(self._default, by)
         with self._read("interactions") as connection:
             subject = self._load(connection, id, "i", told.user)
         if subject is None:
-            raise NotFound(f"no interaction of this user has the id {id!r:.40}")
+            raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
         return self._reinforce_by(subject, None, told)
 
     def _try_reinforcement(
@@ -222,7 +222,7 @@ class InteractionWrites(MergeWrites, Reads):
         def body(work: Work) -> str:
             current: Interaction = work.at_row(subject.row, "i")
             if current is None:
-                raise NotFound(f"the interaction {subject.id} was undone")
+                raise NotFoundError(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             self._writer.need("confidence")
             evaluated.append(reinforcement.record(work, current, found, work.policy()))
@@ -291,27 +291,27 @@ class InteractionWrites(MergeWrites, Reads):
 
         A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
         session see ``Session.extract``. ``preview`` only shows what the rules find in an interaction. An interaction that was
-        extracted already returns what it came to. ``ModelFailed`` where the model fails; that is recorded.
+        extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
         """
         if isinstance(id, str) and id.startswith("s_"):
             if preview:
-                raise Rejected(
+                raise RejectedError(
                     "a preview is of an interaction; of a session extract() tells what it kept, and undo() takes it back"
                 )
             session: Any = self.session(id, user=by.get("user"))
             if session.id is None:
-                raise NotFound(f"no session of this user has the id {id!r:.40}")
+                raise NotFoundError(f"no session of this user has the id {id!r:.40}")
             asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
             report: answers.ExtractionReport = session.extract(**asked, **by)
             return report
         if since is not None:
-            raise Rejected("since is a position in a session; an interaction is extracted as a whole")
+            raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
         told, meant = who(self._default, by), meant_model(self, using, model)
         check_call(timeout, cancelled)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
-                raise NotFound(f"no interaction of this user has the id {id!r:.40}")
+                raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
             found = extraction.search(self._answer_texts(connection, subject)) if preview else None
         if preview:
             return self._preview(subject, found)
@@ -335,7 +335,7 @@ class InteractionWrites(MergeWrites, Reads):
         def body(work: Work) -> str:
             current: Interaction | None = work.at_row(subject.row, "i")
             if current is None:
-                raise NotFound(f"the interaction {subject.id} was undone")
+                raise NotFoundError(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
             if current.extraction != "done":
                 work.need("quarantine")
@@ -361,7 +361,7 @@ class InteractionWrites(MergeWrites, Reads):
                 event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
             ]
             if not events:
-                raise Conflict(f"the interaction {subject.id} changed while it was looked at; ask again")
+                raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
             data: CandidatesExtracted = events[-1].data
             states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
             kept = tuple(self._memories(connection, states))
@@ -402,7 +402,7 @@ def _is_quarantined(connection: Any, subject: Interaction) -> bool:
 
 def has_to_wait(error: Exception) -> bool:
     """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
-    return isinstance(error, Rejected) and error.rule == "trust"
+    return isinstance(error, RejectedError) and error.rule == "trust"
 
 
 def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
@@ -417,7 +417,7 @@ def _check_used(work: Work, used: Sequence[str]) -> None:
             and work.find(each, "m") is None
             and work.of_another_user(each)
         ):
-            raise Rejected(
+            raise RejectedError(
                 f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"
             )
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, NewerFormat, StorageError, UnknownEvent
+from ledger.domain.errors import AmbiguousIdError, ConflictError, NewerFormatError, StorageError, UnknownEventError
 from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from projections import sessions
 from projections.projector import FAMILIES, projections
 
 READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # before the text of a blob
+CANDIDATES = 5  # of an ambiguous id
 READ_ROWS = 64  # of the log taken at a time: few enough to be in the processor's cache still when they are decoded
 
 
@@ -51,7 +52,7 @@ def read_known(connection: Any, position: int, first: int) -> AnyEvent:
         )
     event = mapper.decode(position, first, *row)
     if isinstance(event.data, Unknown):
-        raise UnknownEvent(f"the event at position {position} is of a newer version than this product")
+        raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
     return event
 
 
@@ -68,12 +69,15 @@ def read_messages(
         for found in connection.execute(sql, (session, *span)):
             event = mapper.decode(found[0], session, *found[width:])
             if isinstance(event.data, Unknown):
-                raise UnknownEvent(f"the event at position {found[0]} is of a newer version than this product")
+                raise UnknownEventError(f"the event at position {found[0]} is of a newer version than this product")
             yield sessions.message_of(found[:width]), event
 
 
 def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
-    """The row of a subject of one user by id or unambiguous prefix; a blank, foreign or ambiguous one finds nothing."""
+    """The row of a subject of one user by id or unambiguous prefix; a blank or foreign one finds nothing.
+
+    ``AmbiguousIdError`` for the beginning of several ids, with the first of them.
+    """
     if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
         return None
     which, values = (
@@ -83,21 +87,35 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
     )
     sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
         f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
-        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT 2"
+        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
     )
     matches = connection.execute(sql, (*values, user)).fetchall()
-    return matches[0][0] if len(matches) == 1 else None
+    if len(matches) > 1:
+        raise _ambiguous(connection, given, kind, [row for (row,) in matches])
+    return matches[0][0] if matches else None
+
+
+def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
+    table, words = FAMILIES[kind].live, {"m": "content", "o": "content", "d": "title", "p": "name"}.get(kind, "''")
+    sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
+    found = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
+    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in found)
+    more = " and more" if len(rows) > CANDIDATES else ""
+    return AmbiguousIdError(
+        f"{given!r} is the beginning of several ids: {listed}{more}; give more of it",
+        candidates=tuple(id for id, _ in found),
+    )
 
 
 def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
-    """The generation of the tables and what is parked; ``Conflict`` when they are of another version than this product's."""
+    """The generation of the tables and what is parked; ``ConflictError`` when they are of another version than this product's."""
     found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
     wanted = {each.name: each.version for each in projections(secret)}
     if {name: version for name, version, _ in found} != wanted:
-        raise Conflict("the projections of this ledger were changed by another version of the product: reopen it")
+        raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
     folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
     if folded is None:
-        raise Conflict("the checkpoint of this ledger's projections is gone: reopen it")
+        raise ConflictError("the checkpoint of this ledger's projections is gone: reopen it")
     return folded[0], {name for name, _, parked_at in found if parked_at is not None}
 
 
@@ -129,7 +147,7 @@ def read_blob(connection: Any, blob: str) -> str | None:
 
 
 def decode_known(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
-    """The same, for a fold that decisions will rest on; ``UnknownEvent`` at the first that this product does not know.
+    """The same, for a fold that decisions will rest on; ``UnknownEventError`` at the first that this product does not know.
 
     A newer version first appends LedgerUpgraded, after which this one writes no more: so such a row is damage.
     """
@@ -180,8 +198,8 @@ def last_upgrade(connection: Any, after: int = 0) -> int | None:
 
 
 def check_log_since(connection: Any, after: int) -> None:
-    """What others wrote behind a position: ``NewerFormat`` where this product may not write any more, ``UnknownEvent`` for
-    what it does not know although it may."""
+    """What others wrote behind a position: ``NewerFormatError`` where this product may not write any more,
+    ``UnknownEventError`` for what it does not know although it may."""
     check_upgrade(connection, last_upgrade(connection, after))
     if (found := first_unknown(connection, after)) is not None:
         raise _unexplained(*found)
@@ -195,15 +213,15 @@ def check_upgrade(connection: Any, position: int | None, *, readonly: bool = Fal
 
 def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
     if least_reader > READER:
-        raise NewerFormat(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
+        raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
     if least_writer > WRITER and not readonly:
-        raise NewerFormat(
+        raise NewerFormatError(
             f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}: open it readonly"
         )
 
 
-def _unexplained(position: int, type_: str) -> UnknownEvent:
-    return UnknownEvent(
+def _unexplained(position: int, type_: str) -> UnknownEventError:
+    return UnknownEventError(
         f"the log is damaged: the {type_:.60} at position {position} is nothing that this product knows, and no upgrade before"
         " it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up to that position"
     )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from eventsourcing.persistence import StoredEvent
 
-from ledger.domain.errors import Rejected, UnknownEvent
+from ledger.domain.errors import RejectedError, UnknownEventError
 from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unknown
 
 STATE_BYTES = 1024 * 1024  # the most that one event's state may take
@@ -25,10 +25,10 @@ encode = msgspec.json.Encoder().encode
 
 
 def to_stored(stream: str, version: int, envelope: Envelope[Any]) -> StoredEvent:
-    """One event as the row that the event store writes; ``Rejected`` above 1 MiB."""
+    """One event as the row that the event store writes; ``RejectedError`` above 1 MiB."""
     state = encode(envelope)
     if len(state) > STATE_BYTES:
-        raise Rejected(
+        raise RejectedError(
             f"an event may take {STATE_BYTES} bytes, and this {type(envelope.data).__name__} takes {len(state)}",
             rule="size",
             limit=STATE_BYTES,
@@ -51,7 +51,7 @@ _DECODERS: dict[str, tuple[Callable[[str], Envelope[Any]], int]] = {
 def decode(
     position: int, first: int, stream: str, version: int, type_: str, state: str, key: bytes | None = None
 ) -> AnyEvent:
-    """The event in one row of the log; ``UnknownEvent`` when its JSON is not an event at all, or a damaged page has made a
+    """The event in one row of the log; ``UnknownEventError`` when its JSON is not an event at all, or a damaged page has made a
     number or bytes of what was text."""
     try:
         decoded, schema = _DECODERS[type_]
@@ -68,7 +68,7 @@ def _uncommon(position: int, type_: str, state: str) -> Envelope[Any]:
         envelope: Envelope[Any] = _raw_decoder.decode(state)
     except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
         named = f"({type_:.60})" if isinstance(type_, str) else "(a type that is no text)"
-        raise UnknownEvent(f"the row at position {position} {named} holds no event that can be read") from None
+        raise UnknownEventError(f"the row at position {position} {named} holds no event that can be read") from None
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))

@@ -13,7 +13,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
 from ledger.domain import times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import LIST_ITEMS, MemoryCaptured
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
@@ -74,7 +74,7 @@ def who(default: Who, by: By) -> Who:
     for name in ("user", "actor", "client", "agent"):
         check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
     if told["channel"] not in CHANNELS:
-        raise Rejected(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
+        raise RejectedError(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
     for name in ("causation_id", "correlation_id"):
         if told[name] is not None:
             check_text(name, told[name], max_bytes=NAME_BYTES)
@@ -215,7 +215,7 @@ class MemoryWrites:
         def body(work: Work, memory: Memory) -> None:
             command = domain.Retag(work.cleaned(asked.add), asked.remove)
             if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
-                raise Rejected(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
+                raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
             _emit(work, memory, command)
 
         return self._change("retag", id, body, by, (id, asked))
@@ -396,10 +396,9 @@ class MemoryWrites:
 
     def _memory(self, outcome: Outcome) -> answers.Memory:
         if outcome.state is None:
-            raise Rejected(
+            raise SuspendedError(
                 f"recorded at position {outcome.position}, but the projection 'memories' was parked by it, "
                 "so the memory cannot be shown; rebuild() folds it again",
-                rule="parked",
             )
         state: Memory = outcome.state
         return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
@@ -432,7 +431,9 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
 def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
     """A validity that begins now, for want of another beginning, must end later."""
     if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
-        raise Rejected(f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began")
+        raise RejectedError(
+            f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"
+        )
     return attempt
 
 
@@ -445,15 +446,17 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 def own(work: Work, source: str) -> str:
     """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
-    this user that is in force, whatever its status. ``NotFound`` for one that was undone or distrusted, ``Rejected`` for an
-    observation all of whose sources were."""
+    this user that is in force, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
+    ``RejectedError`` for an observation all of whose sources were."""
     if source[0] == "c":
         return _own_chunk(work, source)
     if work.find(source, source[0]) is None and work.of_another_user(source):
-        raise Rejected(f"the source {source} belongs to another user; a command acts on one user's memory", rule="user")
+        raise RejectedError(
+            f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
+        )
     state = work.load(source, source[0])
     if source[0] == "o" and not _is_borne_out(work, state.row):
-        raise Rejected(
+        raise RejectedError(
             f"{state.id} has no source that is in force, so nothing can rest on it; observe it from others first",
             rule="evidence",
             subject=state.id,
@@ -481,7 +484,7 @@ def _own_chunk(work: Work, source: str) -> str:
     if found is not None and not _is_void(work, found):
         return found.id
     check_chunks(work, (source,))
-    raise NotFound(f"no chunk of this user has the id {source!r:.40}")
+    raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
 
 
 def _is_void(work: Work, chunk: documents.Chunk) -> bool:
@@ -490,12 +493,12 @@ def _is_void(work: Work, chunk: documents.Chunk) -> bool:
 
 
 def check_chunks(work: Work, named: Iterable[str]) -> None:
-    """``Rejected`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
+    """``RejectedError`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
     for each in named:
         row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
         state = work.at_row(row, "d") if row is not None else None
         if state is not None and state.user != work.who.user:
-            raise Rejected(
+            raise RejectedError(
                 f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
             )
 
@@ -534,7 +537,7 @@ def checked_kind(kind: str) -> str:
     if kind in domain.KINDS:
         return kind
     if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
-        raise Rejected(
+        raise RejectedError(
             f"a kind is a word of lower-case letters, digits, _ and -, up to 64, and {kind!r:.40} is not; "
             f"known: {', '.join(domain.KINDS)}"
         )
@@ -549,7 +552,7 @@ def _validity(valid_from: Time | None, valid_to: Time | None) -> tuple[str | Non
     start = times.moment("valid_from", valid_from) if valid_from is not None else None
     end = times.until("valid_to", valid_to) if valid_to is not None else None
     if start is not None and end is not None and end <= start:
-        raise Rejected(f"a memory's validity must end after it begins: {start} to {end} is empty")
+        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty")
     return start, end
 
 
@@ -558,10 +561,10 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
     if isinstance(given, str):
         given = (given,)
     if not isinstance(given, Iterable):
-        raise Rejected(f"{name} must be a text or several, not {type(given).__name__}")
+        raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
     found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
     if len(found) > items:
-        raise Rejected(
+        raise RejectedError(
             f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
         )
     return found
@@ -580,18 +583,18 @@ def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
     if given == ():  # as with most memories
         return ()
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise Rejected(f"edges are several of (source, relation, target), not a {type(given).__name__}")
+        raise RejectedError(f"edges are several of (source, relation, target), not a {type(given).__name__}")
     found = []
     for each in given:
         if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
-            raise Rejected("each edge is three texts: (source, relation, target)")
+            raise RejectedError("each edge is three texts: (source, relation, target)")
         parts = [
             check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
             for what, part in zip(("source", "relation", "target"), each, strict=True)
         ]
         found.append(domain.Relate(*parts))
         if len(found) > domain.EDGES:
-            raise Rejected(
+            raise RejectedError(
                 f"a memory has at most {domain.EDGES} edges", rule="size", limit=domain.EDGES, requested=len(found)
             )
     return tuple(found)
@@ -602,5 +605,5 @@ def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
     found = text_list("sources", given)
     for each in found:
         if each[:1] not in CITABLE or not is_prefix(each, each[0]):
-            raise Rejected(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
+            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
     return found

@@ -10,7 +10,7 @@ from ledger.domain import conflict as conflict_domain
 from ledger.domain import merge as domain
 from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
 from ledger.policies import merging
 from ledger.reads import LIST_CAP, NOWHERE, Reads, listed, named
@@ -116,11 +116,11 @@ def _name(connection: Any, project: str | None) -> str | None:
 
 def _among(status: str | Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
     if not isinstance(status, Iterable):
-        raise Rejected(
+        raise RejectedError(
             f"a status is a text or several, not a {type(status).__name__}; there are: {', '.join(known)}, and all"
         )
     wanted = (status,) if isinstance(status, str) else tuple(status)
     for each in wanted if wanted != ("all",) else ():
         if each not in known:
-            raise Rejected(f"no status of a {what} is called {each!r:.40}; there are: {', '.join(known)}, and all")
+            raise RejectedError(f"no status of a {what} is called {each!r:.40}; there are: {', '.join(known)}, and all")
     return known if wanted == ("all",) else wanted

@@ -13,7 +13,7 @@ from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
 from ledger.memory_writes import By, MemoryWrites, Whose, check_reason, text_list, who
 from ledger.merge_reads import MergeReads
@@ -49,7 +49,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         """
         least = millionths("threshold", threshold)
         if least < LEAST_THRESHOLD * ONE:
-            raise Rejected(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
+            raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
         told = who(self._default, By(**by, key=None))
         with self._read("memories", "merges", "conflicts") as connection:
             scope = _scope(connection, told.user, project)
@@ -101,14 +101,16 @@ class MergeWrites(MemoryWrites, MergeReads):
         ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without
         ``content`` the wording is that of the surest of them, then the most referred to, then the newest. It has their
         greatest confidence, their references added up, and their tags, names, sources and edges. Merging what was merged
-        returns what it became. ``Rejected`` for a candidate (promote it first), for a proposal whose members changed, and
+        returns what it became. ``RejectedError`` for a candidate (promote it first), for a proposal whose members changed, and
         where another active memory has that wording.
         """
         reason = check_reason("reason", reason)
         is_proposal = isinstance(memories, str) and memories.startswith("g_")
         ids = () if is_proposal else text_list("memories", memories)
         if any(each.startswith("g_") for each in ids):
-            raise Rejected("a merge is by one proposal alone, or of memories that are named: these are ids of both")
+            raise RejectedError(
+                "a merge is by one proposal alone, or of memories that are named: these are ids of both"
+            )
 
         def body(work: Work) -> str:
             if not is_proposal:
@@ -117,7 +119,7 @@ class MergeWrites(MemoryWrites, MergeReads):
             if proposal.status == domain.PROPOSED:
                 work.rows.flush()
                 if why := merging.moot(work.connection(), proposal):
-                    raise Rejected(
+                    raise RejectedError(
                         f"cannot merge by {proposal.id}: {why}; look again with find_merges(), or name the memories",
                         rule="moot",
                         subject=proposal.id,
@@ -132,7 +134,7 @@ class MergeWrites(MemoryWrites, MergeReads):
     @staticmethod
     def _own_memory(work: Work, given: str) -> str:
         if work.find(given, "m") is None and work.of_another_user(given):
-            raise Rejected(
+            raise RejectedError(
                 f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
             )
         return str(work.load(given, "m").id)
@@ -181,7 +183,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         and it is not raised again while they say what they say."""
         reason = check_reason("reason", reason)
         if (keep is None) == (both is False):
-            raise Rejected("a resolution is keep=MEMORY, or both=True, and one of the two")
+            raise RejectedError("a resolution is keep=MEMORY, or both=True, and one of the two")
 
         def body(work: Work) -> str:
             conflict: Conflict = work.load(id, "k")
@@ -234,7 +236,7 @@ class MergeWrites(MemoryWrites, MergeReads):
                 found = look(connection, user, after)
             try:
                 recorded += len(record(Who(user=user, actor=actor), found))
-            except Rejected as refusal:
+            except RejectedError as refusal:
                 if refusal.rule != "trust":
                     raise
             else:
@@ -247,15 +249,14 @@ def _scope(connection: Any, user: str, project: str | None) -> merging.Scope:
         return None
     found = named(connection, user, "p", project)
     if found == NOWHERE:
-        raise NotFound(f"no project of this user is called {project!r:.60}")
+        raise NotFoundError(f"no project of this user is called {project!r:.60}")
     return [found]
 
 
 def _there(outcome: Outcome) -> Any:
     if outcome.state is None:
-        raise Rejected(
+        raise SuspendedError(
             f"recorded at position {outcome.position}, but its projection was parked by it, so it cannot be shown; "
             "rebuild() folds it again",
-            rule="parked",
         )
     return outcome.state

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ledger.domain.errors import LedgerError, ModelFailed, NotFound, Rejected
+from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.text import check_text
 
 MAX_DIMENSION = 65_536
@@ -58,7 +58,7 @@ class Vectors(Struct, frozen=True):
 def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """One vector for each text, brought to length one; a vector of zeros stays as it is.
 
-    ``ModelFailed`` where the model raises, or gives another count, no numbers, no table, or what is not finite.
+    ``ModelError`` where the model raises, or gives another count, no numbers, no table, or what is not finite.
     """
     name = embedder.name
     try:
@@ -66,18 +66,18 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     except LedgerError:
         raise
     except Exception as error:
-        raise ModelFailed(f"the model {name!r} failed ({type(error).__name__})") from error
+        raise ModelError(f"the model {name!r} failed ({type(error).__name__})") from error
     try:
         found = _by_numpy(given) if _has("numpy") else _by_hand(given)
     except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
-        raise ModelFailed(
+        raise ModelError(
             f"the model {name!r} gave no table of numbers ({error if type(error) is _Wrong else type(error).__name__});"
             " it has to give one row of numbers for each text, all of one length"
         ) from None
     if len(found.data) != len(texts):
-        raise ModelFailed(f"the model {name!r} gave {len(found.data):,} vectors for {len(texts):,} texts")
+        raise ModelError(f"the model {name!r} gave {len(found.data):,} vectors for {len(texts):,} texts")
     if texts and not 0 < found.dimension <= MAX_DIMENSION:
-        raise ModelFailed(
+        raise ModelError(
             f"the model {name!r} gave vectors of {found.dimension:,} numbers; 1 to {MAX_DIMENSION:,} are allowed"
         )
     return found
@@ -137,9 +137,11 @@ def as_embedder(given: object) -> Embedder:
     embed = getattr(given, "embed", None)
     name = getattr(given, "name", None) or getattr(given, "__name__", None)
     if not callable(embed) and not callable(given):
-        raise Rejected(f"a model has a name and embed(texts), or is a function; a {type(given).__name__} is neither")
+        raise RejectedError(
+            f"a model has a name and embed(texts), or is a function; a {type(given).__name__} is neither"
+        )
     if not isinstance(name, str) or name == "<lambda>":
-        raise Rejected("a model needs a name, for its vectors are kept by it: give it an attribute ``name``")
+        raise RejectedError("a model needs a name, for its vectors are kept by it: give it an attribute ``name``")
     check_text("the name of a model", name, max_bytes=200)
     return Named(name, embed if callable(embed) else given)  # type: ignore[arg-type]
 
@@ -154,14 +156,14 @@ class Named:
 def embedder_named(given: str) -> Embedder:
     """``wordllama``, ``onnx:DIRECTORY`` (the mean of all tokens) or ``onnx-cls:DIRECTORY`` (the first token alone).
 
-    ``Rejected`` for another name and where the extra is not installed; ``NotFound`` for a directory without a model.
+    ``RejectedError`` for another name and where the extra is not installed; ``NotFoundError`` for a directory without a model.
     """
     kind, colon, place = given.partition(":")
     if given == WordLlama.name:
         return WordLlama()
     if colon and kind in POOLINGS and place:
         return Onnx(place, pooling=POOLINGS[kind])
-    raise Rejected(f"no model is called {given!r:.80}; there are: wordllama, onnx:DIRECTORY, onnx-cls:DIRECTORY")
+    raise RejectedError(f"no model is called {given!r:.80}; there are: wordllama, onnx:DIRECTORY, onnx-cls:DIRECTORY")
 
 
 def _has(package: str) -> bool:
@@ -174,7 +176,7 @@ def _has(package: str) -> bool:
 def _need(extra: str, *packages: str) -> None:
     missing = [each for each in packages if not _has(each)]
     if missing:
-        raise Rejected(
+        raise RejectedError(
             f"this model needs the package {missing[0]}: install memory-ledger with its extra, memory-ledger[{extra}]",
             rule="extra",
         )
@@ -227,13 +229,13 @@ class Onnx:
 
     def __init__(self, directory: str | os.PathLike[str], *, pooling: str = "mean") -> None:
         if pooling not in POOLINGS.values():
-            raise Rejected(f"no pooling is called {pooling!r:.40}; there are: {', '.join(POOLINGS.values())}")
+            raise RejectedError(f"no pooling is called {pooling!r:.40}; there are: {', '.join(POOLINGS.values())}")
         place = Path(os.fspath(directory)).expanduser()
         self._model = next((each for each in (place / "model.onnx", place / "onnx/model.onnx") if each.is_file()), None)
         self._tokenizer = place / "tokenizer.json"
         for found, what in ((self._model is not None, "model.onnx"), (self._tokenizer.is_file(), "tokenizer.json")):
             if not found:
-                raise NotFound(f"there is no {what} in {str(place)[:500]}; nothing is downloaded, so put it there")
+                raise NotFoundError(f"there is no {what} in {str(place)[:500]}; nothing is downloaded, so put it there")
         _need("onnx", "onnxruntime", "tokenizers", "numpy")
         self._pooling, self._lock = pooling, threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
@@ -270,7 +272,7 @@ class Onnx:
         }
         asked = [each.name for each in session.get_inputs()]
         if strange := [name for name in asked if name not in known]:
-            raise ModelFailed(f"the model {self.name!r} asks for {strange[0]!r:.40}, which no text model gets here")
+            raise ModelError(f"the model {self.name!r} asks for {strange[0]!r:.40}, which no text model gets here")
         given = session.run(None, {name: known[name] for name in asked})[0]
         if given.ndim == 2:  # it pools by itself
             return given

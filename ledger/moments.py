@@ -12,7 +12,7 @@ from typing import Any, cast
 from ledger import answers
 from ledger.care import Numbers, fold_apart
 from ledger.domain import times
-from ledger.domain.errors import NotFound, ReadOnly, Rejected
+from ledger.domain.errors import NotFoundError, ReadOnlyError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
@@ -54,8 +54,8 @@ class Moments(Reads):
         the world at a time, as known at the moment: ``memory``, ``memories``, ``graph`` and ``recall`` then answer with what was
         active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
 
-        ``Rejected`` for a position the log has not, a time in the future, before the first event or without an offset;
-        ``NotFound`` for an event that is not there. What was erased since is erased at every moment.
+        ``RejectedError`` for a position the log has not, a time in the future, before the first event or without an offset;
+        ``NotFoundError`` for an event that is not there. What was erased since is erased at every moment.
         """
         holds = None if valid is None else times.instant("valid", _time("valid", valid))
         with self._committed() as connection:
@@ -68,14 +68,16 @@ class Moments(Reads):
         """What the ledger came to believe, and no longer believes, between two moments; without an ``end`` until now.
 
         Each memory is compared as it stood at the one and at the other: what came and went in between is not told.
-        ``project`` bounds it to a project's memories, "" to the global ones. ``Rejected`` when the end comes before the
+        ``project`` bounds it to a project's memories, "" to the global ones. ``RejectedError`` when the end comes before the
         start, and for whatever ``at`` refuses.
         """
         with self._committed() as connection:
             first = self._position_of(connection, start)
             last = self._position_of(connection, end) if end is not None else read_tip(connection.cursor())[0]
             if last < first:
-                raise Rejected(f"a diff goes forward, and position {last} comes before {first}: name the earlier first")
+                raise RejectedError(
+                    f"a diff goes forward, and position {last} comes before {first}: name the earlier first"
+                )
             bounds = [self._times.at(connection, each) for each in (first, last)]
         return Moment(self, last, bounds[1], None)._since(first, bounds[0], self._user(user), project)
 
@@ -90,18 +92,18 @@ class Moments(Reads):
         if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
             entry = audit.by_event(connection, moment.strip().lower())
             if entry is None:
-                raise NotFound(f"no event of this ledger has the id {moment.strip()}")
+                raise NotFoundError(f"no event of this ledger has the id {moment.strip()}")
             return entry.position
         if isinstance(moment, str) and _NUMBER.fullmatch(moment):
             moment = int(moment) if len(moment) < 20 else HEAD
         elif isinstance(moment, str) and not times.is_time(moment):
-            raise Rejected(
+            raise RejectedError(
                 f"{moment!r:.60} is no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
                 "a date like 2026-11-21, a month like 2026-11, or the id of an event"
             )
         if isinstance(moment, int) and not isinstance(moment, bool):
             if not 1 <= moment <= head:
-                raise Rejected(
+                raise RejectedError(
                     f"position {moment} is not in this ledger: its positions go from 1 to {head} (a date has dashes)"
                 )
             return moment
@@ -109,18 +111,18 @@ class Moments(Reads):
 
     def _position_at(self, connection: Any, time: str, head: int) -> int:
         if time > max(self._writer.now(), known := self._times.at(connection, head)):
-            raise Rejected(f"{time} lies in the future; the last event, at position {head}, is of {known}")
+            raise RejectedError(f"{time} lies in the future; the last event, at position {head}, is of {known}")
         position = self._times.last(connection, time, head)
         if not position:
             first = self._times.at(connection, 1)
-            raise Rejected(f"{time} is before the first event, which is of {first}: nothing was known then")
+            raise RejectedError(f"{time} is before the first event, which is of {first}: nothing was known then")
         return position
 
 
 def _time(name: str, given: object) -> object:
     if isinstance(given, bool) or not isinstance(given, str | date):
         what = "a time" if name == "valid" else "a position, a time or the id of an event"
-        raise Rejected(f"{name} is {what}, and not a {type(given).__name__}")
+        raise RejectedError(f"{name} is {what}, and not a {type(given).__name__}")
     return given
 
 
@@ -158,13 +160,13 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
 
     def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:
         if not beliefs:
-            raise Rejected("a digest is over the projections as they are; under at() there is one of beliefs only")
+            raise RejectedError("a digest is over the projections as they are; under at() there is one of beliefs only")
         return super().digest(beliefs=True, user=user)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(type(self._ledger), name):
             raise AttributeError(f"a moment of a ledger has no {name!r}")
-        raise ReadOnly(
+        raise ReadOnlyError(
             f"{name} writes, or is of today only, and this is a moment of the past; ask the ledger itself",
             rule="readonly",
         )
@@ -232,7 +234,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         with self._read("memories", "projects") as connection:
             wanted = named(connection, owner, "p", project)
             if wanted is NOWHERE:
-                raise NotFound(f"no project of this user is called {project!r:.60}")
+                raise NotFoundError(f"no project of this user is called {project!r:.60}")
             found = []
             for row in memories.changed(connection, owner, first):
                 pair = memories.get_at(connection, row, first), memories.get(connection, row)

@@ -8,7 +8,7 @@ from typing import Any
 from ledger import observation_answers as answers
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
 from ledger.log_reading import find_row, first_position, read_event, read_stream
@@ -192,7 +192,7 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
 
 def _one_of(name: str, given: str | None, known: Sequence[str]) -> str | None:
     if given is not None and given not in known:
-        raise Rejected(f"no {name} of an observation is called {given!r:.40}; there are: {', '.join(known)}")
+        raise RejectedError(f"no {name} of an observation is called {given!r:.40}; there are: {', '.join(known)}")
     return given
 
 
@@ -209,5 +209,5 @@ def _place(connection: Any, before: str, owner: str) -> int:
         event = read_event(connection, row) if row is not None else None
         row = row if event is not None and event.envelope.user == owner else None
     if row is None:
-        raise NotFound(f"before names an observation by its id, and none of this user has {before!r:.40}")
+        raise NotFoundError(f"before names an observation by its id, and none of this user has {before!r:.40}")
     return row

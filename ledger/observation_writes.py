@@ -11,7 +11,7 @@ from ledger import answers, document_answers, observation_answers
 from ledger.document_reads import DocumentReads
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     AnyEvent,
     EvidenceWithdrawn,
@@ -57,7 +57,9 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
         believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
         if not given:
-            raise Rejected("an observation needs a source: the id of what bears it out, a memory, interaction or chunk")
+            raise RejectedError(
+                "an observation needs a source: the id of what bears it out, a memory, interaction or chunk"
+            )
 
         def body(work: Work) -> str:
             work.project = project_of = work.project_named(project)
@@ -92,7 +94,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             alive = rules_of_evidence.live(work, borne)
             if state.status == "active":
                 if not alive:
-                    raise Rejected(
+                    raise RejectedError(
                         f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
                         "restore one, or retract it",
                         rule="evidence",
@@ -168,12 +170,12 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         An observation with another live source goes stale until its wording has been looked at again; one without is retired.
         What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
-        of one puts it back. All of it is one append; more than 50,000 events are ``Rejected`` unless it is ``exclusive``:
+        of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
         nobody else can write until it is done.
         """
         told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
         if not given:
-            raise Rejected("withdraw_source names at least one source by its id")
+            raise RejectedError("withdraw_source names at least one source by its id")
         named: list[str] = []
 
         def body(work: Work) -> str:
@@ -227,7 +229,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         user = outcome.state.user if outcome.state is not None else None
         answer = self.observation(outcome.subject, user=user)
         if answer is None:
-            raise NotFound(f"the observation {outcome.subject} was undone meanwhile")
+            raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
         return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
@@ -238,7 +240,7 @@ def _is_observation(id: object) -> bool:
 def _evident(work: Work, given: str, project: str | None) -> str:
     """The full id of a source that an observation of this project may have."""
     if given[0] not in rules_of_evidence.KINDS:
-        raise Rejected(
+        raise RejectedError(
             f"an observation rests on memories (m_…), interactions (i_…) and chunks (c_…), and not on {given:.40}"
         )
     source = own(work, given)
@@ -246,7 +248,7 @@ def _evident(work: Work, given: str, project: str | None) -> str:
         return source
     other = observations.project_of(work.connection(), source)
     if other not in (None, project):
-        raise Rejected(
+        raise RejectedError(
             f"the source {source} is of another project; an observation rests on what is of its own project, or of none",
             rule="evidence",
             subject=source,
@@ -263,7 +265,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
     borne = {each.source: each for each in observations.borne(work.rows, known.row)}
     added = [each.source for each in formed.evidence if each.source not in borne or borne[each.source].withdrawn]
     if (count := len(borne.keys() | set(added))) > domain.EVIDENCE:
-        raise Rejected(
+        raise RejectedError(
             f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
             rule="size",
             subject=known.id,

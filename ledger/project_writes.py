@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import project as domain
-from ledger.domain.errors import Conflict, NotFound, Rejected
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
@@ -46,7 +46,7 @@ class ProjectWrites(Reads):
         def body(work: Work, state: Project) -> None:
             known = self._writer.named(work.who.user, "p", alias)
             if known is not None and known != state.id:
-                raise Conflict(f"the name {alias!r:.60} stands for another project already")
+                raise ConflictError(f"the name {alias!r:.60} stands for another project already")
             _emit(work, state, domain.AddAlias(alias))
 
         return self._change_project("add_alias", project, body, by, (project, alias))
@@ -128,7 +128,7 @@ class ProjectWrites(Reads):
             return state
         stream = work.project_named(project) if register else None
         if stream is None:
-            raise NotFound(f"no project of this user is called {project!r:.60}")
+            raise NotFoundError(f"no project of this user is called {project!r:.60}")
         return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
 
     def _project_answer(self, outcome: Outcome) -> answers.Project:
@@ -144,7 +144,7 @@ def _cleaned(work: Work, command: domain.Command) -> domain.Command:
 
 def _check_person(told: Who, state: Project) -> None:
     if told.channel != "user" or told.actor.startswith("policy:"):
-        raise Rejected(
+        raise RejectedError(
             f"trusted state is set by a person: the channel is {told.channel!r} and the actor {told.actor!r:.40}; "
             "it would have to be the channel 'user'",
             rule="trust",

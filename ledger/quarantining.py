@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.guard_answers import Quarantined, RescanReport, StoredSecret
 from ledger.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
@@ -105,27 +105,27 @@ class Quarantining(InteractionWrites):
     def _memory_at(given: str | int, user: str) -> str:
         if isinstance(given, str):
             return given
-        raise NotFound(f"no memory or text of this user is at position {given}")
+        raise NotFoundError(f"no memory or text of this user is at position {given}")
 
     def _positions_of(self, connection: Any, given: Any, user: str) -> list[int] | None:
         """The positions of the events whose text is meant; None where a memory is."""
         if isinstance(given, bool) or not isinstance(given, str | int):
-            raise Rejected(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
+            raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
         if isinstance(given, int):
             return self._text_at(connection, given, user)
         if given[:2] == "i_":
             state = self._load(connection, given, "i", user)
             if state is None:
-                raise NotFound(f"no interaction of this user has the id {given!r:.40}")
+                raise NotFoundError(f"no interaction of this user has the id {given!r:.40}")
             return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
         if given[:2] == "o_":
             state = self._load(connection, given, "o", user)
             if state is None:
-                raise NotFound(f"no observation of this user has the id {given!r:.40}")
+                raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
             worded = read_stream(connection, state.id, state.position)
             found = [each.position for each in worded if getattr(each.data, "text", None) == state.text is not None]
             if not found:
-                raise Rejected(
+                raise RejectedError(
                     f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
                 )
             return found
@@ -136,14 +136,16 @@ class Quarantining(InteractionWrites):
                 else self._summary_at(connection, given, user)
             )
             if at is None:
-                raise NotFound(f"no {'chunk' if given[0] == 'c' else 'summary'} of this user has the id {given!r:.40}")
+                raise NotFoundError(
+                    f"no {'chunk' if given[0] == 'c' else 'summary'} of this user has the id {given!r:.40}"
+                )
             return [at]
         return None
 
     def _text_at(self, connection: Any, position: int, user: str) -> list[int]:
         event = read_event(connection, position) if 0 < position < 2**62 else None
         if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
-            raise NotFound(f"no text of this user is at position {position}: a memory is named by its id")
+            raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
         data = event.data
         if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text lies with the turn
             state = self._load(connection, data.interaction, "i", user)
@@ -175,7 +177,7 @@ class Quarantining(InteractionWrites):
         them. It works in pieces of 500; a second run finds nothing to do.
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
-            raise Rejected(f"since is a position, and {since!r:.40} is none")
+            raise RejectedError(f"since is a position, and {since!r:.40} is none")
         self._writer.settle()
         scan = _Rescan(self, since or 0, progress)
         scan.run()

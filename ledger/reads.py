@@ -14,7 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import message as messages
 from ledger.domain import times, turns
-from ledger.domain.errors import Rejected, UnknownEvent
+from ledger.domain.errors import AmbiguousIdError, RejectedError, SuspendedError, UnknownEventError
 from ledger.domain.events import AnyEvent, Blob, LedgerCreated, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
@@ -56,13 +56,16 @@ class Reads:
             _, parked = check_tables(connection, self._writer.secret)
             for name in needs:
                 if name in parked:
-                    raise Rejected(
-                        f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again"
+                    raise SuspendedError(
+                        f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again",
+                        projection=name,
                     )
             try:
                 yield connection
             except (UnicodeEncodeError, OverflowError) as error:
-                raise Rejected(f"something asked for is nothing that can be stored ({type(error).__name__})") from None
+                raise RejectedError(
+                    f"something asked for is nothing that can be stored ({type(error).__name__})"
+                ) from None
 
     def _schema(self) -> str:
         """Where the text indexes lie: in the file, or where this process folded its own."""
@@ -149,7 +152,7 @@ class Reads:
     def _data(connection: Any, position: int) -> Any:
         event = read_event(connection, position)
         if event is None or isinstance(event.data, Unknown):
-            raise UnknownEvent(f"the event at position {position} is of a newer version than this product")
+            raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
         return event.data
 
     def _text(self, connection: Any, body: str | Blob | None) -> str | None:
@@ -159,7 +162,7 @@ class Reads:
         if row is None or row[0] is None:
             return None
         if hashlib.sha256(row[0]).hexdigest() != body.digest:
-            raise UnknownEvent(f"the text {body.blob} does not have the digest that the log names")
+            raise UnknownEventError(f"the text {body.blob} does not have the digest that the log names")
         return str(row[0][16:], "utf-8")
 
     # --- memories ------------------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ class Reads:
         if statuses in ((), ("active",)):
             return memories.BELIEVED
         if never := set(statuses) - set(memories.BELIEVED):
-            raise Rejected(
+            raise RejectedError(
                 f"under valid= a memory was true at a time, and what is {min(never)} was not; "
                 f"there are: {', '.join(memories.BELIEVED)}, and all"
             )
@@ -372,8 +375,11 @@ def named(connection: Any, owner: str, kind: str, name: str | None) -> str | Non
     if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
         return None
     found = projects.find(connection, owner, kind, name)
-    if found is None and find_row(connection, name, kind, owner) is not None:
-        row = find_row(connection, name, kind, owner)
+    try:
+        row = find_row(connection, name, kind, owner) if found is None else None
+    except AmbiguousIdError:
+        return NOWHERE
+    if row is not None:
         return str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
     return found[0] if found is not None else NOWHERE
 
@@ -382,7 +388,7 @@ def listed(limit: int | None, cap: int = LIST_CAP) -> int:
     if limit is None:
         return cap
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise Rejected(f"limit is a whole number, and {limit!r:.40} is not")
+        raise RejectedError(f"limit is a whole number, and {limit!r:.40} is not")
     return max(0, min(limit, cap))
 
 
@@ -392,7 +398,9 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
         return ()
     for each in wanted:
         if each not in memory_domain.STATUSES:
-            raise Rejected(f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all")
+            raise RejectedError(
+                f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all"
+            )
     return wanted
 
 

@@ -19,7 +19,7 @@ from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import Notification, StoredEvent
 from eventsourcing.utils import Environment, EnvType
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.integrity import GENESIS, digest, link
 from ledger.sqlite_files import LedgerFile, forget_parent
 
@@ -36,7 +36,7 @@ _TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"
 def chained(events: Sequence[StoredEvent], keys: Sequence[bytes | None], position: int, head: bytes) -> list[Row]:
     """The rows of events that follow a position and a head; the library's ``DataError`` where a state is no text."""
     if keys and len(keys) != len(events):
-        raise Rejected(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")
+        raise RejectedError(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")
     rows: list[Row] = []
     for index, event in enumerate(events):
         position += 1
@@ -362,7 +362,7 @@ class Factory(sqlite.SQLiteFactory):
         super().__init__(env)
         for name in (self.COMPRESSOR_TOPIC, self.CIPHER_TOPIC, "CIPHER_KEY"):
             if self.env.get(name):
-                raise Rejected(f"{name} is set, and a ledger keeps states as readable text; unset it", rule=name)
+                raise RejectedError(f"{name} is set, and a ledger keeps states as readable text; unset it", rule=name)
         library = self.datastore  # it has opened nothing
         self.datastore = Datastore(
             LedgerFile(library.pool.db_name, busy_timeout_seconds=float(library.pool.lock_timeout or 30)),

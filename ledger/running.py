@@ -18,7 +18,7 @@ from msgspec import Struct
 from ledger import answers
 from ledger.consolidating import Consolidating
 from ledger.domain import interaction as domain
-from ledger.domain.errors import LedgerError, ModelFailed, Rejected
+from ledger.domain.errors import LedgerError, ModelError, RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
@@ -174,9 +174,9 @@ class Running(Consolidating):
             kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
             run.add(extracted_interactions=1, candidates=kept)
         except Exception as error:
-            called_off = isinstance(error, ModelFailed) and error.kind == "Cancelled"
-            run.add(failures=int(not called_off), calls=int(isinstance(error, ModelFailed)))
-            if not has_to_wait(error) and not isinstance(error, ModelFailed):  # that is recorded
+            called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
+            run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
+            if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
                 failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
                 self._record_failure(subject, told, failure)
 
@@ -219,7 +219,7 @@ class Running(Consolidating):
         told = Who(user=user or "", actor=expiry.ACTOR)
         try:
             done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except Rejected as refusal:
+        except RejectedError as refusal:
             if has_to_wait(refusal):
                 return False
             raise
@@ -250,7 +250,7 @@ class Running(Consolidating):
     ) -> answers.PolicyReport:
         """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
         near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
-        ``Rejected`` inside of ``batch`` where a model would be asked.
+        ``RejectedError`` inside of ``batch`` where a model would be asked.
 
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
@@ -276,14 +276,14 @@ class Running(Consolidating):
 
         With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
         faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
-        free at once. ``Rejected`` inside of ``batch``.
+        free at once. ``RejectedError`` inside of ``batch``.
         """
         if self._writer.batching:
-            raise Rejected(
+            raise RejectedError(
                 "work shares what it does with other workers, and they cannot see into a batch; leave it first"
             )
         if stop is not None and not isinstance(stop, threading.Event):
-            raise Rejected(f"stop is a threading.Event, and {stop!r:.40} is none")
+            raise RejectedError(f"stop is a threading.Event, and {stop!r:.40} is none")
         jobs, halt = self._chosen(only), stop or threading.Event()
         return self._passes(jobs, halt, progress, follow=follow)
 
@@ -333,8 +333,8 @@ class Running(Consolidating):
     def _chosen(self, only: Sequence[str]) -> list[Job]:
         jobs = self._jobs()
         if not isinstance(only, str | Sequence):
-            raise Rejected(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
+            raise RejectedError(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
         wanted = (only,) if isinstance(only, str) else tuple(only)
         if unknown := [each for each in wanted if each not in JOBS]:
-            raise Rejected(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
+            raise RejectedError(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
         return [job for job in jobs if not wanted or job.name in wanted]

@@ -13,7 +13,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from ledger.domain import times
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
 
@@ -117,7 +117,7 @@ def _settings(kind: type[msgspec.Struct]) -> type[BaseModel]:
 
 
 def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
-    """The values with their types; ``Rejected`` with the origin of the first that is none."""
+    """The values with their types; ``RejectedError`` with the origin of the first that is none."""
     try:
         return _settings(kind)(**given).model_dump(include=set(given))
     except ValidationError as error:
@@ -128,4 +128,4 @@ def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins
         shown = ""  # where a key may have been put by mistake
     where = origin if origin.startswith(("LEDGER_", "MEMORY_LEDGER_")) else f"{origin}: {name}"
     said = first["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
-    raise Rejected(f"{where}: {said}{shown}", rule="settings")
+    raise RejectedError(f"{where}: {said}{shown}", rule="settings")

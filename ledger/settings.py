@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
@@ -68,8 +68,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         """What is in force for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
         ``ledger.toml``, or else the default.
 
-        ``Rejected``, with the origin, for a value that is none, for a name that there is not, and for a file that others may
-        write to; ``NotFound`` where LEDGER_CONFIG names no file.
+        ``RejectedError``, with the origin, for a value that is none, for a name that there is not, and for a file that others may
+        write to; ``NotFoundError`` where LEDGER_CONFIG names no file.
         """
         given = {"path": os.fspath(path) if path is not None else None, **arguments}
         for name in given:
@@ -162,17 +162,17 @@ def _of_file(path: tuple[Any, str] | None) -> list[tuple[str, Any, str]]:
     data = _read(place)
     if data is None:
         if named:
-            raise NotFound(f"{CONFIG}: there is no file {place}")
+            raise NotFoundError(f"{CONFIG}: there is no file {place}")
         return []
     try:
         told = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
-        raise Rejected(f"{place}: it is no TOML ({where:.100})", rule="settings") from None
+        raise RejectedError(f"{place}: it is no TOML ({where:.100})", rule="settings") from None
     for name in told:
         _check_known(name, place, name)
     if "path" in told and not named:
-        raise Rejected(f"{place}: path: the file beside a ledger cannot name another ledger", rule="settings")
+        raise RejectedError(f"{place}: path: the file beside a ledger cannot name another ledger", rule="settings")
     if isinstance(told.get("path"), str):
         told["path"] = os.path.join(os.path.dirname(place), told["path"])
     return [(name, value, place) for name, value in told.items()]
@@ -185,7 +185,7 @@ def _read(place: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Rejected(f"{place}: it cannot be read ({error.strerror})", rule="settings") from None
+        raise RejectedError(f"{place}: it cannot be read ({error.strerror})", rule="settings") from None
     try:
         found = os.fstat(descriptor)
         _check_ours(place, found)
@@ -193,7 +193,7 @@ def _read(place: str) -> bytes | None:
     finally:
         os.close(descriptor)
     if len(data) > FILE_BYTES:
-        raise Rejected(f"{place}: settings take at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES)
+        raise RejectedError(f"{place}: settings take at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES)
     if b"model_api_key " in data or b"model_api_key=" in data:
         _check_unread(place, found.st_mode)
     return data
@@ -201,18 +201,18 @@ def _read(place: str) -> bytes | None:
 
 def _check_ours(place: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise Rejected(f"{place}: it is no regular file", rule="settings")
+        raise RejectedError(f"{place}: it is no regular file", rule="settings")
     mine, link = (os.geteuid(), 0), os.lstat(place)
     if found.st_uid not in mine or link.st_uid not in mine:
-        raise Rejected(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
+        raise RejectedError(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
-        raise Rejected(told, rule="settings")
+        raise RejectedError(told, rule="settings")
 
 
 def _check_unread(place: str, mode: int) -> None:
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        raise Rejected(f"{place}: it holds a key, and can be read by others: chmod 600 it", rule="settings")
+        raise RejectedError(f"{place}: it holds a key, and can be read by others: chmod 600 it", rule="settings")
 
 
 def _check_known(name: str, origin: str, told: str, prefix: str = "") -> None:
@@ -222,4 +222,4 @@ def _check_known(name: str, origin: str, told: str, prefix: str = "") -> None:
     spelled = [prefix + each.upper() if prefix else each for each in near]
     hint = f"; did you mean {spelled[0]}?" if spelled else f"; there are: {', '.join(FIELDS)}"
     where = "" if origin == told else f"{origin}: "
-    raise Rejected(f"{where}no setting is called {told!r:.60}{hint}", rule="settings")
+    raise RejectedError(f"{where}no setting is called {told!r:.60}{hint}", rule="settings")

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
-from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, StorageError
+from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 
 StrPath = str | os.PathLike[str]
 
@@ -114,13 +114,15 @@ _REASONS = {
 
 
 def typed(error: sqlite3.Error) -> LedgerError:
-    """What a caller sees instead of an error of SQLite: ``Conflict`` for a broken constraint or a lock, else ``StorageError``."""
+    """What a caller sees instead of an error of SQLite: ``ConflictError`` for a broken constraint or a lock, else
+    ``StorageError``.
+    """
     if isinstance(error, sqlite3.IntegrityError):
         told = str(error)
-        return Conflict("a row like this exists" if " constraint failed" in told else told)
+        return ConflictError("a row like this exists" if " constraint failed" in told else told)
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
-    kind = Conflict if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
+    kind = ConflictError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
     return kind(f"the ledger could not be read or written: {reason}")
 
 
@@ -141,7 +143,7 @@ class FileLock:
         except OSError as error:
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
         if not taken:
-            raise Conflict(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
+            raise ConflictError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
         try:
             yield
         finally:
@@ -248,29 +250,29 @@ _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 
 
 def path_name(path: object) -> str:
-    """A path as text; ``Rejected`` for what is none, or cannot be a file's name."""
+    """A path as text; ``RejectedError`` for what is none, or cannot be a file's name."""
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
         os.fsencode(name)
     except (TypeError, UnicodeError):
-        raise Rejected(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
+        raise RejectedError(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
     return name
 
 
 def checked_path(path: StrPath) -> str:
-    """The absolute real path; ``Rejected`` where a ledger may not lie."""
+    """The absolute real path; ``RejectedError`` where a ledger may not lie."""
     name = path_name(path)
     if not name or name == ":memory:" or "\x00" in name:
-        raise Rejected(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
+        raise RejectedError(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
-        raise Rejected(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
+        raise RejectedError(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
     real = os.path.join(os.path.realpath(parent), last)
     _check_parent(os.path.dirname(real))
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(mode := os.lstat(real).st_mode):
             kind = _KINDS.get(stat.S_IFMT(mode), "none")
-            raise Rejected(f"a ledger is a regular file, and {real} is {kind}", rule="path")
+            raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
     return real
 
 
@@ -279,14 +281,14 @@ def _check_parent(parent: str) -> None:
     try:
         found = os.stat(parent)
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"the directory {parent} does not exist") from None
+        raise NotFoundError(f"the directory {parent} does not exist") from None
     if found.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
         return
     everyone = found.st_mode & stat.S_IWOTH
     others = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()
     if everyone or others:
         whom = "everybody" if everyone else "a group that is not this process's own"
-        raise Rejected(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")
+        raise RejectedError(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")
 
 
 def no_ledger(path: str) -> str:
@@ -333,12 +335,12 @@ class LedgerFile:
 
     def _open(self, create: bool) -> None:
         if self.path in _inherited:
-            raise Conflict(
+            raise ConflictError(
                 "this ledger was opened by another process, from which this one was forked; "
                 "use a process that is started afresh ('spawn'), or fork before the ledger is opened"
             )
         if not create and not os.path.lexists(self.path):
-            raise NotFound(f"there is no ledger at {self.path}")
+            raise NotFoundError(f"there is no ledger at {self.path}")
         self.lock = lock_of(self.path)
         with self.hold():
             if create and not _bytes_of(self.path):
@@ -358,7 +360,7 @@ class LedgerFile:
     def _make(self) -> None:
         """The whole file is made under another name and then renamed: it is there complete, or not at all."""
         if _bytes_of(self._wal) or _bytes_of(self.path + "-journal"):
-            raise Rejected(
+            raise RejectedError(
                 f"{self.path} is missing, but its -wal or -journal is there and may hold its last commits: "
                 "put the file back, or move these away",
                 rule="path",
@@ -384,9 +386,9 @@ class LedgerFile:
         """Read only, so that a file that is no ledger stays as it is."""
         application_id, version, names = self._facts("mode=ro" if _bytes_of(self._wal) else "immutable=1")
         if application_id != APPLICATION_ID:
-            raise Rejected(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+            raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
         if version > FORMAT and not self.readonly:
-            raise Rejected(
+            raise RejectedError(
                 f"{self.path} has the format {version} of a newer version and may be read (readonly=True); "
                 f"this version writes format {FORMAT}",
                 rule="format",
@@ -404,7 +406,7 @@ class LedgerFile:
             return application_id, connection.execute("PRAGMA user_version").fetchone()[0], names
         except sqlite3.OperationalError as error:
             if query == "mode=ro" and error.sqlite_errorcode & 0xFF in _NO_SHARED_MEMORY:
-                raise Rejected(
+                raise RejectedError(
                     f"{self.path} has commits in its -wal, and where it lies no -shm can be made to read them: "
                     "copy both to a place that can be written",
                     rule="readonly",
@@ -416,7 +418,7 @@ class LedgerFile:
     def _shared_memory_works(self) -> bool:
         try:
             self._facts("mode=ro")
-        except Rejected:
+        except RejectedError:
             if _bytes_of(self._wal):
                 raise
             return False

@@ -11,7 +11,7 @@ from ledger import answers, document_answers
 from ledger.document_reads import DocumentReads
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
@@ -205,10 +205,10 @@ class Trail(DocumentReads, ObservationReads):
     def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
         """The confidence timeline of a memory, oldest first; empty when there is no such memory.
 
-        ``Rejected`` for an observation: its confidence follows from the sources that are live when it is read.
+        ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
         """
         if isinstance(id, str) and id.startswith("o_") and self._is_observation(id, self._user(user)):
-            raise Rejected(
+            raise RejectedError(
                 f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
                 "observation() says what it is, under at() what it was, and why() with which each wording was given"
             )
@@ -241,7 +241,9 @@ class Trail(DocumentReads, ObservationReads):
         """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
         owner = self._user(user)
         if isinstance(subject, str) and ids.kind_of(subject) == "y":
-            raise Rejected(f"{subject:.40} is a summary: history() tells of it, and audit(subject=) of its session")
+            raise RejectedError(
+                f"{subject:.40} is a summary: history() tells of it, and audit(subject=) of its session"
+            )
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("audit", "projects", "memories", "interactions", "documents") as connection:
             scope = {

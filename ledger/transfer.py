@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from ledger import answers
 from ledger.conversations import turns_of
-from ledger.domain.errors import LedgerError, NotFound, Rejected, StorageError
+from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
 from ledger.event_store import EventStore, LogRow
 from ledger.memory_writes import By, Time
@@ -57,7 +57,7 @@ class Transfer(Reads):
         checked = [(number, check_line(given, project)) for number, given in lines]
         errors = [(number, each) for number, each in checked if isinstance(each, str)]
         if strict and errors:
-            raise Rejected(
+            raise RejectedError(
                 f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
             )
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
@@ -101,7 +101,7 @@ class Transfer(Reads):
     def export_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> answers.ExportReport:
         """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
 
-        ``Rejected`` when the file is there already.
+        ``RejectedError`` when the file is there already.
         """
         name, events, blobs = os.fspath(path), 0, 0
         with _new_file(name) as file, self._read() as connection:
@@ -138,20 +138,20 @@ def import_log(
 ) -> None:
     """Makes a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
 
-    ``Rejected`` where a file is already, or when the export is not whole: the place stays empty then.
+    ``RejectedError`` where a file is already, or when the export is not whole: the place stays empty then.
     """
     place = free_place(path, "an import")
     lines = iter(_export_lines(os.fspath(source)))
     header = next(lines, None)
     if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
-        raise Rejected(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
+        raise RejectedError(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
         _write_log(store, lines, header.get("events"), progress)
 
 
 def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Progress | None) -> None:
     if isinstance(total, bool) or not isinstance(total, int) or total < 1:
-        raise Rejected("the export does not name how many events it holds, which is one at the least")
+        raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
     with store.transact() as transaction:
         for line in lines:
@@ -166,11 +166,11 @@ def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Pr
                     progress(transaction.position, total)
         transaction.append_rows(rows)
         if transaction.position != total:
-            raise Rejected(f"the export was cut short: it names {total} events and holds {transaction.position}")
+            raise RejectedError(f"the export was cut short: it names {total} events and holds {transaction.position}")
         try:
             check_log(transaction.connection)
         except StorageError as error:
-            raise Rejected(f"the export is not what was exported: {error}") from None
+            raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
 def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
         data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
         line["erased_by"]
     except (KeyError, TypeError, ValueError):
-        raise Rejected("the export holds a line that is no text of a log") from None
+        raise RejectedError("the export holds a line that is no text of a log") from None
     transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (line["blob"], data, line["erased_by"]))
 
 
@@ -204,7 +204,7 @@ def _log_row(line: Any) -> LogRow:
             erased_by=line["erased_by"],
         )
     except (KeyError, TypeError, ValueError):
-        raise Rejected("the export holds a line that is no row of a log") from None
+        raise RejectedError("the export holds a line that is no row of a log") from None
 
 
 def _export_lines(source: str) -> Iterator[Any]:
@@ -213,7 +213,7 @@ def _export_lines(source: str) -> Iterator[Any]:
             for number, line in enumerate(file, 1):
                 yield _parsed(line, number)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {source}") from None
+        raise NotFoundError(f"there is no file {source}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{source} cannot be read: {type(error).__name__}") from None
 
@@ -222,9 +222,9 @@ def _parsed(line: str, number: int) -> Any:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        raise Rejected(f"line {number} of the export is no JSON: it was cut short or changed") from None
+        raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
     if not isinstance(value, dict):
-        raise Rejected(f"line {number} of the export is no object")
+        raise RejectedError(f"line {number} of the export is no object")
     return value
 
 
@@ -234,7 +234,7 @@ def _new_file(name: str) -> Iterator[IO[str]]:
     try:
         descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        raise Rejected(f"{name} is there already; an export never overwrites") from None
+        raise RejectedError(f"{name} is there already; an export never overwrites") from None
     except OSError as error:
         raise StorageError(f"{name} cannot be written: {error.strerror}") from None
     try:
@@ -268,11 +268,11 @@ def _lines(name: str) -> Iterator[tuple[int, Any]]:
                 found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
             yield from found
     except FileNotFoundError:
-        raise NotFound(f"there is no file {name}") from None
+        raise NotFoundError(f"there is no file {name}") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
     except (ValueError, RecursionError) as error:
-        raise Rejected(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
+        raise RejectedError(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
 
 
 def _opened(name: str) -> IO[str]:

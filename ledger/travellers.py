@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 from eventsourcing import persistence
 
-from ledger.domain.errors import Rejected, StorageError
+from ledger.domain.errors import RejectedError, StorageError
 from ledger.recorders import Connection, ConnectionPool
 
 TRAVELLERS = 4  # of the pool's connections; who comes fifth waits
@@ -50,7 +50,7 @@ class Travellers:
                 if not self._changed.wait(deadline - time.monotonic()):
                     raise StorageError(f"{TRAVELLERS} others kept reading the past for longer than the timeout")
             if self._closed:
-                raise Rejected("this ledger is closed; open it again", rule="closed")
+                raise RejectedError("this ledger is closed; open it again", rule="closed")
             if self._idle:
                 return self._idle.pop()
             self._count += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ledger.domain import ids
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, Redacted, SessionOpened
 from ledger.domain.policy import Policy
 from ledger.domain.project import NAME_BYTES, name_form
@@ -161,10 +161,10 @@ class Work:
     # --- subjects ------------------------------------------------------------------------------------------------
 
     def load(self, given: str, kind: str) -> Any:
-        """The state of a subject of this user by id or unambiguous prefix; ``NotFound`` otherwise."""
+        """The state of a subject of this user by id or unambiguous prefix; ``NotFoundError`` otherwise."""
         state = self.find(given, kind)
         if state is None:
-            raise NotFound(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
+            raise NotFoundError(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
         return state
 
     def find(self, given: str, kind: str) -> Any:
@@ -172,7 +172,7 @@ class Work:
         return self._writer.find(given, kind, self.who.user)
 
     def need(self, *names: str) -> None:
-        """``Rejected`` when one of these projections is parked: what is decided by it cannot be decided."""
+        """``RejectedError`` when one of these projections is parked: what is decided by it cannot be decided."""
         self._writer.need(*names)
 
     def at_row(self, row: int, kind: str) -> Any:
@@ -216,10 +216,10 @@ class Work:
         return self._registered[key]
 
     def check_not_elsewhere(self, kind: str, name: str) -> None:
-        """``Rejected`` where a new name is the id of what another user has."""
+        """``RejectedError`` where a new name is the id of what another user has."""
         if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
             what = "a project's name" if kind == "p" else "a session's id"
-            raise Rejected(
+            raise RejectedError(
                 f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user"
             )
 

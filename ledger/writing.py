@@ -18,7 +18,7 @@ import msgspec
 
 from ledger import mapper
 from ledger.domain import ids
-from ledger.domain.errors import Conflict, Rejected
+from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError, SuspendedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     WAYS_BACK,
@@ -82,11 +82,11 @@ class Writer:
         if command in _SAYING_MUCH or self.guard.scanners:
             self.guard.ahead(arguments)
         answer = self._run(command, who, body, arguments)
-        if isinstance(answer, Rejected):
+        if isinstance(answer, RejectedError):
             raise answer
         return answer
 
-    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | Rejected:
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome | RejectedError:
         if self._batch_thread == threading.get_ident() and not self._batch_is_full:
             return self._try(self._under_way(), command, who, body, arguments)
         with self.store.transact() as transaction:
@@ -95,12 +95,12 @@ class Writer:
 
     def _try(
         self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object
-    ) -> Outcome | Rejected:
+    ) -> Outcome | RejectedError:
         """The outcome, or the refusal, which leaves its own trace in the same transaction."""
         try:
             self.begin(transaction)
             return self._decide(transaction, command, who, body, arguments)
-        except Rejected as refusal:
+        except RejectedError as refusal:
             self._refuse(transaction, command, who, refusal, arguments)
             return refusal
         except BaseException as error:
@@ -140,7 +140,7 @@ class Writer:
         who = work.who
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
             if (who.user, kind, source) in distrusted:
-                raise Rejected(
+                raise RejectedError(
                     f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
                     rule="trust",
                 )
@@ -149,7 +149,7 @@ class Writer:
         """The answer, read under the lock. What this very command parked has none, and the command stands."""
         try:
             state = self._subject_state(subject)
-        except Rejected:
+        except SuspendedError:
             state = None
         return Outcome(subject, state, events, position, absorbed=absorbed, names=self._names_of(state))
 
@@ -182,18 +182,20 @@ class Writer:
 
     def _replay(self, known: control.Answer, command: str, digest: str | None) -> Outcome:
         if (known.command, known.arguments or digest) != (command, digest):  # erased arguments can only be believed
-            raise Conflict(
+            raise KeyReusedError(
                 f"this key was used at position {known.position} for {known.command!r} with other arguments; "
                 "use another key, or repeat that command as it was"
             )
         state = self._state_at(known.subject, known.seen)
         if state is not None and state.user is None:
-            raise Conflict(f"what this key was used for at position {known.position} was erased; use another key")
+            raise ConflictError(f"what this key was used for at position {known.position} was erased; use another key")
         if state is None and known.subject != LEDGER_STREAM:
-            raise Conflict(f"this key was answered with {known.subject}, which was undone since; use another key")
+            raise ConflictError(f"this key was answered with {known.subject}, which was undone since; use another key")
         return Outcome(known.subject, state, (), known.position, replayed=True, names=self._names_of(state))
 
-    def _refuse(self, transaction: Transaction, command: str, who: Who, refusal: Rejected, arguments: object) -> None:
+    def _refuse(
+        self, transaction: Transaction, command: str, who: Who, refusal: RejectedError, arguments: object
+    ) -> None:
         """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
         told = self.guard.nameless(who)
         if refusal.rule == "validation" or told is None:
@@ -296,7 +298,7 @@ class Writer:
             checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def _park(self, transaction: Transaction) -> None:
-        """Parks what could not fold an event; ``Damaged`` where its own rows are to blame, and not the event."""
+        """Parks what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""
         failed = {name for name, *_ in self.projector.poisoned}
         if (damaged := self.store.find_damage(transaction.connection, failed)) is not None:
             raise damaged
@@ -321,8 +323,10 @@ class Writer:
         if transaction.position != self._left_at:
             self._catch_up(transaction)
         if blocked := self.projector.parked.intersection(ESSENTIAL):
-            raise Rejected(
-                f"the projection {min(blocked)!r} is parked, so nothing can be decided; rebuild() folds it again"
+            name = min(blocked)
+            raise SuspendedError(
+                f"the projection {name!r} is parked, so nothing can be decided; rebuild() folds it again",
+                projection=name,
             )
 
     def _catch_up(self, transaction: Transaction) -> None:
@@ -392,7 +396,7 @@ class Writer:
         """A parked projection answers nothing."""
         for name in names:
             if name in self.projector.parked:
-                raise Rejected(f"the projection {name!r} is parked; rebuild() folds it again")
+                raise SuspendedError(f"the projection {name!r} is parked; rebuild() folds it again", projection=name)
 
     def find(self, given: str, kind: str, user: str) -> Any:
         """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""
@@ -531,11 +535,11 @@ class Writer:
 
 
 def encoded(arguments: object) -> bytes:
-    """What a command was asked, as bytes to compare; ``Rejected`` for what no command takes."""
+    """What a command was asked, as bytes to compare; ``RejectedError`` for what no command takes."""
     try:
         return msgspec.json.encode(arguments, enc_hook=str, order="deterministic")
     except (ValueError, OverflowError, RecursionError, TypeError) as error:
-        raise Rejected(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
+        raise RejectedError(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
 
 
 def _last_of(subject: str, emitted: Sequence[tuple[str, int, Event, str | None, str | None]]) -> int:

@@ -9,7 +9,7 @@ from functools import cache
 
 from msgspec import MsgspecError
 
-from ledger.domain.errors import Damaged
+from ledger.domain.errors import DamagedError
 from projections import documents, sessions, summaries
 from projections.projector import FAMILIES, projections
 from projections.rows import Table, TextIndex, Values, check
@@ -35,7 +35,7 @@ _NAMED = {  # columns that name an event, of one of these types
 }
 
 
-def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> Damaged | None:
+def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> DamagedError | None:
     """The first row that cannot be, of the tables of all projections or of those named; reads every row of them."""
     for table in (table for each in projections(b"") if not names or each.name in names for table in each.tables):
         for part in _parts(table):
@@ -51,17 +51,17 @@ def _parts(table: Table | TextIndex) -> Iterator[Table]:
         yield from (Table(f"{table.name}_{part}", columns, ("id",)) for part, columns in _BEHIND)
 
 
-def _look_through(connection: sqlite3.Connection, table: Table) -> Damaged | None:
+def _look_through(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
     seen = 0
     try:
         for row in connection.execute(f"SELECT * FROM main.{table.name}"):
             _check(table, row)
             seen += 1
         return _without_counterpart(connection, table)
-    except Damaged as damaged:
+    except DamagedError as damaged:
         return damaged
     except _UNREADABLE:
-        return Damaged(table.name, _key_at(connection, table, seen))
+        return DamagedError(table.name, _key_at(connection, table, seen))
 
 
 def _check(table: Table, row: Values) -> None:
@@ -72,7 +72,7 @@ def _check(table: Table, row: Values) -> None:
             if value and isinstance(value, str) and (name in _TIMES or name.endswith("_at")):
                 datetime.fromisoformat(value)
     except _UNFIT as error:
-        raise Damaged(table.name, table.key_of(row), f"it cannot be decoded, {type(error).__name__}") from error
+        raise DamagedError(table.name, table.key_of(row), f"it cannot be decoded, {type(error).__name__}") from error
 
 
 def _decoder(table: Table) -> Callable[[Values], object]:
@@ -94,7 +94,7 @@ def _decoders() -> Mapping[Table, Callable[[Values], object]]:
     }
 
 
-def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damaged | None:
+def _without_counterpart(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
     """A subject is named by the event that began it, and other events by what they are."""
     if all(table not in (family.live, family.closed) for family in FAMILIES.values()):
         return None
@@ -104,7 +104,7 @@ def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damage
         event = f"SELECT 1 FROM main.events e WHERE e.position = t.{column} AND e.type IN ({among})"
         wrong.append(f"t.{column} IS NOT NULL AND NOT EXISTS ({event})")
     row = connection.execute(f"SELECT row FROM main.{table.name} t WHERE {' OR '.join(wrong)} LIMIT 1").fetchone()
-    return Damaged(table.name, row[0], "an event that it names is not in the log") if row is not None else None
+    return DamagedError(table.name, row[0], "an event that it names is not in the log") if row is not None else None
 
 
 def _key_at(connection: sqlite3.Connection, table: Table, place: int) -> object:

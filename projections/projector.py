@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from ledger.domain.errors import Damaged
+from ledger.domain.errors import DamagedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
 from projections import (
     audit,
@@ -195,7 +195,7 @@ class Projector:
         return route
 
     def _poison(self, name: str, position: int, error: Exception) -> None:
-        if isinstance(error, Damaged) or not sqlite.asked_wrong(error):
+        if isinstance(error, DamagedError) or not sqlite.asked_wrong(error):
             raise error
         if name not in self.parked:
             self.parked = {*self._parked, name}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ledger import lease
-from ledger.domain.errors import Conflict
+from ledger.domain.errors import ConflictError
 from ledger.domain.events import AnyEvent
 from projections import digests, projector, sqlite
 from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
@@ -33,7 +33,7 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls th
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
 
 
-class RebuildUnderWay(Conflict):
+class RebuildUnderWay(ConflictError):
     """Another one has the lease."""
 
 

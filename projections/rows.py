@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ledger.domain.errors import Damaged
+from ledger.domain.errors import DamagedError
 
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
@@ -83,12 +83,12 @@ _STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLO
 
 
 def check(table: Table, row: Sequence[Any]) -> None:
-    """``Damaged`` for a row that no fold wrote; columns beyond those of the table are somebody else's."""
+    """``DamagedError`` for a row that no fold wrote; columns beyond those of the table are somebody else's."""
     if wrong := _ill_typed(table, tuple(map(type, row))):
-        raise Damaged(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")
+        raise DamagedError(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")
     for place, values in _among(table):
         if row[place] not in values:
-            raise Damaged(table.name, table.key_of(tuple(row)), f"its {table.names[place]} is none of {values}")
+            raise DamagedError(table.name, table.key_of(tuple(row)), f"its {table.names[place]} is none of {values}")
 
 
 @lru_cache(1024)

@@ -25,7 +25,7 @@ BECOMES = {"reject": "invalid", "invalidate": "invalid", "retract": "retracted",
 
 
 class Refused(Exception):
-    """The ledger must refuse too: ``kind`` is Rejected, NotFound or Conflict."""
+    """The ledger must refuse too: ``kind`` is RejectedError, NotFoundError or ConflictError."""
 
     def __init__(self, kind: str, rule: str = "") -> None:
         super().__init__(kind, rule)
@@ -126,13 +126,13 @@ class Oracle:
             if (each.user, each.name) == (user, key) and each.bearer not in self.out:
                 erased = each.bearer.subject in self.erased  # what was asked is not known any more
                 if each.asked != asked and not (erased and each.asked[0] == asked[0]):
-                    raise Refused("Conflict")
+                    raise Refused("ConflictError")
                 return each.subject
         return None
 
     def check_actor(self, user: str, actor: str, parts: list[Part]) -> None:
         if parts and self.distrusted(user, actor):
-            raise Refused("Rejected", "trust")
+            raise Refused("RejectedError", "trust")
 
     def remember(
         self, user: str, data: dict[str, Any], attempt: tuple[Any, ...], named: str | None = None
@@ -151,22 +151,22 @@ class Oracle:
         """The parts of a request about one memory; none where it is so already."""
         state = self.memories(user).get(id)
         if state is None:
-            raise Refused("NotFound")
+            raise Refused("NotFoundError")
         if state["status"] in ALREADY.get(verb, ()) or (verb == "reinforce" and data["source"] in state["counted"]):
             return []
         if state["status"] not in ASKS[verb]:
-            raise Refused("Rejected", "transition")
+            raise Refused("RejectedError", "transition")
         if verb == "retag":  # what is so already is not asked for
             added = [each for each in data["add"] if each not in state["tags"]]
             data = {"add": added, "remove": [t for t in data["remove"] if t in state["tags"] and t not in data["add"]]}
         after = state.copy()
         change({id: after}, after, Part(verb, id, data))
         if verb == "set_validity" and is_empty(state, data):
-            raise Refused("Rejected", "validity")
+            raise Refused("RejectedError", "validity")
         if after == state and verb not in ("reinforce", "supersede"):
             return []
         if verb in ("promote", "restore", "revise") and self.same(user, after, besides=id):
-            raise Refused("Rejected", "duplicate")
+            raise Refused("RejectedError", "duplicate")
         return [Part(verb, id, data)]
 
     def done(

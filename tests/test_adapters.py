@@ -14,7 +14,7 @@ from model_server import Reply, Server, serving
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from ledger import Ledger, ModelFailed, Rejected, Settings
+from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.language.adapters import Hosted, model_named
 from ledger.language.asking import ask
 from ledger.language.port import Answer, Request
@@ -124,7 +124,7 @@ def test_the_key_is_the_one_that_was_named_and_a_local_server_gets_no_others(
 def test_without_a_key_a_provider_is_not_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     server.say(Reply("{}"))
-    with pytest.raises(ModelFailed, match="OPENAI_API_KEY") as failed:
+    with pytest.raises(ModelError, match="OPENAI_API_KEY") as failed:
         ask(model_named("openai:small", base_url=server.url), REQUEST)
     assert (failed.value.kind, failed.value.attempts, server.requests) == ("NoKey", 1, [])
 
@@ -135,7 +135,7 @@ def test_without_a_key_a_provider_is_not_asked(server: Server, monkeypatch: pyte
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_asked_four_times_and_no_more(server: Server, status: int) -> None:
     server.say(Reply(status=status))
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(small(server, api_key=KEY), REQUEST, **QUICK)
     assert (len(server.requests), failed.value.attempts, failed.value.status) == (4, 4, status)
     assert not any(secret in str(failed.value) + repr(vars(failed.value)) for secret in (KEY, "sk-secret"))
@@ -144,7 +144,7 @@ def test_what_may_pass_is_asked_four_times_and_no_more(server: Server, status: i
 @pytest.mark.parametrize("status", [401, 403, 302])
 def test_what_cannot_pass_is_asked_once(server: Server, status: int) -> None:
     server.say(Reply(status=status, headers={"Location": f"{server.url}/chat/completions"}))
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(small(server), REQUEST, **QUICK)
     assert (len(server.requests), failed.value.status) == (1, status)
 
@@ -164,7 +164,7 @@ def test_a_rate_limit_is_waited_out_as_long_as_the_server_says(server: Server) -
 def test_a_cancellation_ends_the_wait_for_the_next_attempt(server: Server) -> None:
     server.say(Reply(status=503, headers={"Retry-After": "60"}))
     cancelled = threading.Event()
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(small(server), REQUEST, cancelled=cancelled, sleep=lambda seconds: cancelled.set())
     assert (failed.value.kind, len(server.requests)) == ("Cancelled", 1)
 
@@ -172,7 +172,7 @@ def test_a_cancellation_ends_the_wait_for_the_next_attempt(server: Server) -> No
 @pytest.mark.slow
 def test_a_slow_server_is_given_up_after_the_timeout_each_time(server: Server) -> None:
     server.say(Reply("{}", seconds=20))
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(small(server), replace(REQUEST, timeout=1), **QUICK)
     assert (failed.value.attempts, failed.value.kind in ("TimeoutError", "ModelTimeoutError")) == (4, True)
     assert 1 <= len(server.requests) <= 4, "a busy machine may not get as far as asking in time"
@@ -188,7 +188,7 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(model_named("local:small", base_url=f"http://127.0.0.1:{port}/v1"), REQUEST, **QUICK)
     assert (failed.value.attempts, failed.value.status) == (4, None)
 
@@ -198,7 +198,7 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
 )
 def test_a_malformed_answer_is_a_failure(server: Server, raw: bytes) -> None:
     server.say(Reply(raw=raw))
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(small(server), REQUEST, **QUICK)
     assert "sk-secret" not in str(failed.value) and failed.value.attempts == len(server.requests)
 
@@ -211,7 +211,7 @@ def test_an_answer_that_used_up_its_tokens_says_so(server: Server) -> None:
 
 def test_an_answer_that_was_filtered_is_none(server: Server) -> None:
     server.say(Reply("", finish="content_filter"))
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         ask(small(server), REQUEST)
 
 
@@ -241,7 +241,7 @@ def test_anthropics_own_protocol_is_spoken_too(server: Server, monkeypatch: pyte
     assert (answer.text, answer.input_tokens, answer.output_tokens, answer.cut) == ('{"add": []}', 7, 3, True)
     assert server.requests[0]["path"].startswith("/v1/messages") and server.requests[0]["max_tokens"] == 77
     server.say(Reply(status=529))
-    with pytest.raises(ModelFailed) as failed:
+    with pytest.raises(ModelError) as failed:
         ask(model, REQUEST, **QUICK)
     assert (len(server.requests), failed.value.status) == (4, 529)
 
@@ -253,13 +253,13 @@ def test_anthropics_own_protocol_is_spoken_too(server: Server, monkeypatch: pyte
     "name", ["", "openai", "openai:", ":x", "gemini:x", "local:x", "openai:two\nlines", "openai: x"]
 )
 def test_what_is_no_name_of_a_model_is_refused(name: str) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         model_named(name)
 
 
 def test_without_the_extra_a_model_by_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ledger.language.adapters.find_spec", lambda package: None)
-    with pytest.raises(Rejected, match=r"memory-ledger\[models\]"):
+    with pytest.raises(RejectedError, match=r"memory-ledger\[models\]"):
         model_named("openai:x")
 
 
@@ -309,6 +309,6 @@ def test_without_a_model_no_socket_is_ever_opened(tmp_path: Path, monkeypatch: p
         ledger.recall("tea", among="all")
         ledger.verify()
         assert ledger.model_calls() == []
-    with pytest.raises(ModelFailed) as failed:  # the guard itself: with a model it is met
+    with pytest.raises(ModelError) as failed:  # the guard itself: with a model it is met
         ask(model_named("openai:x"), REQUEST, retries=0)
     assert failed.value.attempts == 1

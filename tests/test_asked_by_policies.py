@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from turns import NOTHING, Scripted, add, adds, contents, say
 
-from ledger import Conflict, Ledger, LedgerError, ModelFailed, Rejected, Settings
+from ledger import ConflictError, Ledger, LedgerError, ModelError, RejectedError, Settings
 from ledger.language.naming import as_model
 from ledger.lease import Lease
 from ledger.sessions import asker
@@ -31,7 +31,7 @@ def test_policies_ask_no_model_inside_a_batch(ledger: Ledger, only: Any) -> None
     ledger.capture(SAID, "Noted.")
     ledger.remember("The user likes trains.")
     before = ledger.position
-    with pytest.raises(Rejected, match="batch"), ledger.batch():
+    with pytest.raises(RejectedError, match="batch"), ledger.batch():
         ledger.run_policies(only=only)
     assert (model.calls, ledger.position) == (0, before)
     with ledger.batch():
@@ -85,7 +85,7 @@ def test_a_turn_that_goes_into_quarantine_during_the_call_gives_nothing(ledger: 
         return adds(TEA)
 
     turn = ledger.capture(SAID, "Noted.")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.extract(turn.id, model=Scripted(answer))
     assert contents(ledger, "all") == [] and TEA not in str([each.data for each in ledger.audit(limit=500)])
     assert [call.ok for call in ledger.model_calls()] == [True]
@@ -123,7 +123,7 @@ def test_what_is_no_time_and_what_calls_nothing_off_is_refused(ledger: Ledger, t
     model, turn = Scripted(NOTHING), ledger.capture(SAID, "Noted.")
     session = say(ledger, SAID)
     for given in (turn.id, session.id):
-        with pytest.raises(Rejected, match=next(iter(told))):
+        with pytest.raises(RejectedError, match=next(iter(told))):
             ledger.extract(given, model=model, **told)
     assert model.calls == 0 and ledger.model_calls() == []
 
@@ -131,7 +131,7 @@ def test_what_is_no_time_and_what_calls_nothing_off_is_refused(ledger: Ledger, t
 def test_what_a_model_calls_its_failure_is_a_word_or_nothing(ledger: Ledger) -> None:
     session = say(ledger, SAID)
     for kind, shown in (("Overheated", "Overheated"), ("sk-1 is\nwrong", "Exception")):
-        assert session.extract(model=Scripted(ModelFailed("no", kind=kind))).failure == shown
+        assert session.extract(model=Scripted(ModelError("no", kind=kind))).failure == shown
     assert [call.error for call in ledger.model_calls()] == ["Exception", "Overheated"]
 
 
@@ -218,13 +218,13 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
 
 @pytest.mark.parametrize("told", [{"only": 5}, {"only": None}, {"stop": 5}])
 def test_a_worker_refuses_what_names_no_jobs_and_cannot_stop_it(ledger: Ledger, told: Any) -> None:
-    with pytest.raises(Rejected, match=next(iter(told))):
+    with pytest.raises(RejectedError, match=next(iter(told))):
         ledger.work(**told)
 
 
 def test_a_parent_that_is_no_name_is_refused(ledger: Ledger) -> None:
     session = say(ledger, SAID)
-    with pytest.raises(Rejected, match="parent"):
+    with pytest.raises(RejectedError, match="parent"):
         session.seed_extraction(parent=5)  # type: ignore[arg-type]
 
 

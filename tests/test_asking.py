@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import Ledger, ModelFailed, Rejected, Settings
+from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
 from ledger.language.port import Answer, Request
@@ -69,16 +69,16 @@ def http(status: int, **headers: str) -> urllib.error.HTTPError:
 
 PASSING = (
     http(429), http(408), http(500), http(503), http(599), TimeoutError(), ConnectionResetError(), ConnectionRefusedError(),
-    urllib.error.URLError("no route"), ModelFailed("x", status=502), ModelFailed("x", kind="TimeoutError"),
+    urllib.error.URLError("no route"), ModelError("x", status=502), ModelError("x", kind="TimeoutError"),
 )  # fmt: skip
-LASTING = (http(400), http(401), http(403), http(404), http(413), http(422), ValueError("sk-secret"), ModelFailed("x"),
-           ModelFailed("x", status=400), KeyError("x"), AssertionError())  # fmt: skip
+LASTING = (http(400), http(401), http(403), http(404), http(413), http(422), ValueError("sk-secret"), ModelError("x"),
+           ModelError("x", status=400), KeyError("x"), AssertionError())  # fmt: skip
 
 
 @pytest.mark.parametrize("error", PASSING, ids=repr)
 def test_what_may_pass_is_asked_four_times_in_all(error: Exception) -> None:
     model, waits = Model(error), Waits()
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(model, REQUEST, **waits.told)
     assert model.calls == told.value.attempts == 4
     assert waits.time == pytest.approx(0.5 + 1 + 2)
@@ -87,7 +87,7 @@ def test_what_may_pass_is_asked_four_times_in_all(error: Exception) -> None:
 @pytest.mark.parametrize("error", LASTING, ids=repr)
 def test_what_cannot_pass_is_asked_once(error: Exception) -> None:
     model, waits = Model(error), Waits()
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(model, REQUEST, **waits.told)
     assert (model.calls, told.value.attempts, waits.time) == (1, 1, 0)
 
@@ -99,7 +99,7 @@ def test_an_answer_after_failures_says_how_many_calls_it_took() -> None:
 
 
 def test_a_failure_says_its_kind_and_status_and_never_what_the_provider_said() -> None:
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(Model(http(401)), REQUEST)
     assert (told.value.kind, told.value.status) == ("HTTPError", 401)
     assert "sk-secret" not in str(told.value)
@@ -110,7 +110,7 @@ def test_a_failure_says_its_kind_and_status_and_never_what_the_provider_said() -
 def test_the_waits_double_up_to_thirty_seconds_and_are_a_random_part_of_that() -> None:
     model, waits = Model(TimeoutError()), Waits()
     most: list[float] = []
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         ask(model, REQUEST, retries=9, **{**waits.told, "uniform": lambda least, upper: most.append(upper) or least})
     assert most == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30] and waits.time == 0
 
@@ -124,7 +124,7 @@ def test_retry_after_is_waited_for_where_a_rate_is_limited_and_only_there() -> N
 
 def test_the_time_for_all_attempts_is_bounded() -> None:
     model, waits = Model(http(429, Retry_After="3600")), Waits()
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(model, REQUEST, deadline=60, **waits.told)
     assert (model.calls, waits.time, told.value.retry_after) == (1, 0, 3600)
 
@@ -170,7 +170,7 @@ def test_what_is_cancelled_before_is_not_asked_at_all() -> None:
     model, event = Model(Answer(text="")), threading.Event()
     event.set()
     for cancelled in (event, lambda: True):
-        with pytest.raises(ModelFailed) as told:
+        with pytest.raises(ModelError) as told:
             ask(model, REQUEST, cancelled=cancelled)
         assert (told.value.kind, told.value.attempts, model.calls) == ("Cancelled", 0, 0)
 
@@ -183,7 +183,7 @@ def test_a_cancellation_is_looked_for_every_100_milliseconds_of_a_wait() -> None
         if len(waits.asleep) == 3:
             event.set()
 
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(model, REQUEST, cancelled=event, **{**waits.told, "sleep": sleep})
     assert (told.value.kind, told.value.attempts, model.calls) == ("Cancelled", 1, 1)
     assert max(waits.asleep) <= 0.1 and len(waits.asleep) == 3
@@ -198,7 +198,7 @@ def test_a_call_under_way_is_left_when_it_is_cancelled() -> None:
         return ""
 
     try:
-        with pytest.raises(ModelFailed) as told:
+        with pytest.raises(ModelError) as told:
             ask(as_model(slow), REQUEST, cancelled=event)
         assert told.value.kind == "Cancelled"
     finally:
@@ -217,7 +217,7 @@ def test_a_function_that_hangs_is_given_up_after_its_timeout() -> None:
         return ""
 
     try:
-        with pytest.raises(ModelFailed) as told:
+        with pytest.raises(ModelError) as told:
             ask(as_model(hanging), Request(**{**_fields(REQUEST), "timeout": 0.05}), sleep=lambda seconds: None)
         assert (told.value.kind, told.value.attempts, len(calls)) == ("TimeoutError", 4, 4)
     finally:
@@ -233,7 +233,7 @@ def test_a_function_may_give_text_an_answer_or_what_json_can_say() -> None:
     "given_", [object(), float("nan"), {1: object()}, "\ud800", Answer(text=7), Answer(text="\udfff")]
 )
 def test_what_is_no_answer_is_a_failure(given_: Any) -> None:
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(as_model(lambda request: given_), REQUEST)
     assert told.value.attempts == 1
 
@@ -246,17 +246,17 @@ def test_numbers_and_names_that_are_none_are_not_recorded() -> None:
 
 
 def test_a_model_that_leaves_the_program_does_not_take_it_along() -> None:
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         ask(Model(SystemExit()), REQUEST)
     assert told.value.kind == "SystemExit"
 
 
 def test_a_model_is_never_asked_under_the_writers_lock(ledger: Ledger) -> None:
     check_outside(ledger._writer)
-    with ledger.batch(), pytest.raises(Rejected) as told:
+    with ledger.batch(), pytest.raises(RejectedError) as told:
         check_outside(ledger._writer)
     assert told.value.rule == "batch"
-    with ledger._store.transact(), pytest.raises(Rejected):
+    with ledger._store.transact(), pytest.raises(RejectedError):
         check_outside(ledger._writer)
     with ledger._store.transact():  # another thread's transaction is no reason
         told_elsewhere: list[BaseException | None] = []
@@ -286,11 +286,11 @@ def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_pa
         ledger.remember("Ana likes tea.")
         assert ledger.consolidate().calls == 1
         assert [(each.max_tokens, each.temperature, each.timeout) for each in asked] == [(9, 0.5, 3)]
-        with ledger.batch(), pytest.raises(Rejected) as told:
+        with ledger.batch(), pytest.raises(RejectedError) as told:
             ledger.remember("Ben likes tea.")
             ledger.consolidate()
         assert told.value.rule == "batch" and len(asked) == 1
-    with Ledger.open(tmp_path / "memory.db") as ledger, pytest.raises(Rejected) as told:
+    with Ledger.open(tmp_path / "memory.db") as ledger, pytest.raises(RejectedError) as told:
         ledger.consolidate(using="model")
     assert told.value.rule == "model"
 

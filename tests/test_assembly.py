@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windows import ANY_WINDOWS, call, conversations, cut, message, result, said, summary, user, window
 
 from ledger.domain.assembly import REASONS, Fitted, answers, fit, is_turn, settled
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.window import Item
 
 BUDGETS = st.integers(1, 3_000) | st.integers(1, 10**6)
@@ -93,7 +93,7 @@ def test_of_a_turn_longer_than_the_tail_the_last_step_is_kept() -> None:
 
 @pytest.mark.parametrize(("budget", "tail", "rule"), [(0, 32, "budget"), (-5, 32, "budget"), (100, 0, "tail")])
 def test_a_budget_of_nothing_is_refused(budget: int, tail: int, rule: str) -> None:
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         fit([user()], budget, tail=tail)
     assert (refused.value.rule, refused.value.limit) == (rule, 1)
 

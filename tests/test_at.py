@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from test_properties import LONG, QUICK, RESPONSES, START, TEXTS, USERS
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFound, Rejected
+from ledger import Ledger, LedgerError, NotFoundError, RejectedError, SuspendedError
 from ledger.cli.app import app
 from ledger.event_store import EventStore
 from ledger.moments import Moment
@@ -385,13 +385,13 @@ def test_a_month_is_the_moment_at_which_it_begins(told, clock):
     told.remember("five")
     assert texts(told.at("2026-03")) == ["one", "two", "three", "four"]
     for wrong, why in (("2026-01", "before the first event"), ("2026-04", "future"), ("2026-13", "is no moment")):
-        with pytest.raises(Rejected, match=why):
+        with pytest.raises(RejectedError, match=why):
             told.at(wrong)
 
 
 @pytest.mark.parametrize("digits", ["20260102", "2026002", "202601", "2026"])
 def test_a_text_of_digits_is_a_position_even_where_it_could_be_a_date(told, digits):
-    with pytest.raises(Rejected, match=f"position {digits} is not in this ledger"):
+    with pytest.raises(RejectedError, match=f"position {digits} is not in this ledger"):
         told.at(digits)
 
 
@@ -412,7 +412,7 @@ def test_after_a_clock_has_jumped_back_a_time_is_the_prefix_before_anything_late
 
 @pytest.mark.parametrize("wrong", [0, -1, 5, "0", "-3", "99999999999999999999999", 2**70])
 def test_a_position_that_is_not_in_the_log_is_refused(told, wrong):
-    with pytest.raises(Rejected, match="go from 1 to 4"):
+    with pytest.raises(RejectedError, match="go from 1 to 4"):
         told.at(wrong)
 
 
@@ -438,25 +438,25 @@ def test_a_position_that_is_not_in_the_log_is_refused(told, wrong):
     ],
 )
 def test_what_is_no_moment_is_refused(told, wrong, why):
-    with pytest.raises(Rejected, match=why):
+    with pytest.raises(RejectedError, match=why):
         told.at(wrong)
 
 
 @pytest.mark.parametrize("wrong", [datetime(2026, 1, 2), "2026-01-02T12:00:00", 3, "then", ""])
 def test_what_is_no_time_of_the_world_is_refused(told, wrong):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         told.at(3, valid=wrong)
 
 
 def test_an_event_that_is_not_there_is_not_found(told):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         told.at("01900000-0000-7000-8000-000000000000")
 
 
 def test_a_batch_under_way_is_not_there_yet(told):
     with told.batch():
         told.remember("not committed")
-        with pytest.raises(Rejected, match="go from 1 to 4"):
+        with pytest.raises(RejectedError, match="go from 1 to 4"):
             told.at(5)
         assert texts(told.at(4)) == ["one", "two", "three"]
     assert texts(told.at(5))[-1] == "not committed"
@@ -496,7 +496,7 @@ def test_under_valid_only_what_was_true_counts(ledger):
     assert late.memories() == [] and late.memory(active.id) is None and late.recall("tea").items == ()
     assert late.why(active.id).memory.id == active.id
     for status in ("candidate", "invalid", "retracted"):
-        with pytest.raises(Rejected, match="under valid="):
+        with pytest.raises(RejectedError, match="under valid="):
             moment.memories(status=status)
 
 
@@ -536,9 +536,9 @@ def test_a_candidates_twin_is_found_among_the_active_memories_of_then(ledger):
 def test_a_moment_takes_no_command(told):
     moment = told.at(3)
     for name in ("remember", "undo", "rebuild", "batch"):
-        with pytest.raises(Rejected, match="of the past"):
+        with pytest.raises(RejectedError, match="of the past"):
             getattr(moment, name)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         moment.digest()
     assert not hasattr(moment, "remember") and not hasattr(moment, "no such thing")
     assert "position 3" in repr(moment)
@@ -601,9 +601,9 @@ def test_a_closed_ledger_has_no_past_either(tmp_path):
         ledger.remember("one")
         moment = ledger.at(2)
         assert texts(moment) == ["one"]
-    with pytest.raises(Rejected, match="closed"):
+    with pytest.raises(RejectedError, match="closed"):
         moment.memories()
-    with pytest.raises(Rejected, match="closed"):
+    with pytest.raises(RejectedError, match="closed"):
         ledger.at(2)
     assert not Path(f"{tmp_path}/memory.db-wal").exists(), "a travelling connection was left open"
 
@@ -647,10 +647,10 @@ def test_a_projection_that_was_parked_later_answers_for_the_time_before(ledger, 
         patch.setattr(memories.Memories, "fold", lambda *_: 1 / 0)
         with suppress(LedgerError):
             ledger.remember("two")
-    with pytest.raises(Rejected, match="parked"):
+    with pytest.raises(SuspendedError, match="parked"):
         ledger.memories()
     assert texts(ledger.at(fact.position)) == ["one"]
-    with pytest.raises(Rejected, match="parked"):
+    with pytest.raises(SuspendedError, match="parked"):
         ledger.at(parked).memories()
     ledger.rebuild()
 

@@ -19,7 +19,7 @@ from conftest import folded_from_zero
 from soundness import assert_sound, contents, problems
 from test_rebuild import life, raw
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, StorageError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.sqlite_files import lock_of
 
 PAGE = 4096
@@ -173,15 +173,15 @@ def test_a_backup_never_overwrites_and_goes_nowhere_unsafe(path, copy, tmp_path)
     (tmp_path / "orphan.db-wal").write_text("commits")
     with Ledger.open(path) as ledger:
         for given in (copy, path, "link.db", tmp_path / "link.db", tmp_path, "", ":memory:", "a\0b"):
-            with pytest.raises((Rejected, NotFound)):
+            with pytest.raises((RejectedError, NotFoundError)):
                 ledger.backup(tmp_path / given if given == "link.db" else given)
-        with pytest.raises(Rejected, match="written by everybody"):
+        with pytest.raises(RejectedError, match="written by everybody"):
             ledger.backup(tmp_path / "open" / "backup.db")
-        with pytest.raises(Rejected, match="last commits"):
+        with pytest.raises(RejectedError, match="last commits"):
             ledger.backup(tmp_path / "orphan.db")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.backup(tmp_path / "nowhere" / "backup.db")
-        with pytest.raises(Conflict, match="batch"), ledger.batch():
+        with pytest.raises(ConflictError, match="batch"), ledger.batch():
             ledger.backup(tmp_path / "another.db")
     assert copy.read_text() == "precious"
     assert names(tmp_path / "open") == set()
@@ -203,7 +203,7 @@ def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_
         thread = threading.Thread(target=hold)
         thread.start()
         taken.wait()
-        with pytest.raises(Conflict, match="another process"):
+        with pytest.raises(ConflictError, match="another process"):
             ledger.backup(copy)
         leave.set()
         thread.join()
@@ -214,7 +214,7 @@ def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_
 def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
-        with pytest.raises(Rejected, match="meanwhile"):
+        with pytest.raises(RejectedError, match="meanwhile"):
             ledger.backup(copy, progress=lambda done, of: copy.write_text("theirs"))
     assert copy.read_text() == "theirs"
 
@@ -332,16 +332,16 @@ def test_a_recovery_never_overwrites_and_reads_nothing_that_is_not_a_ledger(path
     (tmp_path / "open").chmod(0o777)
     new = tmp_path / "new.db"
     for backup, place, error in (
-        (copy, target, Rejected),
-        (copy, copy, Rejected),
-        (copy, tmp_path / "orphan.db", Rejected),
-        (copy, tmp_path / "open" / "new.db", Rejected),
-        (copy, tmp_path / "nowhere" / "new.db", NotFound),
-        (tmp_path / "nix.db", new, NotFound),
+        (copy, target, RejectedError),
+        (copy, copy, RejectedError),
+        (copy, tmp_path / "orphan.db", RejectedError),
+        (copy, tmp_path / "open" / "new.db", RejectedError),
+        (copy, tmp_path / "nowhere" / "new.db", NotFoundError),
+        (tmp_path / "nix.db", new, NotFoundError),
         (tmp_path / "text.db", new, StorageError),
         (tmp_path / "empty.db", new, StorageError),
-        (tmp_path / "other.db", new, Rejected),
-        (tmp_path, new, Rejected),
+        (tmp_path / "other.db", new, RejectedError),
+        (tmp_path, new, RejectedError),
     ):
         with pytest.raises(error):
             Ledger.recover(backup, place)
@@ -469,7 +469,7 @@ def test_a_receipt_that_is_none_or_of_another_ledger_makes_nothing(path, copy, t
         fact = ledger.remember("Zebulon")
         ledger.backup(copy)
         receipt = ledger.erase(fact.id, "asked for").receipt
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         Ledger.recover(copy, target, receipts=[receipt, spoil(receipt)])
     assert not [name for name in names(target.parent) if name.startswith("recovered")]
 

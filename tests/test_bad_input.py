@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from ledger import Conflict, Damaged, Ledger, LedgerError, ModelFailed, NotFound, Rejected, StorageError
+from ledger import (
+    ConflictError,
+    DamagedError,
+    Ledger,
+    LedgerError,
+    ModelError,
+    NotFoundError,
+    RejectedError,
+    StorageError,
+)
 from ledger.erasure.planning import NothingLeft
 
 STRANGE = [
@@ -200,7 +209,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
 @pytest.mark.parametrize("name", READS)
 def test_a_bad_question_is_refused_by_a_typed_error(ledger: Ledger, name: str) -> None:
     ledger.remember("Tea is in the tin.", project="p")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         READS[name](ledger)
 
 
@@ -251,7 +260,7 @@ def test_a_batch_that_an_exception_leaves_is_as_if_it_had_not_been(ledger: Ledge
 def test_an_equal_refusal_is_recorded_once(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is in the tin.")
     for actor in ("ada", "ada", "bob"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.reject(fact.id, actor=actor)
     assert [(each.rule, each.command, each.actor) for each in ledger.refusals()] == [
         ("transition", "reject", "bob"),
@@ -277,7 +286,7 @@ def test_a_foreign_file_is_left_as_it_is(tmp_path: Path, content: bytes) -> None
 
 
 def test_where_nothing_is_nothing_is_opened_unless_it_may_be_made(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Ledger.open(tmp_path / "memory.db", create=False)
     with pytest.raises(LedgerError):
         Ledger.open(tmp_path / "nowhere" / "memory.db")
@@ -295,7 +304,7 @@ def test_a_ledger_opened_for_reading_takes_no_command(tmp_path: Path) -> None:
             lambda: reader.undo(2),
             lambda: reader.capture("?"),
         ):
-            with pytest.raises(Rejected, match="readonly"):
+            with pytest.raises(RejectedError, match="readonly"):
                 command()
 
 
@@ -309,15 +318,15 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
 
 
 def test_the_family_of_errors() -> None:
-    assert all(issubclass(kind, LedgerError) for kind in (Rejected, NotFound, Conflict, StorageError))
+    assert all(issubclass(kind, LedgerError) for kind in (RejectedError, NotFoundError, ConflictError, StorageError))
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        Rejected("It is too long.", rule="size", limit=2),
-        Damaged("memories", 3, "its status is none"),
-        ModelFailed("no answer", kind="TimeoutError"),
+        RejectedError("It is too long.", rule="size", limit=2),
+        DamagedError("memories", 3, "its status is none"),
+        ModelError("no answer", kind="TimeoutError"),
         NothingLeft(),
     ],
     ids=lambda each: type(each).__name__,

@@ -7,7 +7,7 @@ import threading
 import pytest
 from soundness import assert_sound, contents, types
 
-from ledger import Conflict, Ledger, NotFound, Rejected, StorageError, writing
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError, writing
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_refusal_inside_is_recorded_and_the_rest_stays(ledger):
     with ledger.batch():
         before = ledger.remember("before")
         ledger.retract(before.id)
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.reinforce(before.id)
         ledger.remember("after")
     assert types(ledger)[1:] == ["MemoryCaptured", "MemoryRetracted", "WriteRefused", "MemoryCaptured"]
@@ -90,11 +90,11 @@ def test_a_refusal_inside_is_recorded_and_the_rest_stays(ledger):
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda ledger, id: ledger.promote("m_0000000000000000"), NotFound),
-        (lambda ledger, id: ledger.remember("another", key="used"), Conflict),
-        (lambda ledger, id: ledger.remember(" "), Rejected),
+        (lambda ledger, id: ledger.promote("m_0000000000000000"), NotFoundError),
+        (lambda ledger, id: ledger.remember("another", key="used"), ConflictError),
+        (lambda ledger, id: ledger.remember(" "), RejectedError),
         (lambda ledger, id: ledger.remember("no", nobody="knows"), TypeError),
-        (lambda ledger, id: ledger.undo(2), Conflict),
+        (lambda ledger, id: ledger.undo(2), ConflictError),
     ],
 )
 def test_a_command_that_fails_inside_leaves_the_others(ledger, call, error):
@@ -117,7 +117,7 @@ def test_events_whose_rows_could_not_be_folded_are_not_committed(ledger, monkeyp
     def broken(*_):
         raise MemoryError
 
-    with pytest.raises(Conflict, match="half-way"), ledger.batch():
+    with pytest.raises(ConflictError, match="half-way"), ledger.batch():
         ledger.remember("whole")
         with monkeypatch.context() as patch:
             patch.setattr(ledger._writer.projector, "fold", broken)
@@ -234,9 +234,9 @@ def test_captures_in_a_batch_are_reinforced_by_run_policies(ledger):
 def test_no_rebuild_and_no_close_inside_a_batch(ledger):
     with ledger.batch():
         fact = ledger.remember("fact")
-        with pytest.raises(Conflict, match="batch"):
+        with pytest.raises(ConflictError, match="batch"):
             ledger.rebuild()
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.close()
     assert ledger.memory(fact.id) is not None
 

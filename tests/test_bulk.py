@@ -12,7 +12,7 @@ import pytest
 from conftest import folded_from_zero
 from counting import steps
 
-from ledger import Ledger, Rejected
+from ledger import Ledger, RejectedError
 from ledger.erasure import erasing
 from ledger.log_reading import read_event
 from ledger.policies import bulk
@@ -187,7 +187,7 @@ def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
     prepared(ledger, act)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     before = {each.id: each.status for each in ledger.memories(status="all")}
-    with pytest.raises(Rejected, match=r"more than 4 .*exclusive=True") as refused:
+    with pytest.raises(RejectedError, match=r"more than 4 .*exclusive=True") as refused:
         ACTS[act](ledger)
     assert (refused.value.rule, refused.value.limit) == ("size", 4)
     assert (refused.value.requested or 0) > 4
@@ -209,10 +209,12 @@ def test_at_the_limit_nothing_is_refused(ledger: Ledger, monkeypatch: pytest.Mon
 def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(ledger, 6, actor="eve")
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
-    with pytest.raises(Rejected, match=f"since={ledger.position + 1} only refuses what the source writes from now on"):
+    with pytest.raises(
+        RejectedError, match=f"since={ledger.position + 1} only refuses what the source writes from now on"
+    ):
         ledger.distrust("eve", kind="actor")
     assert ledger.distrust("eve", kind="actor", since=ledger.position + 1).events == 0
-    with pytest.raises(Rejected, match="distrusted"):
+    with pytest.raises(RejectedError, match="distrusted"):
         ledger.remember("A lie told meanwhile.", actor="eve")
     assert len(ledger.memories()) == 6
     assert ledger.distrust("eve", kind="actor", exclusive=True).events == 6 and ledger.memories() == []
@@ -228,7 +230,7 @@ def test_a_restore_of_a_source_above_the_limit_names_the_undo_that_does_it(
     source = ledger.memories()[-1].id
     withdrawn = ledger.withdraw_source(source)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
-    with pytest.raises(Rejected, match="undo the withdrawal of the source with exclusive=True"):
+    with pytest.raises(RejectedError, match="undo the withdrawal of the source with exclusive=True"):
         ledger.restore(source)
     ledger.undo(withdrawn.command_id, exclusive=True)
     assert len(ledger.observations(freshness="fresh")) == 6
@@ -254,7 +256,7 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
     assert len(ledger.memories(user="ben")) == 1
     assert [each.receipt for each in done] == ledger.receipts()
     if user:
-        with pytest.raises(Rejected, match="nothing is left"):
+        with pytest.raises(RejectedError, match="nothing is left"):
             ledger.erase(user=user)
 
 
@@ -315,6 +317,6 @@ def test_what_stands_in_the_way_of_one_erasure_of_a_user_stops_all(ledger: Ledge
     last = ledger.remember(RARE, user="ada")
     if what == "hold":
         ledger.hold(last.id, user="ada")
-    with pytest.raises(Rejected, match="nothing was erased"):
+    with pytest.raises(RejectedError, match="nothing was erased"):
         ledger.erase(user="ada", reason=RARE if what == "reason" else "")
     assert ledger.erasures() == [] and len(ledger.memories(user="ada")) == 9

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, ModelFailed
+from ledger import Ledger, ModelError
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
 from ledger.language.port import Answer, Request
@@ -29,7 +29,7 @@ def called(ledger: Ledger, user: str = "", key: str | None = None, **told: Any) 
     return ledger._writer.run("ask", Who(user=user, key=key, actor="ann"), body, "x").position
 
 
-def failed(ledger: Ledger, error: ModelFailed, who: Who, **told: Any) -> None:
+def failed(ledger: Ledger, error: ModelError, who: Who, **told: Any) -> None:
     """Records a call that failed beside nothing else."""
 
     def body(work: Work) -> str:
@@ -75,7 +75,7 @@ def test_ranges_are_joined_and_bounded() -> None:
 
 def test_a_call_that_failed_says_what_of_it_is_no_secret(ledger: Ledger) -> None:
     called(ledger)
-    error = ModelFailed("sk-secret", kind="TimeoutError", status=503, attempts=4, milliseconds=60_000)
+    error = ModelError("sk-secret", kind="TimeoutError", status=503, attempts=4, milliseconds=60_000)
     failed(ledger, error, Who(actor="ann"), ranges=[(2, 2)])
     newest, older = ledger.model_calls()
     assert older.ok and not newest.ok
@@ -131,7 +131,7 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
 
 def test_with_a_user_goes_the_name_of_the_model_from_every_table(ledger: Ledger) -> None:
     called(ledger, user="ann", actions=[Taken("add", "known", text="Likes milk.")])
-    failed(ledger, ModelFailed("x"), Who(user="ann"))
+    failed(ledger, ModelError("x"), Who(user="ann"))
     assert len(ledger.model_calls(user="ann")) == 2
     ledger.erase(user="ann")
     assert ledger.model_calls(user="ann") == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tampering import erase, recompute, tamper
 from test_verify import run
 
-from ledger import Conflict, Ledger, NotFound, Rejected, StorageError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
 from ledger.integrity import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
@@ -69,7 +69,7 @@ def test_what_is_written_is_read(ledger_id, size, root, windows):
     ],
 )
 def test_what_is_no_checkpoint_is_refused(text):
-    with pytest.raises(Rejected, match="this is no checkpoint"):
+    with pytest.raises(RejectedError, match="this is no checkpoint"):
         parse(text)
 
 
@@ -180,7 +180,7 @@ def test_what_comes_between_the_look_and_the_seal_is_not_covered(ledger, monkeyp
 
 
 def test_a_batch_is_left_first(ledger):
-    with ledger.batch(), pytest.raises(Conflict, match="batch"):
+    with ledger.batch(), pytest.raises(ConflictError, match="batch"):
         ledger.checkpoint()
 
 
@@ -304,7 +304,7 @@ def test_a_signed_note_is_as_others_read_it(keys):
 )
 def test_what_is_no_private_key_is_refused(ledger, keys, which, told):
     before = ledger.position
-    with pytest.raises(Rejected, match=told):
+    with pytest.raises(RejectedError, match=told):
         ledger.checkpoint(sign=keys[which])
     assert ledger.position == before, "the key is looked at before anything is sealed"
 
@@ -312,17 +312,17 @@ def test_what_is_no_private_key_is_refused(ledger, keys, which, told):
 def test_what_is_no_public_key_is_refused(ledger, keys):
     note = ledger.checkpoint()
     for which, told in (("key.pem", "no key"), ("private", "Ed25519 public key"), ("rubbish.pem", "no key")):
-        with pytest.raises(Rejected, match=told):
+        with pytest.raises(RejectedError, match=told):
             ledger.verify(against=note, public_key=keys[which])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.checkpoint(sign="nowhere.pem")
-    with pytest.raises(Rejected, match="file of the ledger itself"):
+    with pytest.raises(RejectedError, match="file of the ledger itself"):
         ledger.checkpoint(sign=ledger.path)
 
 
 def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
-    with pytest.raises(Rejected, match=r"pip install 'memory-ledger\[sign\]'"):
+    with pytest.raises(RejectedError, match=r"pip install 'memory-ledger\[sign\]'"):
         ledger.checkpoint(sign=keys["key.pem"])
     assert ledger.checkpoint().size == 1
 

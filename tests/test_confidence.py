@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import Rejected
+from ledger import RejectedError
 from ledger.domain.confidence import (
     LEAST_OBSERVATION,
     ONE,
@@ -68,13 +68,13 @@ def test_a_decimal_becomes_millionths(given_: float, expected: int) -> None:
     "value", [float("nan"), float("inf"), -float("inf"), -1e-9, 1.0000001, 2**70, -(2**70), True, None, "1", b"1", [1]]
 )
 def test_no_number_from_zero_to_one(value: Any) -> None:
-    with pytest.raises(Rejected, match="confidence must be a number from 0 to 1"):
+    with pytest.raises(RejectedError, match="confidence must be a number from 0 to 1"):
         millionths("confidence", value)
 
 
 def test_reinforcement_adds_and_stops_at_one() -> None:
     assert [reinforced("linear/1", before, 20_000) for before in (0, 980_000, 990_000, ONE)] == [20_000, ONE, ONE, ONE]
-    with pytest.raises(Rejected, match="linear/1"):
+    with pytest.raises(RejectedError, match="linear/1"):
         reinforced("linear/2", 0, 0)
 
 
@@ -202,7 +202,7 @@ def test_more_proof_is_never_less_confidence_nor_a_smaller_boost(proof: int) -> 
 
 
 def test_a_rule_of_proof_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(Rejected, match="known: 'proof/1', 'given/1'"):
+    with pytest.raises(RejectedError, match="known: 'proof/1', 'given/1'"):
         proven("proof/2", 1, 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Conflict, Ledger, NotFound, Rejected
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 
 LISBON, ROME, ATHENS = (f"Ana lives in {city}." for city in ("Lisbon", "Rome", "Athens"))
 
@@ -218,21 +218,21 @@ def test_a_loser_that_is_restored_opens_the_conflict_again(ledger: Ledger, pair:
 def test_what_cannot_be_kept_is_refused_with_what_can(ledger: Ledger, pair: tuple[str, str]) -> None:
     first = found(ledger)
     other = ledger.remember("Ana plays tennis.")
-    with pytest.raises(Rejected, match="none of its members"):
+    with pytest.raises(RejectedError, match="none of its members"):
         ledger.resolve(first, other.id)
-    with pytest.raises(Rejected, match="both=True"):
+    with pytest.raises(RejectedError, match="both=True"):
         ledger.resolve(first)
-    with pytest.raises(Rejected, match="one of the two"):
+    with pytest.raises(RejectedError, match="one of the two"):
         ledger.resolve(first, pair[0], both=True)
     ledger.retract(pair[0])
-    with pytest.raises(Rejected, match="not active"):
+    with pytest.raises(RejectedError, match="not active"):
         ledger.resolve(first, pair[0])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.resolve("k_0123456789abcdef", both=True)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.resolve(first, both=True, user="bob")
     theirs = ledger.remember(LISBON, user="bob")
-    with pytest.raises(Rejected, match="another user"):
+    with pytest.raises(RejectedError, match="another user"):
         ledger.resolve(first, theirs.id)
 
 
@@ -285,7 +285,7 @@ def test_an_undo_of_the_find_takes_the_resolution_along(ledger: Ledger, pair: tu
     first = found(ledger)
     ledger.resolve(first, pair[1])
     found_at = ledger.audit(subject=first, type="ConflictFound")[0].position
-    with pytest.raises(Conflict, match="1 later command"):
+    with pytest.raises(ConflictError, match="1 later command"):
         ledger.undo(found_at)
     ledger.undo(found_at, cascade=True)
     assert ledger.conflict(first) is None and len(ledger.memories()) == 2

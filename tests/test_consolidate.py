@@ -12,7 +12,7 @@ from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
 
 COFFEE = (
@@ -152,12 +152,12 @@ def test_scopes_are_never_mixed(ledger: Ledger) -> None:
 
 def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
     ids = [ledger.remember(COFFEE[0], project="a").id, ledger.remember(COFFEE[1], project="b").id]
-    with pytest.raises(Rejected, match="one project"):
+    with pytest.raises(RejectedError, match="one project"):
         ledger.consolidate(ids)
-    with pytest.raises(Rejected, match="one project"):
+    with pytest.raises(RejectedError, match="one project"):
         ledger.consolidate(ids[:1], project="b")
     bob = ledger.remember(COFFEE[0], user="bob").id
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.consolidate([bob])
 
 
@@ -610,9 +610,9 @@ def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
             for text in COFFEE[:2]:
                 ledger.remember(text)
             assert ledger.consolidate().formed == 1
-            raise Conflict("no")
+            raise ConflictError("no")
 
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         both()
     assert ledger.position == 1 and ledger.observations() == []
 

@@ -13,7 +13,7 @@ from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import Ledger, LedgerError, ModelFailed, Rejected
+from ledger import Ledger, LedgerError, ModelError, RejectedError
 from ledger.domain.events import ConsolidationFailed, ModelCalled
 from ledger.language.port import Request
 
@@ -342,7 +342,7 @@ def test_an_answer_is_read_leniently_or_is_a_failure(door: Door, kind: str) -> N
     said, made = BAD[kind]
     answers.append(said)
     if made is None:
-        with pytest.raises(ModelFailed):
+        with pytest.raises(ModelError):
             ledger.consolidate()
         assert ledger.model_calls()[0].error == "NotUnderstood"
         answers.append(ACTIONS)
@@ -357,7 +357,7 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
     ledger.remember(TEA)
     answers += ["no"] * 4
     assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         ledger.consolidate()
     ledger.remember("Something new.")
     answers.append([create()])
@@ -371,9 +371,9 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
 def test_a_model_is_not_asked_in_a_batch_or_for_a_dry_run(door: Door) -> None:
     ledger, asked, _ = door
     ledger.remember(TEA)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.consolidate(dry_run=True)
-    with ledger.batch(), pytest.raises(Rejected):
+    with ledger.batch(), pytest.raises(RejectedError):
         ledger.consolidate()
     assert not asked
     assert ledger.consolidate(using="grouping").consolidator == "grouping/1" and not asked
@@ -527,7 +527,7 @@ def test_whatever_it_answers_nothing_is_lost(tmp_path_factory: Any, given: list[
             try:
                 ledger.consolidate()
             except LedgerError as error:
-                assert isinstance(error, ModelFailed)
+                assert isinstance(error, ModelError)
             found = {each.id: each for each in ledger.observations(status="all")}
             assert set(seen) <= set(found)
             for each in found.values():

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from ledger import Ledger, LedgerError, StorageError
 from ledger.cli.app import app
-from ledger.domain.errors import Damaged
+from ledger.domain.errors import DamagedError
 from ledger.moments import Moment
 from ledger.sessions.session import PastSession
 from projections.projector import projections
@@ -260,7 +260,10 @@ def test_a_read_names_the_table_of_a_row_that_cannot_be(path, name):
     change(path, sql.format(memory=row_of(path, the["memory"]), message=the["message"]))
     before = log(path)
     for readonly in (True, False, False):
-        with opened(path, readonly=readonly) as ledger, pytest.raises(Damaged, match=r"rebuild\(\) makes") as refused:
+        with (
+            opened(path, readonly=readonly) as ledger,
+            pytest.raises(DamagedError, match=r"rebuild\(\) makes") as refused,
+        ):
             READS[read](ledger, the)
         assert refused.value.table == table
     assert log(path) == before
@@ -337,7 +340,7 @@ def test_a_command_next_to_a_damaged_row_works_or_appends_nothing(tmp_path, name
             before, told = ledger._store.head(), types(ledger)
             try:
                 COMMANDS[name](ledger, ledger.session("quay"), the)
-            except Damaged:
+            except DamagedError:
                 assert name == "erase" or ledger._store.head() == before, (table, column)
             except LedgerError:
                 continue
@@ -349,7 +352,7 @@ def test_a_command_next_to_a_damaged_row_works_or_appends_nothing(tmp_path, name
 def test_a_damaged_row_is_told_inside_a_batch_and_nothing_of_the_batch_is_kept(path):
     change(path, "UPDATE sessions SET messages = 'many'")
     before = log(path)
-    with opened(path) as ledger, pytest.raises(Damaged), ledger.batch():
+    with opened(path) as ledger, pytest.raises(DamagedError), ledger.batch():
         ledger.remember("The rudder is new.")
         ledger.session("quay").append("user", "And on.")
     assert log(path) == before
@@ -379,7 +382,7 @@ def test_with_every_table_unreadable_the_ledger_opens_says_so_and_is_rebuilt(pat
     the, before = prepared()[1], log(path)
     with opened(path) as ledger:
         for read in ("memory now", "session.messages now", "audit now", "documents now", "recall then"):
-            with pytest.raises(Damaged):
+            with pytest.raises(DamagedError):
                 READS[read](ledger, the)
         for command in COMMANDS.values():
             with pytest.raises(StorageError):
@@ -422,7 +425,7 @@ def test_a_damaged_log_is_no_damaged_row_and_stays_as_it_is(path):
         for session in (ledger.session("quay"), ledger.at(the["position"]).session("quay")):
             with pytest.raises(StorageError, match=r"the file is damaged: verify\(\) says where") as refused:
                 session.messages()
-            assert not isinstance(refused.value, Damaged)
+            assert not isinstance(refused.value, DamagedError)
     assert path.read_bytes() == before
 
 
@@ -431,7 +434,7 @@ def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
         ledger.erase(ledger.remember("A secret.").id)
     change(path, "UPDATE erasures SET act = ? WHERE position = (SELECT max(position) FROM erasures)", "01a20388")
     with opened(path) as ledger:
-        with pytest.raises(Damaged) as caught:
+        with pytest.raises(DamagedError) as caught:
             ledger.erasures()
         assert caught.value.table == "erasures"
         ledger.rebuild()
@@ -452,8 +455,8 @@ def test_what_completed_an_erasure_and_cannot_be_read_is_no_error_of_python(path
     with opened(path) as ledger:
         ledger.erase(ledger.remember("A secret.").id)
     change(path, "UPDATE erasures SET completed_at = 1")
-    with opened(path) as ledger, pytest.raises(Damaged):
+    with opened(path) as ledger, pytest.raises(DamagedError):
         ledger.erasures()
     change(path, "UPDATE erasures SET completed_at = 1000000")
-    with opened(path) as ledger, pytest.raises(Damaged):
+    with opened(path) as ledger, pytest.raises(DamagedError):
         ledger.erasures()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_at import run
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.answers import Memory
 
 PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
@@ -130,14 +130,14 @@ def test_a_diff_is_of_one_user_and_may_be_of_one_project(ledger, tea):
     assert parts(ledger.diff(start, project="casa")) == {"added": [home.id]}
     assert parts(ledger.diff(start, project="")) == {"added": [everywhere.id]}
     assert parts(ledger.diff(start, user="ann")) == {"added": [theirs.id]}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.diff(start, project="nowhere")
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (0, 2), (1, 99), (99, None), ("2026-01-01T12:00", None), (None, 2)])
 def test_what_is_no_span_is_refused(ledger, tea, start, end):
     ledger.adjust(tea.id, 0.75)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.diff(start, end)
 
 

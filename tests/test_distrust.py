@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from turns import Scripted, adds
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 
 
 def contents(ledger: Ledger) -> list[str | None]:
@@ -84,7 +84,7 @@ def test_a_session_takes_all_that_was_said_in_it(ledger: Ledger) -> None:
     ledger.remember("The lamp is green.", session_id="s2")
     report = ledger.distrust("s1", kind="session")
     assert report.events >= 2 and contents(ledger) == ["The lamp is green."]
-    with pytest.raises(Rejected, match="distrusted"):
+    with pytest.raises(RejectedError, match="distrusted"):
         ledger.capture("Again?", session_id="s1")
 
 
@@ -110,7 +110,7 @@ def test_a_memory_that_cites_an_observation_goes_with_all_that_bore_it_out(ledge
         assert {each.id for each in ledger.what_if(without={"actor": "eve"}).lost} == {lie.id, built.id}
         return
     if how == "undo":
-        with pytest.raises(Conflict, match="1 later command built"):
+        with pytest.raises(ConflictError, match="1 later command built"):
             ledger.undo(lie.position)
         undone = ledger.undo(lie.position, cascade=True)
     else:
@@ -376,7 +376,7 @@ def test_since_leaves_what_was_before(ledger: Ledger, clock: Clock) -> None:
     assert ledger.distrust("eve", kind="actor", since=second.position, dry_run=True).events == 1
     assert ledger.distrust("eve", kind="actor", since=clock.time, dry_run=True).events == 1
     for start in ("2030-01-01", "2026-01-02T00:00", ledger.position + 2):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.distrust("eve", kind="actor", since=start)
     report = ledger.distrust("eve", kind="actor", since=clock.time)
     assert report.since == second.position and contents(ledger) == ["The lamp is green."]
@@ -399,7 +399,7 @@ def test_the_turns_that_were_shown_a_memory_are_named(ledger: Ledger) -> None:
 
 def test_a_distrusted_source_is_refused_until_it_is_trusted(ledger: Ledger) -> None:
     ledger.distrust("eve", kind="client", reason="stolen token")
-    with pytest.raises(Rejected, match="client 'eve' is distrusted"):
+    with pytest.raises(RejectedError, match="client 'eve' is distrusted"):
         ledger.remember("The lamp is green.", client="eve")
     assert ledger.refusals()[0].rule == "trust"
     ledger.remember("The lamp is green.", actor="eve")  # an actor is no client
@@ -429,7 +429,7 @@ def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
     ledger.remember("The canary sings.", user="ben", actor="eve")
     assert ledger.distrust("eve", kind="actor").events == 0
     for source, kind in ((turn.id, None), ("s1", "session")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.distrust(source, kind=kind)
     assert len(ledger.memories(user="ben")) == 1
     ledger.remember("The lamp is green.", user="ben", actor="eve")  # the distrust is another user's
@@ -438,24 +438,24 @@ def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda ledger: ledger.distrust("eve"), Rejected),
-        (lambda ledger: ledger.distrust("eve", kind="planet"), Rejected),
-        (lambda ledger: ledger.distrust("", kind="actor"), Rejected),
-        (lambda ledger: ledger.distrust("i_0000", kind="interaction"), NotFound),
-        (lambda ledger: ledger.distrust("nowhere", kind="session"), NotFound),
-        (lambda ledger: ledger.distrust("d_0000", kind="document"), NotFound),
-        (lambda ledger: ledger.distrust("eve", kind="actor", since=0), Rejected),
-        (lambda ledger: ledger.distrust("eve", kind="actor", since=True), Rejected),
-        (lambda ledger: ledger.distrust("eve", kind="actor", since="soon"), Rejected),
-        (lambda ledger: ledger.trust("eve", kind="actor"), NotFound),
-        (lambda ledger: ledger.what_if(), Rejected),
-        (lambda ledger: ledger.what_if(policy={}), Rejected),
-        (lambda ledger: ledger.what_if(policy={"matcher": "stems/3"}), Rejected),
-        (lambda ledger: ledger.what_if(policy={"gain": 7}), Rejected),
-        (lambda ledger: ledger.what_if(without="nothing"), NotFound),
-        (lambda ledger: ledger.what_if(without={"actor": "eve", "client": "x"}), Rejected),
-        (lambda ledger: ledger.what_if(without=1), Rejected),
-        (lambda ledger: ledger.what_if(without=999), NotFound),
+        (lambda ledger: ledger.distrust("eve"), RejectedError),
+        (lambda ledger: ledger.distrust("eve", kind="planet"), RejectedError),
+        (lambda ledger: ledger.distrust("", kind="actor"), RejectedError),
+        (lambda ledger: ledger.distrust("i_0000", kind="interaction"), NotFoundError),
+        (lambda ledger: ledger.distrust("nowhere", kind="session"), NotFoundError),
+        (lambda ledger: ledger.distrust("d_0000", kind="document"), NotFoundError),
+        (lambda ledger: ledger.distrust("eve", kind="actor", since=0), RejectedError),
+        (lambda ledger: ledger.distrust("eve", kind="actor", since=True), RejectedError),
+        (lambda ledger: ledger.distrust("eve", kind="actor", since="soon"), RejectedError),
+        (lambda ledger: ledger.trust("eve", kind="actor"), NotFoundError),
+        (lambda ledger: ledger.what_if(), RejectedError),
+        (lambda ledger: ledger.what_if(policy={}), RejectedError),
+        (lambda ledger: ledger.what_if(policy={"matcher": "stems/3"}), RejectedError),
+        (lambda ledger: ledger.what_if(policy={"gain": 7}), RejectedError),
+        (lambda ledger: ledger.what_if(without="nothing"), NotFoundError),
+        (lambda ledger: ledger.what_if(without={"actor": "eve", "client": "x"}), RejectedError),
+        (lambda ledger: ledger.what_if(without=1), RejectedError),
+        (lambda ledger: ledger.what_if(without=999), NotFoundError),
     ],
 )
 def test_what_cannot_be_meant_is_refused(ledger: Ledger, call: Callable[[Ledger], Any], error: type[Exception]) -> None:
@@ -463,7 +463,7 @@ def test_what_cannot_be_meant_is_refused(ledger: Ledger, call: Callable[[Ledger]
     digest = ledger.digest()
     with pytest.raises(error):
         call(ledger)
-    assert len(ledger.memories()) == 1 and (ledger.digest() == digest or error is Rejected)
+    assert len(ledger.memories()) == 1 and (ledger.digest() == digest or error is RejectedError)
 
 
 def test_an_undo_of_a_distrust_trusts(ledger: Ledger) -> None:
@@ -530,7 +530,7 @@ def test_a_refusal_for_want_of_room_is_named_where_the_source_took_it(
     ledger.adopt_policy(user_chars=1375)
     ledger.remember("B" * (1360 - size), "user_profile", actor="ann")
     ledger.remember("E" * size, "user_profile", actor="eve")
-    with pytest.raises(Rejected, match="budget"):
+    with pytest.raises(RejectedError, match="budget"):
         ledger.remember(SAILOR, "user_profile", actor="bob")
     assert whys(ledger) == expected
 
@@ -538,7 +538,7 @@ def test_a_refusal_for_want_of_room_is_named_where_the_source_took_it(
 def test_a_refusal_of_evidence_that_the_source_hid_is_named(ledger: Ledger) -> None:
     first, second = ledger.remember("Tea a.", actor="ann"), ledger.remember("Tea b.", actor="ann")
     ledger.retract(second.id, actor="eve")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.observe("The user likes tea.", [first.id, second.id], actor="bob")
     assert ledger.refusals()[0].rule == "evidence" and whys(ledger) == [REFUSED]
 
@@ -551,14 +551,14 @@ def test_a_merge_that_was_refused_for_what_the_source_quarantined_is_named(
     second = ledger.remember("The user owns a cabin.", "fact", actor="ann")
     ledger.remember("Something else.", actor="eve")
     ledger.quarantine(first.id, "odd", actor=quarantined_by)
-    with pytest.raises(Rejected, match="quarantined"):
+    with pytest.raises(RejectedError, match="quarantined"):
         ledger.merge([first.id, second.id], actor="bob")
     assert whys(ledger) == expected
 
 
 def test_a_refusal_that_nothing_would_have_changed_is_not_named(ledger: Ledger) -> None:
     ledger.remember("The lamp is green.", actor="eve")
-    with pytest.raises(Rejected, match="cannot be undone"):
+    with pytest.raises(RejectedError, match="cannot be undone"):
         ledger.undo(1, actor="bob")
     assert ledger.refusals()[0].rule == "transition" and whys(ledger) == []
 
@@ -583,7 +583,7 @@ def test_what_no_guard_looked_at_for_a_policy_of_the_source_is_named(ledger: Led
 
 def test_a_secret_that_a_policy_of_the_source_refused_or_redacted_is_named(ledger: Ledger) -> None:
     ledger.adopt_policy(by={"actor": "eve"}, secrets="refuse")
-    with pytest.raises(Rejected, match="secret"):
+    with pytest.raises(RejectedError, match="secret"):
         ledger.remember("The key is AKIAIOSFODNN7EXAMPLE.", actor="bob")
     assert whys(ledger) == [("WriteRefused", UNDER)]
 
@@ -894,7 +894,7 @@ def test_a_distrusted_actor_takes_nothing_back_and_trusts_nobody(ledger: Ledger,
         "adopt": lambda: ledger.adopt_policy(gain=0.5, by={"actor": "eve"}),
         "distrust": lambda: ledger.distrust("ann", kind="actor", actor="eve"),
     }
-    with pytest.raises((Rejected, TypeError)):
+    with pytest.raises((RejectedError, TypeError)):
         acts[act]()
     assert len(ledger.memories()) == 1 and len(ledger.distrusted()) == 1
 
@@ -921,7 +921,7 @@ def test_a_memory_that_a_model_wrote_goes_with_each_message_that_it_cites_or_wit
     assert ledger.review() == []
     ledger.trust("bob", kind="actor")
     assert [each.id for each in ledger.review()] == [kept.id]
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.undo(session.messages()[1].position)
 
 
@@ -1061,7 +1061,9 @@ def test_undoing_a_redo_says_which_undo_would_do_it(ledger: Ledger) -> None:
     ledger.undo(fact.position)
     ledger.undo(ledger.position)
     assert contents(ledger) == ["The lamp is green."]
-    with pytest.raises(Rejected, match=f"CommandRedone cannot be undone: undo again what it put back: undo {command}$"):
+    with pytest.raises(
+        RejectedError, match=f"CommandRedone cannot be undone: undo again what it put back: undo {command}$"
+    ):
         ledger.undo(ledger.position)
     ledger.undo(command)
     assert contents(ledger) == []
@@ -1072,7 +1074,7 @@ def test_undoing_a_redo_of_many_commands_names_the_first_of_them(ledger: Ledger)
         ledger.remember(f"The lamp number {number} is green.")
     ledger.undo(command="remember")
     redone = ledger.redo(ledger.position)
-    with pytest.raises(Rejected, match=f"undo {redone.commands[0]}, .* … \\(7 in all\\)") as refusal:
+    with pytest.raises(RejectedError, match=f"undo {redone.commands[0]}, .* … \\(7 in all\\)") as refusal:
         ledger.undo(redone.position)
     assert len(str(refusal.value)) < 400
 
@@ -1081,7 +1083,7 @@ def test_undoing_a_trust_says_whom_to_distrust_again(ledger: Ledger) -> None:
     ledger.remember("The lamp is green.", actor="eve")
     ledger.distrust("eve", kind="actor")
     ledger.undo(ledger.position)
-    with pytest.raises(Rejected, match=r"SourceTrusted cannot be undone: distrust 'eve' \(kind actor\) again"):
+    with pytest.raises(RejectedError, match=r"SourceTrusted cannot be undone: distrust 'eve' \(kind actor\) again"):
         ledger.undo(ledger.position)
     ledger.distrust("eve", kind="actor")
     assert contents(ledger) == []
@@ -1090,5 +1092,5 @@ def test_undoing_a_trust_says_whom_to_distrust_again(ledger: Ledger) -> None:
 def test_undoing_a_refusal_says_that_nothing_was_written(ledger: Ledger) -> None:
     with pytest.raises(LedgerError):
         ledger.undo(1)
-    with pytest.raises(Rejected, match="WriteRefused cannot be undone: nothing was written"):
+    with pytest.raises(RejectedError, match="WriteRefused cannot be undone: nothing was written"):
         ledger.undo(ledger.position)

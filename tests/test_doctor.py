@@ -19,8 +19,8 @@ from soundness import assert_sound, contents, problems, types
 from test_readonly import as_nobody, media  # noqa: F401 (a fixture)
 from test_rebuild import TABLES, life, raw
 
-from ledger import Ledger, NotFound, StorageError
-from ledger.domain.errors import Conflict, Damaged
+from ledger import Ledger, NotFoundError, StorageError
+from ledger.domain.errors import ConflictError, DamagedError
 from ledger.rescue import doctor, rebuilding
 from ledger.sqlite_files import SCHEMA, lock_of
 from projections import search
@@ -134,7 +134,7 @@ def test_the_range_of_the_wal_reset_error_is_known(path, monkeypatch, version, l
 
 
 def test_a_batch_is_no_place_for_a_doctor(path):
-    with Ledger.open(path) as ledger, pytest.raises(Conflict, match="batch"), ledger.batch():
+    with Ledger.open(path) as ledger, pytest.raises(ConflictError, match="batch"), ledger.batch():
         ledger.doctor()
 
 
@@ -226,7 +226,7 @@ def test_read_only_media_can_be_examined(media):  # noqa: F811
 
 
 def test_what_is_no_ledger_is_reported_and_left_alone(path, tmp_path):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Ledger.examine(path)
     (tmp_path / "text.db").write_text("hello")
     (tmp_path / "empty.db").touch()
@@ -468,7 +468,7 @@ def test_damaged_projections_of_a_damaged_log_are_left_as_they_are(path):
     overwrite(path, page)
     before = page_bytes(path, page)
     with Ledger.open(path) as ledger:
-        with pytest.raises(Damaged, match="the table memories"):
+        with pytest.raises(DamagedError, match="the table memories"):
             ledger.memories(status="all", limit=10_000)
         with pytest.raises(StorageError, match="log is damaged"):
             ledger.rebuild()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledger import Rejected
+from ledger import RejectedError
 from ledger.domain import document as domain
 from ledger.domain import events as e
 from ledger.domain.chunking import Piece
@@ -76,7 +76,7 @@ def test_removing_and_restoring_and_what_is_already_so() -> None:
 
 @pytest.mark.parametrize("command", [ingest("a"), Remove(), Restore()])
 def test_nothing_is_decided_about_what_was_erased(command: domain.Command) -> None:
-    with pytest.raises(Rejected, match="erased"):
+    with pytest.raises(RejectedError, match="erased"):
         decide(command, document(status="erased", title=None, beneath="active"))
 
 

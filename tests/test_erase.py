@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.erasure import erasing, purging
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
 
@@ -103,7 +103,7 @@ def test_erased_is_terminal(ledger: Ledger) -> None:
         lambda: ledger.undo(erased.position),
         lambda: ledger.undo(erased.command_id or ""),
     ):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             command()
     ledger.undo(retracted.position)
     ledger.redo(retracted.position)
@@ -119,9 +119,9 @@ def test_erasing_twice_is_refused_and_writes_nothing(ledger: Ledger) -> None:
     fact = ledger.remember(RARE)
     ledger.erase(fact.id)
     position = ledger.position
-    with pytest.raises(Rejected, match="erased already"):
+    with pytest.raises(RejectedError, match="erased already"):
         ledger.erase(fact.id)
-    with pytest.raises(Rejected, match="erased already"):
+    with pytest.raises(RejectedError, match="erased already"):
         ledger.erase(fact.position)
     assert ledger.position == position
 
@@ -190,11 +190,11 @@ def test_every_list_that_is_not_empty_needs_a_choice(ledger: Ledger) -> None:
     (idea,) = ledger.extract(turn.id).kept
     ledger.remember(f"Note: {idea.content}!")
     position = ledger.position
-    with pytest.raises(Rejected, match=r"derived \(1 event\), quotes \(1 event\)"):
+    with pytest.raises(RejectedError, match=r"derived \(1 event\), quotes \(1 event\)"):
         ledger.erase(turn.id)
-    with pytest.raises(Rejected, match=r"quotes \(1 event\)"):
+    with pytest.raises(RejectedError, match=r"quotes \(1 event\)"):
         ledger.erase(turn.id, derived="erase")
-    with pytest.raises(Rejected, match="erase, cut, keep"):
+    with pytest.raises(RejectedError, match="erase, cut, keep"):
         ledger.erase(turn.id, derived="burn")
     assert ledger.position == position
     assert ledger.erase(turn.id, derived="erase", quotes="keep").state == "completed"
@@ -255,44 +255,44 @@ def test_another_users_words_are_neither_listed_nor_touched(ledger: Ledger) -> N
     assert (report.state, report.quotes) == ("completed", ())
     kept = ledger.memory(theirs.id, user="bob")
     assert kept is not None and kept.content == RARE
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.erase(theirs.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.erase(theirs.position)
 
 
 def test_the_reason_must_not_repeat_the_text(ledger: Ledger) -> None:
     fact = ledger.remember(RARE)
-    with pytest.raises(Rejected, match="reason"):
+    with pytest.raises(RejectedError, match="reason"):
         ledger.erase(fact.id, f"since {RARE.upper()}")
 
 
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({}, Rejected),
-        ({"subject": None}, Rejected),
-        ({"subject": ""}, Rejected),
-        ({"subject": "m_0000000000000000"}, NotFound),
-        ({"subject": "d_0000000000000000"}, NotFound),
-        ({"subject": "nonsense"}, NotFound),
-        ({"subject": "\0"}, NotFound),
-        ({"subject": 0}, NotFound),
-        ({"subject": -1}, NotFound),
-        ({"subject": 1}, NotFound),
-        ({"subject": 2**70}, NotFound),
-        ({"subject": True}, Rejected),
-        ({"subject": 2.5}, Rejected),
-        ({"session": "none"}, NotFound),
-        ({"project": ""}, NotFound),
-        ({"session": "s1", "project": "p"}, Rejected),
-        ({"subject": 2, "fields": ["data.nothing"]}, Rejected),
-        ({"subject": 2, "spans": [("data.content", 3, 2)]}, Rejected),
-        ({"subject": 2, "spans": [("data.content", 0, 10_000)]}, Rejected),
-        ({"subject": 2, "spans": [("data.tags", 0, 1)]}, Rejected),
-        ({"subject": 2, "spans": ["data.content"]}, Rejected),
-        ({"subject": "m_0000000000000000", "fields": ["data.content"]}, Rejected),
-        ({"user": "nobody"}, Rejected),
+        ({}, RejectedError),
+        ({"subject": None}, RejectedError),
+        ({"subject": ""}, RejectedError),
+        ({"subject": "m_0000000000000000"}, NotFoundError),
+        ({"subject": "d_0000000000000000"}, NotFoundError),
+        ({"subject": "nonsense"}, NotFoundError),
+        ({"subject": "\0"}, NotFoundError),
+        ({"subject": 0}, NotFoundError),
+        ({"subject": -1}, NotFoundError),
+        ({"subject": 1}, NotFoundError),
+        ({"subject": 2**70}, NotFoundError),
+        ({"subject": True}, RejectedError),
+        ({"subject": 2.5}, RejectedError),
+        ({"session": "none"}, NotFoundError),
+        ({"project": ""}, NotFoundError),
+        ({"session": "s1", "project": "p"}, RejectedError),
+        ({"subject": 2, "fields": ["data.nothing"]}, RejectedError),
+        ({"subject": 2, "spans": [("data.content", 3, 2)]}, RejectedError),
+        ({"subject": 2, "spans": [("data.content", 0, 10_000)]}, RejectedError),
+        ({"subject": 2, "spans": [("data.tags", 0, 1)]}, RejectedError),
+        ({"subject": 2, "spans": ["data.content"]}, RejectedError),
+        ({"subject": "m_0000000000000000", "fields": ["data.content"]}, RejectedError),
+        ({"user": "nobody"}, RejectedError),
     ],
 )
 def test_wrong_calls_are_refused_with_nothing_written(ledger: Ledger, given: Any, error: type[Exception]) -> None:
@@ -305,7 +305,7 @@ def test_wrong_calls_are_refused_with_nothing_written(ledger: Ledger, given: Any
 
 def test_no_erasure_inside_a_batch(ledger: Ledger) -> None:
     fact = ledger.remember(RARE)
-    with ledger.batch(), pytest.raises(Conflict):
+    with ledger.batch(), pytest.raises(ConflictError):
         ledger.erase(fact.id)
 
 
@@ -321,11 +321,11 @@ def test_an_erased_turn_is_neither_matched_nor_extracted(ledger: Ledger) -> None
         now = ledger.interaction(each.id)
         assert now is not None and (now.prompt, now.response) == (None, None if each is turn else "")
         assert now.extraction == "erased"
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.reinforce(each.id)
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.extract(each.id)
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.attach_response(each.id, "It is here.")
     report = ledger.run_policies()
     assert (report.reinforced_interactions, report.extracted_interactions, report.failures) == (0, 0, 0)
@@ -359,7 +359,7 @@ def test_a_session_goes_with_all_that_began_in_it(ledger: Ledger) -> None:
     assert gone is not None and kept is not None and (gone.status, kept.content) == ("erased", "The jar is blue.")
     assert [each.name for each in ledger.projects()] == ["row"]
     assert not any("monday" in state for state in states(ledger))
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.erase(session="monday")
     agrees(ledger)
 
@@ -377,7 +377,7 @@ def test_a_project_goes_with_its_names_and_state(ledger: Ledger) -> None:
     (left,) = ledger.projects()
     assert (left.name, left.description, set(left.aliases)) == (None, None, {None})
     assert ledger.state(left.id, history=True) and not ledger.state(left.id, key="phase")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.add_alias(left.id, "new")
     now = ledger.memory(fact.id)
     assert now is not None and now.status == "erased" and now.project == left.id
@@ -401,7 +401,7 @@ def test_a_whole_user_becomes_nobody(ledger: Ledger) -> None:
     assert ledger.interactions(user="zanzibarquux") == [] and ledger.audit(user="zanzibarquux") == []
     assert [each.id for each in ledger.memories()] == [mine.id]
     assert ledger.policy(user="zanzibarquux")["gain"] == 0.02
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.erase(user="zanzibarquux")
     agrees(ledger)
 
@@ -491,7 +491,7 @@ def test_an_erasure_with_a_key_happens_once(ledger: Ledger) -> None:
     again = ledger.erase(fact.id, key="gdpr-1")
     assert (again.replayed, again.command_id, again.receipt) == (True, first.command_id, first.receipt)
     assert ledger.position == position
-    with pytest.raises(Rejected, match="no key"):
+    with pytest.raises(RejectedError, match="no key"):
         ledger.erase(user="", key="x")
 
 
@@ -551,7 +551,7 @@ def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch
             if fact.content is not None and not ledger.erasures():
                 assert other.erase(fact.id).state == "completed"
 
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             ledger.rebuild(progress=erase)
         agrees(ledger)
     assert remains(tmp_path) == []
@@ -670,7 +670,7 @@ def test_a_receipt_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path
     with Ledger.open(backup) as ledger:
         position = ledger.position
         for each in bad:
-            with pytest.raises(Rejected):
+            with pytest.raises(RejectedError):
                 ledger._apply_receipts([receipts[0], each])
         assert ledger.position == position
 
@@ -780,7 +780,12 @@ def test_the_modules_own_bounds_are_sane() -> None:
 def test_keep_takes_prefixes_and_refuses_what_it_cannot_find(ledger: Ledger) -> None:
     fact = ledger.remember("Her passport number is X1234567.", "fact")
     quote = ledger.remember("She said: Her passport number is X1234567.", "fact")
-    for strange, error in (("m_zzzz", NotFound), ("nonsense", NotFound), (10**9, Rejected), (-5, Rejected)):
+    for strange, error in (
+        ("m_zzzz", NotFoundError),
+        ("nonsense", NotFoundError),
+        (10**9, RejectedError),
+        (-5, RejectedError),
+    ):
         with pytest.raises(error):
             ledger.erase(fact.id, quotes="erase", keep=[strange])
     ledger.erase(fact.id, quotes="erase", keep=[quote.id[:9]])
@@ -792,7 +797,7 @@ def test_what_cannot_be_cut_is_not_said_to_be_cut(ledger: Ledger) -> None:
     turn = ledger.capture("What pets?", "Noted for later. The user prefers wombats over dogs. Anything else?")
     ledger.extract(turn.id)
     assert len(ledger.review()) == 1
-    with pytest.raises(Rejected, match="nothing can be cut"):
+    with pytest.raises(RejectedError, match="nothing can be cut"):
         ledger.erase(turn.id, derived="cut")
     ledger.erase(turn.id, derived="erase")
     assert ledger.review() == []

@@ -26,7 +26,7 @@ from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
 
 from ledger import Ledger, event_store, sqlite_files
-from ledger.domain.errors import Conflict, LedgerError, NotFound, Rejected, StorageError
+from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain, digest, link
 from ledger.sqlite_files import LedgerFile
@@ -158,22 +158,22 @@ def test_an_exception_that_leaves_only_the_inner_transaction_rolls_nothing_back(
 def test_a_transaction_that_is_over_takes_nothing(store):
     with store.transact() as transaction:
         pass
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         transaction.append([happened()])
-    with store.transact(), pytest.raises(Rejected):
+    with store.transact(), pytest.raises(RejectedError):
         transaction.append([happened()])
     assert store.head()[0] == 0
 
 
 def test_a_version_is_taken_once(store):
     append(store, happened())
-    with pytest.raises(Conflict, match="version"):
+    with pytest.raises(ConflictError, match="version"):
         append(store, happened())
     assert store.head()[0] == 1
 
 
 def test_an_append_that_failed_half_way_is_never_committed(store):
-    with pytest.raises(Conflict), store.transact() as transaction, pytest.raises(Conflict):
+    with pytest.raises(ConflictError), store.transact() as transaction, pytest.raises(ConflictError):
         transaction.append([happened(), happened("m_2"), happened()])
     assert store.head()[0] == 0
 
@@ -181,7 +181,7 @@ def test_an_append_that_failed_half_way_is_never_committed(store):
 def test_after_a_single_refused_append_the_transaction_goes_on(store):
     append(store, happened())
     with store.transact() as transaction:
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             transaction.append([happened()])
         transaction.append([happened("m_1", 2)])
     assert sound(store)
@@ -192,20 +192,20 @@ def test_after_a_single_refused_append_the_transaction_goes_on(store):
     "broken", [happened(state=b"\xff"), happened("m_\ud800"), happened(version=2**63), happened(type_="\udfff")]
 )
 def test_what_sqlite_cannot_store_is_rejected(store, broken):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         append(store, broken)
     assert store.head()[0] == 0
 
 
 def test_keys_must_be_as_many_as_events(store):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         append(store, happened(), keys=[b"a", b"b"])
 
 
 def test_blobs_are_kept_beside_the_log(store):
     with store.transact() as transaction:
         transaction.put_blob("b_1", b"\x00data")
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             transaction.put_blob("b_1", b"other")
     assert store.blob("b_1") == b"\x00data"
     assert store.blob("b_2") is None
@@ -220,7 +220,7 @@ def test_a_log_can_be_copied_row_by_row(store, tmp_path):
         transaction.append([happened("m_1", 3)])
     assert copy.rows()[:2] == store.rows()
     assert sound(copy)
-    with pytest.raises(Conflict), copy.transact() as transaction:
+    with pytest.raises(ConflictError), copy.transact() as transaction:
         transaction.append_rows(store.rows())
     copy.close()
 
@@ -259,16 +259,16 @@ def test_a_read_inside_the_transaction_sees_deferred_rows(store):
 
 
 def test_a_deferred_row_that_is_refused_later_fails_the_commit(store):
-    with pytest.raises(Conflict), store.transact() as transaction:
+    with pytest.raises(ConflictError), store.transact() as transaction:
         transaction.deferred = True
         transaction.append([happened()])
         transaction.append([happened()])
     assert store.head()[0] == 0
-    with pytest.raises(Conflict), store.transact() as transaction:
+    with pytest.raises(ConflictError), store.transact() as transaction:
         append(store, happened())
         transaction.deferred = True
         transaction.append([happened()])
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             transaction.flush()
     assert store.head()[0] == 0
 
@@ -304,7 +304,7 @@ def test_a_savepoint_undoes_what_happened_inside_and_nothing_else(store, deferre
 
 def test_a_half_way_append_is_mended_by_its_savepoint(store):
     with store.transact() as transaction:
-        with pytest.raises(Conflict), transaction.savepoint():
+        with pytest.raises(ConflictError), transaction.savepoint():
             transaction.append([happened(), happened()])
         transaction.append([happened()])
     assert sound(store)
@@ -319,7 +319,7 @@ def test_a_renewed_transaction_has_committed_and_goes_on(store, tmp_path):
         assert not transaction.changed
         assert other.head()[0] == 1
         transaction.append([happened("m_1", 2)])
-        with transaction.savepoint(), pytest.raises(Rejected):
+        with transaction.savepoint(), pytest.raises(RejectedError):
             transaction.renew()
         raise RuntimeError
     assert store.head()[0] == 1
@@ -454,7 +454,7 @@ def test_processes_write_one_dense_chain(tmp_path):
 def test_a_writer_that_finds_the_log_locked_waits_and_then_says_so(store, tmp_path):
     hasty = EventStore.open(tmp_path / "memory.db", busy_timeout_seconds=0.1)
     with store.transact():
-        with pytest.raises(Conflict, match="longer than the timeout"):
+        with pytest.raises(ConflictError, match="longer than the timeout"):
             append(hasty, happened())
         with hasty.snapshot() as connection:
             assert count(connection) == 0
@@ -476,7 +476,7 @@ def test_a_thread_that_waits_too_long_is_told(tmp_path):
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-    assert [type(error) for error in errors] == [Conflict]
+    assert [type(error) for error in errors] == [ConflictError]
     store.close()
 
 
@@ -528,7 +528,7 @@ def test_the_log_refuses(store, statement):
         transaction.put_blob("b_1", b"data")
     before = store.rows()
 
-    with pytest.raises(Conflict), store.transact() as transaction:
+    with pytest.raises(ConflictError), store.transact() as transaction:
         transaction.connection.execute(statement)
 
     assert store.rows() == before
@@ -581,7 +581,7 @@ def test_a_name_is_only_a_name(tmp_path, name, monkeypatch):
 
 @pytest.mark.parametrize("name", [":memory:", "", "a\x00b"])
 def test_a_name_of_no_file_is_rejected(name):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         EventStore.open(name)
 
 
@@ -619,7 +619,7 @@ def test_a_link_a_directory_and_a_pipe_are_rejected(tmp_path):
     (tmp_path / "dangling.db").symlink_to(tmp_path / "nothing.db")
     os.mkfifo(tmp_path / "pipe.db")
     for name in ("link.db", "dangling.db", "pipe.db", ""):
-        refused(tmp_path / name, Rejected)
+        refused(tmp_path / name, RejectedError)
     assert not (tmp_path / "nothing.db").exists()
 
 
@@ -641,7 +641,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
 def test_an_empty_file_is_told_as_such_to_who_reads_and_filled_by_who_writes(tmp_path):
     path = tmp_path / "memory.db"
     path.touch()
-    assert "is an empty file, not a ledger" in refused(path, Rejected, readonly=True)
+    assert "is an empty file, not a ledger" in refused(path, RejectedError, readonly=True)
     with Ledger.open(path) as ledger:
         assert ledger.remember("The lamp is green.").id
 
@@ -655,10 +655,10 @@ def test_a_database_of_another_program_is_rejected(tmp_path, mode, statement):
     other.execute(statement)
     for readonly in (False, True):
         if path.stat().st_size:
-            assert "another program" in refused(path, Rejected, readonly=readonly)
+            assert "another program" in refused(path, RejectedError, readonly=readonly)
     other.close()
     if path.stat().st_size:
-        refused(path, Rejected)
+        refused(path, RejectedError)
 
 
 def test_a_ledger_without_a_trigger_is_damaged(tmp_path):
@@ -674,7 +674,7 @@ def test_a_directory_that_others_may_write_is_rejected(tmp_path, mode):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(mode)
     if mode in (0o777, 0o757):
-        refused(tmp_path / "shared" / "memory.db", Rejected)
+        refused(tmp_path / "shared" / "memory.db", RejectedError)
         assert os.listdir(tmp_path / "shared") == []
     else:
         EventStore.open(tmp_path / "shared" / "memory.db").close()
@@ -684,13 +684,13 @@ def test_a_directory_of_another_group_is_rejected(tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o770)
     monkeypatch.setattr(os, "getegid", lambda: (tmp_path / "shared").stat().st_gid + 1)
-    refused(tmp_path / "shared" / "memory.db", Rejected)
+    refused(tmp_path / "shared" / "memory.db", RejectedError)
 
 
 def test_nothing_is_made_where_nothing_may_be(tmp_path):
     for options in ({"readonly": True}, {"create": False}):
-        refused(tmp_path / "memory.db", NotFound, **options)
-    refused(tmp_path / "nowhere" / "memory.db", NotFound)
+        refused(tmp_path / "memory.db", NotFoundError, **options)
+    refused(tmp_path / "nowhere" / "memory.db", NotFoundError)
     assert os.listdir(tmp_path) == []
 
 
@@ -717,7 +717,7 @@ def test_a_wal_without_its_file_is_not_buried(tmp_path):
     store.close()
     (tmp_path / "memory.db").unlink()
     (tmp_path / "memory.db-wal").write_bytes(wal)
-    with pytest.raises(Rejected, match="last commits"):
+    with pytest.raises(RejectedError, match="last commits"):
         EventStore.open(tmp_path / "memory.db")
     assert (tmp_path / "memory.db-wal").read_bytes() == wal
 
@@ -733,7 +733,7 @@ def test_a_reader_reads_and_writes_nothing(store):
     append(store, happened("m_1", 2))
     assert reader.head()[0] == 2
     for write in (reader.transact().__enter__, reader.checkpoint):
-        with pytest.raises(Rejected, match="readonly"):
+        with pytest.raises(RejectedError, match="readonly"):
             write()
     with pytest.raises(StorageError), reader.snapshot() as connection:
         connection.execute("DELETE FROM leases")
@@ -784,7 +784,7 @@ def test_commits_in_a_wal_that_cannot_be_read_are_not_missed(media):
         (media / "copy" / name).write_bytes(subprocess.check_output(["cat", media / "live" / name]))
         (media / "copy" / name).chmod(0o444)
     store.close()
-    with without_privileges(media / "copy"), pytest.raises(Rejected, match="-wal"):
+    with without_privileges(media / "copy"), pytest.raises(RejectedError, match="-wal"):
         EventStore.open(media / "copy" / "memory.db", readonly=True)
 
 
@@ -795,7 +795,7 @@ def test_a_newer_format_may_be_read_and_not_written(tmp_path):
     connection = sqlite3.connect(store.path)
     connection.execute("PRAGMA user_version = 2")
     connection.close()
-    assert "newer" in refused(tmp_path / "memory.db", Rejected)
+    assert "newer" in refused(tmp_path / "memory.db", RejectedError)
     reader = EventStore.open(store.path, readonly=True)
     assert reader.head()[0] == 1
     reader.close()
@@ -901,7 +901,7 @@ def test_a_close_checkpoints_and_a_second_close_does_nothing(tmp_path):
     store.close()
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
     for use in (store.head, store.checkpoint, store.transact().__enter__):
-        with pytest.raises(Rejected, match="closed"):
+        with pytest.raises(RejectedError, match="closed"):
             use()
 
 
@@ -956,7 +956,7 @@ CLOSED_WHILE_READ = """
 
 @pytest.mark.slow
 def test_a_store_may_be_closed_while_other_threads_read(tmp_path):
-    assert answers(python(CLOSED_WHILE_READ, tmp_path)) == ["ConnectionPoolClosedError", "Rejected", "80"]
+    assert answers(python(CLOSED_WHILE_READ, tmp_path)) == ["ConnectionPoolClosedError", "RejectedError", "80"]
     assert {name.rsplit(".db")[1] for name in os.listdir(tmp_path)} == {"", ".lock"}
 
 
@@ -968,7 +968,7 @@ def test_a_reader_under_way_outlives_the_close_and_ends_with_its_connection(tmp_
         assert count(connection) == 1
         assert (tmp_path / "memory.db-wal").exists()
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
-    with pytest.raises(Rejected, match="closed"):
+    with pytest.raises(RejectedError, match="closed"):
         store.head()
 
 
@@ -996,7 +996,7 @@ def test_the_file_lock_excludes_other_processes(store):
 
 def test_a_store_with_a_transaction_under_way_is_not_closed(store):
     with store.transact() as transaction:
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             store.close()
         transaction.append([happened()])
     assert store.head()[0] == 1
@@ -1043,7 +1043,7 @@ DEFERRED_CONSTRAINT = """
 
 
 def test_after_a_commit_that_failed_the_next_one_works(store, recorder):
-    with pytest.raises(Conflict), store.transact() as transaction:
+    with pytest.raises(ConflictError), store.transact() as transaction:
         for statement in DEFERRED_CONSTRAINT.split(";"):
             transaction.connection.execute(statement)
     append(store, happened())
@@ -1074,7 +1074,7 @@ def test_what_sqlite_gave_up_is_not_continued_outside_a_transaction(store):
 FORK = """
     import gc, os, sys
     from eventsourcing.persistence import StoredEvent
-    from ledger.domain.errors import Conflict
+    from ledger.domain.errors import ConflictError
     from ledger.event_store import EventStore
 
     def files():
@@ -1087,7 +1087,7 @@ FORK = """
     def refused(use):
         try:
             use()
-        except Conflict as error:
+        except ConflictError as error:
             return "another process" in str(error)
 
     def commit():
@@ -1325,7 +1325,7 @@ def test_an_application_of_the_library_keeps_its_events_in_a_ledger(tmp_path):
 @pytest.mark.parametrize("name", ["COMPRESSOR_TOPIC", "CIPHER_TOPIC", "CIPHER_KEY"])
 def test_a_compressor_or_a_cipher_is_refused_by_name(tmp_path, name):
     for key in (name, f"SCHOOL_{name}"):
-        with pytest.raises(Rejected, match=name):
+        with pytest.raises(RejectedError, match=name):
             School(env=environment(tmp_path, **{key: "zlib"}))
     assert os.listdir(tmp_path) == []
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 
-from ledger import UnknownEvent, mapper
+from ledger import UnknownEventError, mapper
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 
@@ -195,7 +195,7 @@ def test_an_event_of_an_unknown_type_or_a_newer_schema_keeps_its_bytes(type_: st
 
 def test_a_row_that_is_no_event_at_all_says_where_it_lies() -> None:
     for state in ("", "{}", "[]", "nonsense", '{"data": 1}', "[" * 5000):
-        with pytest.raises(UnknownEvent, match="position 9"):
+        with pytest.raises(UnknownEventError, match="position 9"):
             mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
 
 

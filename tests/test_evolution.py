@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from soundness import assert_sound, contents, problems, types
 from test_rebuild import raw
 
-from ledger import Conflict, Ledger, LedgerError, UnknownEvent, mapper
+from ledger import ConflictError, Ledger, LedgerError, UnknownEventError, mapper
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
 from ledger.rescue.rebuilding import OF_PROJECTIONS
@@ -282,7 +282,7 @@ def test_an_event_that_no_upgrade_explains_is_damage_to_read_beside_and_not_to_w
     position = spoilt(path, type_, schema)
     before = rows(path)
     for _ in range(2):
-        with pytest.raises(UnknownEvent, match=rf"damaged: the {type_} at position {position} .* recover\(\)"):
+        with pytest.raises(UnknownEventError, match=rf"damaged: the {type_} at position {position} .* recover\(\)"):
             Ledger.open(path)
     assert rows(path) == before
     with Ledger.open(path, readonly=True) as ledger:
@@ -320,7 +320,7 @@ def test_a_process_that_has_the_file_open_decides_nothing_beside_what_it_cannot_
                 lambda: old.rebuild(),
                 lambda: old.batch().__enter__(),
             ):
-                with pytest.raises(UnknownEvent, match="damaged"):
+                with pytest.raises(UnknownEventError, match="damaged"):
                     call()
         assert old.position == position
         assert contents(old) == {"The kettle is blue."}, "it may be read"
@@ -333,7 +333,7 @@ def test_nor_where_whoever_wrote_it_has_folded_it(tmp_path: Path) -> None:
         with other._store.transact() as transaction:
             checkpoint(transaction.connection, transaction.position, transaction.head)
         for _ in range(2):
-            with pytest.raises(UnknownEvent, match="damaged"):
+            with pytest.raises(UnknownEventError, match="damaged"):
                 old.retract(fact.id)
 
 
@@ -345,7 +345,7 @@ def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema:
     path = tmp_path / "memory.db"
     newer(path, schema=schema)
     before = rows(path)
-    with pytest.raises(Conflict, match="needs a writer of format 2, and this product writes 1: open it readonly"):
+    with pytest.raises(ConflictError, match="needs a writer of format 2, and this product writes 1: open it readonly"):
         Ledger.open(path)
     with Ledger.open(path, readonly=True) as ledger:
         assert "The kettle is blue." in contents(ledger)
@@ -358,12 +358,12 @@ def test_a_log_for_newer_readers_is_refused_by_name_and_looked_after_all_the_sam
     path = tmp_path / "memory.db"
     newer(path, least_reader=2)
     for readonly in (True, False):
-        with pytest.raises(Conflict, match="needs a reader of format 2, and this product reads 1"):
+        with pytest.raises(ConflictError, match="needs a reader of format 2, and this product reads 1"):
             Ledger.open(path, readonly=readonly)
     report = Ledger.examine(path)
     assert not report.ok and "newer version" in repr(report)
     shutil.copy(path, tmp_path / "copy.db")
-    with pytest.raises(Conflict, match="needs a reader of format 2"):
+    with pytest.raises(ConflictError, match="needs a reader of format 2"):
         Ledger.recover(tmp_path / "copy.db", tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
 
@@ -373,7 +373,7 @@ def test_an_upgrade_in_words_that_this_version_cannot_read_asks_for_a_newer_one(
     with Ledger.open(path) as ledger:
         append(ledger, "ledger", "LedgerUpgraded", {"features": ["sealed"]}, schema=3)
     for readonly in (True, False):
-        with pytest.raises(Conflict, match="needs a reader"):
+        with pytest.raises(ConflictError, match="needs a reader"):
             Ledger.open(path, readonly=readonly)
 
 
@@ -382,7 +382,7 @@ def test_the_last_upgrade_counts_whether_the_trail_can_be_asked_or_not(tmp_path:
     newer(path)
     with raw(path) as connection:
         connection.execute("DROP TABLE audit")
-    with pytest.raises(Conflict, match="needs a writer"):
+    with pytest.raises(ConflictError, match="needs a writer"):
         Ledger.open(path)
     with raw(path) as connection:
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'audit'").fetchone() == (0,), (
@@ -422,11 +422,11 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
                 lambda: old.rebuild(),
                 lambda: old.batch().__enter__(),
             ):
-                with pytest.raises(Conflict, match="needs a writer of format 2"):
+                with pytest.raises(ConflictError, match="needs a writer of format 2"):
                     call()
         assert old.position == position
         assert contents(old) == {"before"}, "it may be read"
-    with pytest.raises(Conflict, match="needs a writer"):
+    with pytest.raises(ConflictError, match="needs a writer"):
         Ledger.open(path)
 
 

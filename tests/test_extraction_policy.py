@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFound
+from ledger import Ledger, NotFoundError
 
 TEXT = (
     "Hello.\nDecision: store events only.\nFact: no\nI prefer tabs over spaces. And again: I prefer tabs over spaces."
@@ -133,5 +133,5 @@ def test_extraction_waits_for_an_answer_and_for_the_policy(ledger: Ledger) -> No
     assert ledger.run_policies().extracted_interactions == 0
     ledger.adopt_policy(extract=True)
     assert ledger.run_policies().candidates == 1
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.extract("i_0000000000000000")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_properties import LONG, QUICK
 from typer.testing import CliRunner
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, answers
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, answers
 from ledger.cli import graphs
 from ledger.cli.app import app
 from ledger.domain.memory import EDGES, NAME_CHARS
@@ -166,7 +166,7 @@ def test_what_joins_nothing_is_refused(ledger: Ledger, edge: tuple[str, str, str
         lambda: ledger.supersede(fact.id, "Another.", edges=[edge]),
         lambda: ledger.unrelate(fact.id, *edge),
     ):
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             call()
         assert refusal.value.rule == rule
     assert [each.content for each in ledger.memories(status="all")] == ["Something."]
@@ -174,16 +174,16 @@ def test_what_joins_nothing_is_refused(ledger: Ledger, edge: tuple[str, str, str
 
 @pytest.mark.parametrize("edges", ["ana", [("a", "b")], ["abc"], [("a", "b", "c", "d")], [None], 7])
 def test_edges_that_are_none_are_refused(ledger: Ledger, edges: object) -> None:
-    with pytest.raises(Rejected, match="edge"):
+    with pytest.raises(RejectedError, match="edge"):
         ledger.remember("Something.", edges=edges)  # type: ignore[arg-type]
 
 
 def test_a_memory_has_so_many_edges_and_no_more(ledger: Ledger) -> None:
     fact = ledger.remember("Much.", edges=[("Ana", "knows", f"N{number}") for number in range(EDGES)])
-    with pytest.raises(Rejected, match="at most 64") as refusal:
+    with pytest.raises(RejectedError, match="at most 64") as refusal:
         ledger.relate(fact.id, "Ana", "knows", "one more")
     assert (refusal.value.rule, refusal.value.limit) == ("size", EDGES)
-    with pytest.raises(Rejected, match="at most 64"):
+    with pytest.raises(RejectedError, match="at most 64"):
         ledger.remember("More.", edges=[("Ana", "knows", f"N{number}") for number in range(EDGES + 1)])
 
 
@@ -192,16 +192,16 @@ def test_only_what_is_a_candidate_or_active_says_something_new(ledger: Ledger) -
     ledger.relate(idea.id, "Ana", "visits", "Porto")
     ledger.reject(idea.id)
     for call in (ledger.relate, ledger.unrelate):
-        with pytest.raises(Rejected, match="it is invalid"):
+        with pytest.raises(RejectedError, match="it is invalid"):
             call(idea.id, "Ana", "visits", "Porto")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             call("m_0000000000000000", "Ana", "visits", "Porto")
 
 
 def test_a_key_makes_it_idempotent_and_a_call_without_edges_is_the_call_it_was(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.", edges=[("Ana", "works_at", "Acme")], key="k")
     assert ledger.remember("Ana took a job.", edges=[("Ana", "works_at", "Acme")], key="k").replayed
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.remember("Ana took a job.", key="k")
     ledger.relate(fact.id, "Ana", "knows", "Bob", key="r")
     assert ledger.relate(fact.id, "Ana", "knows", "Bob", key="r").replayed
@@ -266,7 +266,7 @@ def test_too_many_to_retire_at_once_is_refused(ledger: Ledger, monkeypatch: pyte
     monkeypatch.setattr(rules, "RETIRED", 2)
     for number in range(3):
         ledger.remember(f"Ana took job {number}.", edges=[("Ana", "works_at", "Acme")])
-    with pytest.raises(Rejected, match="more than 2 memories") as refusal:
+    with pytest.raises(RejectedError, match="more than 2 memories") as refusal:
         ledger.remember("Ana left.", edges=[("Ana", "left", "Acme")])
     assert refusal.value.rule == "size" and len(ledger.memories()) == 3
 
@@ -327,7 +327,7 @@ def test_another_validity_takes_the_place_of_the_first(ledger: Ledger) -> None:
     fact = ledger.remember("Ana works there.", edges=[("Ana", "works_at", "Acme")])
     after = ledger.relate(fact.id, "ana", "works_at", "acme", valid_to="2030-01-01")
     assert [(each.source, (each.valid_to or "")[:10]) for each in after.edges] == [("Ana", "2030-01-02")]
-    with pytest.raises(Rejected, match="must end after"):
+    with pytest.raises(RejectedError, match="must end after"):
         ledger.relate(fact.id, "Ana", "works_at", "Acme", valid_from="2030-01-01", valid_to="2029-01-01")
 
 
@@ -373,7 +373,7 @@ def test_one_users_relation_retires_nothing_of_anothers(ledger: Ledger) -> None:
     ledger.remember("Ana works there.", edges=[("Ana", "works_at", "Acme")], user="ada")
     ledger.remember("Ana left.", edges=[("Ana", "left", "Acme")], user="bob")
     assert said(ledger, "Ana", user="ada") == {("works_at", "out", "Acme")}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.relate(ledger.memories(user="ada")[0].id, "a", "b", "c", user="bob")
 
 
@@ -395,9 +395,9 @@ def test_a_limit_cuts_and_says_so_in_an_order_that_never_changes(ledger: Ledger)
         ("z", 1),
     ] and found.total == 8
     assert ledger.graph("Ana", limit=3) == found and ledger.graph("Ana", limit=0).neighbours == ()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.graph("Ana", limit="3")  # type: ignore[arg-type]
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.graph(None)  # type: ignore[arg-type]
 
 

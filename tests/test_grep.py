@@ -12,7 +12,7 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.grep import (
     MAX_DEPTH,
     MAX_PATTERN_CHARS,
@@ -59,7 +59,7 @@ def shown(pattern: str, text: str) -> list[str]:
 def tree_of(pattern: str) -> Tree | None:
     try:
         return parse(pattern)
-    except Rejected:
+    except RejectedError:
         return None
 
 
@@ -116,14 +116,14 @@ def test_a_pattern_means_what_it_says(pattern: str, tree: Tree) -> None:
     ],
 )  # fmt: skip
 def test_a_pattern_that_is_not_whole_is_refused(pattern: object) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         parse(pattern)
 
 
 def test_what_is_refused_says_what_would_be_allowed() -> None:
-    with pytest.raises(Rejected, match=r"ends with OR; .*double quotes"):
+    with pytest.raises(RejectedError, match=r"ends with OR; .*double quotes"):
         parse("a OR")
-    with pytest.raises(Rejected, match=r"has \) after \("):
+    with pytest.raises(RejectedError, match=r"has \) after \("):
         parse("a ()")
 
 
@@ -132,7 +132,7 @@ def test_parentheses_nest_up_to_a_point(index: sqlite3.Connection) -> None:
     for number in range(MAX_DEPTH):
         pattern = f"(a OR {pattern})" if number % 2 else f"(a {pattern})"
     assert finds(index, "a", str(expression(parse(pattern))))
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         parse(f"({pattern})")
 
 

@@ -14,7 +14,7 @@ import pytest
 from conftest import Clock
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFound, Rejected
+from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
 from ledger.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
 from ledger.guards import secrets, threats
@@ -194,7 +194,7 @@ def test_what_is_kept_in_lower_case_keeps_no_secret_that_its_capitals_tell(
         fact = ledger.remember("The user drinks tea.")
         try:
             write(ledger, fact.id, secret)
-        except Rejected as refusal:
+        except RejectedError as refusal:
             assert refusal.rule == "secret"
         else:
             assert ledger.redactions == {"aws_access_key": 1}
@@ -238,7 +238,7 @@ def test_a_turn_or_chunk_in_quarantine_bears_no_observation_out(ledger: Ledger, 
 def test_no_merge_puts_its_members_out_of_use_for_what_is_quarantined(ledger: Ledger) -> None:
     ledger.adopt_policy(threats="quarantine")
     members = [ledger.remember(f"The user saw {count} zebras.").id for count in ("two", "three")]
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         ledger.merge(members, ORDER)
     assert refusal.value.rule == "threat" and "zebras" not in str(refusal.value)
     assert {each.id for each in ledger.memories()} == set(members)
@@ -359,7 +359,7 @@ def test_a_key_answers_again_and_its_digest_knows_no_secret(ledger: Ledger) -> N
                                   "session add_alias", "relate", "ingest by a path", "actor", "user", "correlation",
                                   "project", "session_id"])  # fmt: skip
 def test_a_secret_in_a_name_is_refused_for_a_name_is_looked_up(ledger: Ledger, name: str) -> None:
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         TEXTS_OF_VERBS[name](Given(ledger), SECRET)
     assert (refusal.value.rule, refusal.value.finding) == ("secret", "github_token")
     told = [(each["data"]["finding"], each["data"]["scanner"]) for each in events(ledger, "WriteRefused")]
@@ -373,7 +373,7 @@ def test_the_policy_may_refuse_secrets_or_leave_them(ledger: Ledger) -> None:
         lambda: ledger.capture(SECRET),
         lambda: ledger.session("s").append("user", "w " * 150_000 + SECRET),
     ):
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             write()
         assert refusal.value.rule == "secret"
     ledger.adopt_policy(secrets="off")
@@ -392,7 +392,7 @@ def test_one_user_s_policy_is_not_another_s(ledger: Ledger) -> None:
     assert ledger.remember(SECRET, user="ada").content == SECRET
     assert ledger.remember(SECRET).content == MARKED
     assert not ledger.remember(ORDER, user="ada").quarantined
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.remember(ORDER)
 
 
@@ -401,7 +401,7 @@ def test_a_batch_and_an_import_are_guarded_too(ledger: Ledger, tmp_path: Path) -
         assert ledger.remember(SECRET).content == MARKED
         turn = ledger.capture(SECRET, "ok")
         assert turn.prompt == MARKED
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.remember(ORDER)
         said = ledger.session("s").append("user", SECRET)
         assert said.content == MARKED
@@ -427,7 +427,7 @@ def test_an_export_comes_back_bit_for_bit_without_another_scan(ledger: Ledger, t
 
 
 def test_a_threat_is_refused_with_its_label_and_never_repeated(ledger: Ledger) -> None:
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         ledger.remember(ORDER)
     error = refusal.value
     assert (error.rule, error.finding, error.scanner) == ("threat", "prompt_injection", threats.NAME)
@@ -555,7 +555,7 @@ def test_a_text_is_put_in_and_let_out_by_its_id_or_position(ledger: Ledger) -> N
 )
 def test_what_is_no_text_and_no_memory_of_this_user_is_not_found(ledger: Ledger, what: Any) -> None:
     ledger.capture("hello", user="ada")
-    with pytest.raises((NotFound, Rejected)):
+    with pytest.raises((NotFoundError, RejectedError)):
         ledger.quarantine(what)
 
 
@@ -563,7 +563,7 @@ def test_another_user_s_text_is_out_of_reach(ledger: Ledger) -> None:
     turn = ledger.capture(ORDER, user="ada")
     position = ledger.quarantined(user="ada")[0].position
     for what in (turn.id, position):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.release(what)
     assert ledger.quarantined() == []
     assert [each.id for each in ledger.quarantined(user="ada")] == [turn.id]
@@ -622,7 +622,7 @@ class Broken:
 
 def test_a_scanner_of_yours_is_asked_like_our_own(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "m.db", scanners=[Okapi()]) as ledger:
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             ledger.remember("An okapi lives here.")
         assert (refusal.value.finding, refusal.value.scanner) == ("okapi_seen__twice", "okapi/1")
         assert ledger.capture("An okapi?").quarantined
@@ -635,13 +635,13 @@ def test_one_that_raises_has_found_nothing_and_loses_nothing(tmp_path: Path) -> 
             fact = ledger.remember("A giraffe lives here.")
         assert not any("giraffe" in str(each.message) for each in said)
         assert ledger.memory(fact.id) == fact
-        with pytest.warns(ScannerFailed), pytest.raises(Rejected):
+        with pytest.warns(ScannerFailed), pytest.raises(RejectedError):
             ledger.remember("An okapi lives here.")
 
 
 @pytest.mark.parametrize("given", ["okapi", 7, [object()], [type("Nameless", (), {"name": "", "scan": print})()]])
 def test_what_is_no_scanner_is_refused(tmp_path: Path, given: Any) -> None:
-    with pytest.raises(Rejected, match="scanner"):
+    with pytest.raises(RejectedError, match="scanner"):
         Ledger.open(tmp_path / "m.db", scanners=given)
     assert not (tmp_path / "m.db").exists()
 
@@ -709,7 +709,7 @@ def test_what_only_an_older_version_minded_comes_out_by_a_later_one(tmp_path: Pa
 
 @pytest.mark.parametrize("since", [-1, "1", 1.5, True])
 def test_since_is_a_position(ledger: Ledger, since: Any) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.rescan(since=since)
 
 
@@ -772,7 +772,7 @@ def test_an_error_of_any_kind_repeats_no_secret(ledger: Ledger) -> None:
 def test_no_fact_is_pushed_out_of_recall_by_a_successor_that_would_be_held(ledger: Ledger) -> None:
     ledger.adopt_policy(threats="quarantine")
     fact = ledger.remember("The user sends invoices on Mondays.")
-    with pytest.raises(Rejected, match="cannot supersede by this wording"):
+    with pytest.raises(RejectedError, match="cannot supersede by this wording"):
         ledger.supersede(fact.id, ORDER)
     kept = ledger.memory(fact.id)
     assert kept is not None and kept.status == "active"

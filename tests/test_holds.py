@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 
 Erase = Callable[[], Any]
 
 
 def held(erase: Erase, by: str) -> None:
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         erase()
     assert refusal.value.rule == "hold" and by in str(refusal.value)
 
@@ -83,7 +83,7 @@ def test_another_users_hold_is_another_users(ledger: Ledger) -> None:
     hold = ledger.hold(user="ada")
     assert ledger.holds() == [] and [each.id for each in ledger.holds(user="ada")] == [hold.id]
     for wrong in (lambda: ledger.lift_hold(hold.id), lambda: ledger.hold(theirs.id), lambda: ledger.lift_hold()):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             wrong()
     assert ledger.erase(mine.id).state == "completed"
     held(lambda: ledger.erase(user="ada"), hold.id)
@@ -92,11 +92,11 @@ def test_another_users_hold_is_another_users(ledger: Ledger) -> None:
 def test_a_hold_is_neither_undone_nor_lifted_twice(ledger: Ledger) -> None:
     fact = ledger.remember("The tin is red.")
     hold = ledger.hold(fact.id)
-    with pytest.raises(Rejected, match="cannot be undone"):
+    with pytest.raises(RejectedError, match="cannot be undone"):
         ledger.undo(hold.position)
     ledger.lift_hold(fact.id)
     for given in (hold.id, fact.id, "m_0000000000000000", "nonsense", ""):
-        with pytest.raises((NotFound, Rejected)):
+        with pytest.raises((NotFoundError, RejectedError)):
             ledger.lift_hold(given)
 
 
@@ -118,9 +118,9 @@ def test_a_part_is_held_with_its_whole_and_the_refusal_says_so(ledger: Ledger) -
     summary = chat.compact(summariser=lambda request: "They sail.").created[0].id
     chunk = notes.chunks[0].id
     for part, whole in ((chunk, "document"), (summary, "session")):
-        with pytest.raises(NotFound, match=f"is held with its {whole}"):
+        with pytest.raises(NotFoundError, match=f"is held with its {whole}"):
             ledger.hold(part)
-    with pytest.raises(NotFound, match="a chunk goes by the position of its event"):
+    with pytest.raises(NotFoundError, match="a chunk goes by the position of its event"):
         ledger.erase(chunk)
     for type_, whole in (("ChunkAdded", notes.id), ("SummaryCreated", "harbour")):
         at = ledger.audit(type=type_)[0].position

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from ledger import Ledger, NotFound
+from ledger import AmbiguousIdError, Ledger, NotFoundError
 from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 
@@ -44,15 +44,18 @@ def test_what_may_begin_an_id(text: str, ok: bool) -> None:
     assert is_prefix(text, "m") is ok
 
 
-def test_a_prefix_finds_one_and_an_ambiguous_one_none(ledger: Ledger) -> None:
+def test_a_prefix_finds_one_and_an_ambiguous_one_names_the_candidates(ledger: Ledger) -> None:
     made = [ledger.remember(f"Fact number {number}.").id for number in range(40)]
     first = min(made)
     shared = next(n for n in range(3, LENGTH) if sum(each.startswith(first[:n]) for each in made) == 1)
     found = ledger.memory(first[:shared])
     assert found is not None and found.id == first
     twins = next(each[:3] for each in made if sum(other.startswith(each[:3]) for other in made) > 1)
-    assert ledger.memory(twins) is None
-    with pytest.raises(NotFound):
+    with pytest.raises(AmbiguousIdError, match="give more of it") as asked:
+        ledger.memory(twins)
+    assert 2 <= len(asked.value.candidates) <= 5
+    assert all(each in made and f"{each} (Fact number " in str(asked.value) for each in asked.value.candidates)
+    with pytest.raises(NotFoundError):
         ledger.retract(twins)
     assert ledger.retract(first[:shared]).id == first
     with ledger.batch():

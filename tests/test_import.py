@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected, StorageError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
 
 LINE: dict[str, Any] = {
     "prompt": "Which coffee?",
@@ -87,7 +87,7 @@ def test_a_line_that_is_no_utf8_is_a_bad_line(ledger: Ledger, tmp_path: Path) ->
 
 def test_strict_is_all_or_nothing(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(600)), {"prompt": ""})
-    with pytest.raises(Rejected, match="line 601"):
+    with pytest.raises(RejectedError, match="line 601"):
         ledger.import_file(path, strict=True)
     assert (prompts(ledger), ledger.position) == ([], 1)
     jsonl(path, *({"prompt": f"turn {number}"} for number in range(600)))
@@ -141,7 +141,7 @@ def test_a_compressed_file_and_an_empty_one(ledger: Ledger, tmp_path: Path) -> N
         path.write_bytes(broken)
         with pytest.raises(StorageError):
             ledger.import_file(path)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.import_file(tmp_path / "none.jsonl")
 
 
@@ -203,7 +203,7 @@ def lived(ledger: Ledger) -> Ledger:
     turn = ledger.capture("Where? " + "ä" * 200_000, "x" * 300_000, session_id="s\0\u202e")
     ledger.remember("Milk is in the jug.", source=turn.id)
     ledger.set_state("kitchen", "status", "phase", "one")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.promote(ledger.retract(ledger.remember("Gone.").id).id)
     return ledger
 
@@ -230,16 +230,16 @@ def test_an_export_never_overwrites_and_an_import_takes_no_taken_place(lived: Le
     export = tmp_path / "export.jsonl"
     lived.export_file(export)
     content = export.read_bytes()
-    with pytest.raises(Rejected, match="never overwrites"):
+    with pytest.raises(RejectedError, match="never overwrites"):
         lived.export_file(export)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         Ledger.import_log(export, lived.path)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         Ledger.import_log(export, export)
     assert export.read_bytes() == content
     with pytest.raises(StorageError):
         lived.export_file(tmp_path / "nowhere" / "export.jsonl")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Ledger.import_log(tmp_path / "none.jsonl", tmp_path / "copy.db")
 
 
@@ -303,7 +303,7 @@ def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
 def test_a_message_is_ten_mebibytes_at_the_most(ledger: Ledger) -> None:
     for name in ("prompt", "response", "response_summary"):
         given = {"prompt": "?"} | {name: "ä" * (5 * 1024 * 1024) + "x"}
-        with pytest.raises(Rejected, match="10,485,760") as refusal:
+        with pytest.raises(RejectedError, match="10,485,760") as refusal:
             ledger.capture(**given)  # type: ignore[arg-type]
         assert (refusal.value.rule, refusal.value.limit, refusal.value.requested) == ("size", 10_485_760, 10_485_761)
 
@@ -321,7 +321,7 @@ def test_a_large_text_is_searched_like_a_small_one(ledger: Ledger) -> None:
 def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
     ledger.import_file(path)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         key = ledger._store.rows()[-1].key
         assert key is not None
         ledger.capture("two", key="k")

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_cli import run
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain.document import TEXT_BYTES
 
 NOTES = "# Coffee\n\nDark roasts are roasted longest.\n\n## Water\n\nSoft, at 93 degrees.\n\n# Tea\n\nGreen.\n"
@@ -64,7 +64,7 @@ def test_a_file_becomes_chunks_with_their_headings_and_lines(ledger: Ledger, not
 def test_a_text_is_no_path_and_a_path_is_no_text(ledger: Ledger, notes: Path) -> None:
     found = ledger.ingest(str(notes))
     assert (found.path, text_of(ledger, found.id), found.title[:79]) == (None, str(notes), str(notes)[:79])
-    with pytest.raises(Rejected, match=r"pathlib\.Path"):
+    with pytest.raises(RejectedError, match=r"pathlib\.Path"):
         ledger.ingest(NOTES.encode())  # type: ignore[arg-type]
 
 
@@ -122,7 +122,7 @@ def test_a_key_makes_it_idempotent(ledger: Ledger) -> None:
     first = ledger.ingest(NOTES, key="k")
     again = ledger.ingest(NOTES, key="k")
     assert (again.id, again.replayed) == (first.id, True)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.ingest("Other.", key="k")
     assert ledger.ingest(NOTES, key="l").absorbed and ledger.ingest(NOTES, key="l").replayed
 
@@ -134,9 +134,9 @@ def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
     assert (found.doc_type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
     path.write_text("# none\n# either\n")
     assert ledger.ingest(path).chunk_count == 1
-    with pytest.raises(Rejected, match="stays one"):
+    with pytest.raises(RejectedError, match="stays one"):
         ledger.ingest(path, doc_type="markdown")
-    with pytest.raises(Rejected, match="markdown, text"):
+    with pytest.raises(RejectedError, match="markdown, text"):
         ledger.ingest("x", doc_type="pdf")
 
 
@@ -150,9 +150,9 @@ def test_in_a_batch_and_in_another_users_name(ledger: Ledger) -> None:
         lambda: ledger.propose("x", source=first.id),
         lambda: ledger.capture("x", chunks_used=[first.chunks[0].id]),
     ):
-        with pytest.raises(Rejected, match="another user"):
+        with pytest.raises(RejectedError, match="another user"):
             command()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.remove_document(first.id)
     lenient = ledger.capture("x", chunks_used=["c_0000000000000000", "elsewhere#3"])
     assert lenient.chunks_used == ("c_0000000000000000", "elsewhere#3"), "capture asks nothing of what is nobody's"
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_text_is_refused_and_leaves_no_trace(
 ) -> None:
     path = tmp_path / "bad.md"
     path.write_bytes(data)
-    with pytest.raises(Rejected, match=why):
+    with pytest.raises(RejectedError, match=why):
         ledger.ingest(path)
     assert ledger.position == 1
 
@@ -183,7 +183,7 @@ def test_a_file_that_is_no_text_is_refused_and_leaves_no_trace(
     "text", ["", " \n", "a\0b", "\ud800", "x" * (TEXT_BYTES + 1)], ids=lambda given: repr(given[:6])
 )
 def test_a_text_that_is_none_is_refused(ledger: Ledger, text: str) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.ingest(text)
     assert ledger.position == 1
 
@@ -204,7 +204,7 @@ def test_what_is_no_regular_file_is_refused(ledger: Ledger, tmp_path: Path) -> N
     ):  # fmt: skip
         with pytest.raises(LedgerError, match=why):
             ledger.ingest(path)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.ingest(tmp_path / "none.md")
     assert ledger.position == 1
 
@@ -251,7 +251,7 @@ def test_a_memory_says_which_chunk_it_came_from_even_when_it_is_gone(ledger: Led
             True,
         )
     assert [each.id for each in ledger.why(fact.id).documents] == [first.id]  # type: ignore[union-attr]
-    with pytest.raises(NotFound, match="no chunk"):
+    with pytest.raises(NotFoundError, match="no chunk"):
         ledger.remember("x", source="c_0000000000000000")
 
 
@@ -263,7 +263,7 @@ def test_undo_of_a_newer_text_brings_the_old_one_back_and_takes_what_was_read_in
     kept = ledger.remember("Soft.", source=first.chunks[1].id)
     newer = ledger.ingest(NOTES + "\n# Milk\n\nNone.\n", path="a.md")
     read = ledger.remember("No milk.", source=newer.chunks[3].id)
-    with pytest.raises(Conflict, match="1 later command"):
+    with pytest.raises(ConflictError, match="1 later command"):
         ledger.undo(newer.position)
     undone = ledger.undo(newer.position, cascade=True)
     assert text_of(ledger, first.id) == NOTES and ledger.memory(read.id) is None and ledger.memory(kept.id) is not None
@@ -273,7 +273,7 @@ def test_undo_of_a_newer_text_brings_the_old_one_back_and_takes_what_was_read_in
     ledger.undo(first.position, cascade=True)
     assert ledger.document(first.id) is None and ledger.memories() == [] and ledger.documents(status="all") == []
     other = ledger.ingest("Another.", path="a.md")
-    with pytest.raises(Conflict, match="taken in again since"):
+    with pytest.raises(ConflictError, match="taken in again since"):
         ledger.redo(first.position)
     ledger.undo(other.position)
     ledger.redo(first.position)
@@ -288,7 +288,7 @@ def test_a_text_that_replaced_one_that_is_undone_goes_with_it(ledger: Ledger) ->
     assert len(ledger.undo(second.position, cascade=True).commands) == 2
     assert text_of(ledger, second.id) == "One."
     between = ledger.ingest("Four.", path="a.md")
-    with pytest.raises(Conflict, match="does not fit"):
+    with pytest.raises(ConflictError, match="does not fit"):
         ledger.redo(second.position)
     assert text_of(ledger, between.id) == "Four."
 
@@ -304,7 +304,7 @@ def test_a_distrusted_document_takes_what_was_read_in_it_and_is_not_taken_in_aga
     assert (report.kind, set(report.gone)) == ("document", {paper.id, whole.id, part.id})
     assert [each.id for each in ledger.memories()] == [both.id] and ledger.documents() == []
     for text, path in ((NOTES, None), ("Other.", "a.md")):
-        with pytest.raises(Rejected, match="distrusted") as refusal:
+        with pytest.raises(RejectedError, match="distrusted") as refusal:
             ledger.ingest(text, path=path)
         assert refusal.value.rule == "trust"
     ledger.trust(paper.id)
@@ -346,10 +346,10 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         plan = ledger.erase(paper.id, dry_run=True)
         assert [each.subject for each in plan.derived] == [fact.id] and plan.quotes == ()
         held = ledger.hold(paper.id, "case 12")
-        with pytest.raises(Rejected, match="on hold"):
+        with pytest.raises(RejectedError, match="on hold"):
             ledger.erase(document="zanzibarquux.md", derived="keep")
         ledger.lift_hold(held.id)
-        with pytest.raises(Rejected, match="derived"):
+        with pytest.raises(RejectedError, match="derived"):
             ledger.erase(document="zanzibarquux.md")
         report = ledger.erase(document="zanzibarquux.md", derived="keep")
         assert (report.state, report.kind, report.subject) == ("completed", "document", paper.id)
@@ -360,7 +360,7 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         assert ledger.why(fact.id).chunks[0].text is None  # type: ignore[union-attr]
         assert ledger.at(paper.position).chunk(paper.chunks[0].id).text is None  # type: ignore[union-attr]
         for command in (ledger.remove_document, ledger.restore_document, ledger.erase):
-            with pytest.raises(Rejected, match="erased"):
+            with pytest.raises(RejectedError, match="erased"):
                 command(paper.id)
         assert len(ledger.receipts()) == 1
         agrees(ledger)

@@ -10,7 +10,7 @@ from conftest import Clock
 from examples import BLOB, EVENTS, MEMORY, NOW, OTHER_MEMORY, interaction, recorded
 from msgspec.structs import replace
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.interaction import (
     Attach,
@@ -48,7 +48,7 @@ def test_each_command_becomes_its_event() -> None:
 
 
 def test_a_response_stays() -> None:
-    with pytest.raises(Rejected, match="has one already") as refusal:
+    with pytest.raises(RejectedError, match="has one already") as refusal:
         decide(Attach(ATTACHED), interaction())  # type: ignore[arg-type]
     assert refusal.value.rule == "transition"
 
@@ -201,7 +201,7 @@ def test_a_prompt_alone_is_enough(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("prompt", ["", " ", "\n\t\u2003"])
 def test_a_blank_prompt_is_refused(ledger: Ledger, prompt: str) -> None:
-    with pytest.raises(Rejected, match="prompt is blank"):
+    with pytest.raises(RejectedError, match="prompt is blank"):
         ledger.capture(prompt)
     assert ledger.interactions() == []
 
@@ -210,7 +210,7 @@ def test_an_id_that_is_missing_finds_nothing(ledger: Ledger) -> None:
     ledger.capture("Hello?")
     for id in ("", " ", "i", "i_", "i_0000000000000000", "%", "i_%", "i__", "m_", "nothing"):
         assert ledger.interaction(id) is None
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.attach_response(id, "Yes.")
 
 
@@ -232,9 +232,9 @@ def test_an_answer_may_come_later(ledger: Ledger) -> None:
         "Which coffee?", "You prefer dark roast coffee.", "dark",
     )  # fmt: skip
     assert (answered.memories_used, answered.chunks_used, answered.reinforcement) == ((fact.id,), ("c1",), "done")
-    with pytest.raises(Rejected, match="has one already"):
+    with pytest.raises(RejectedError, match="has one already"):
         ledger.attach_response(turn.id, "Another.")
-    with pytest.raises(Rejected, match="both are blank"):
+    with pytest.raises(RejectedError, match="both are blank"):
         ledger.attach_response(turn.id)
 
 

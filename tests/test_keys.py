@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Conflict, Ledger, Rejected
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.memory_writes import By
 from ledger.policies import reinforcement
 
@@ -126,7 +126,7 @@ def test_a_command_with_nothing_to_do_leaves_its_answer(ledger: Ledger, verb: st
     again = write(given, "k")
     assert as_told(again) == as_told(first)
     assert ledger.position == before + 1
-    with pytest.raises(Conflict, match="with other arguments"):
+    with pytest.raises(ConflictError, match="with other arguments"):
         ledger.remember("Something else.", key="k")
 
 
@@ -145,7 +145,7 @@ def test_a_key_used_for_something_else_is_a_conflict(ledger: Ledger, verb: str) 
     given = Given(ledger)
     ledger.remember("The first use.", key="k")
     position = ledger.position
-    with pytest.raises(Conflict, match="use another key"):
+    with pytest.raises(ConflictError, match="use another key"):
         WRITES[verb](given, "k")
     assert ledger.position == position
 
@@ -160,7 +160,7 @@ def test_the_same_command_with_other_arguments_is_a_conflict(ledger: Ledger) -> 
         lambda: ledger.remember("Tea is in the tin.", confidence=0.5, key="k"),
         lambda: ledger.propose("Tea is in the tin.", key="k"),
     ):
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             different()
 
 
@@ -181,7 +181,7 @@ def test_the_first_answer_is_the_memory_as_it_stood_then(ledger: Ledger) -> None
 
 def test_a_refusal_is_not_kept(ledger: Ledger) -> None:
     idea = ledger.propose("Tea is in the tin.")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.reinforce(idea.id, key="k")
     ledger.promote(idea.id)
     reinforced = ledger.reinforce(idea.id, key="k")
@@ -196,7 +196,7 @@ def test_an_undone_command_releases_its_key_and_a_redo_takes_it_again(ledger: Le
     ledger.undo(first.position)
     second = ledger.remember("Something else.", key="k")
     assert not second.replayed
-    with pytest.raises(Conflict, match="used again since"):
+    with pytest.raises(ConflictError, match="used again since"):
         ledger.redo(first.position)
 
 
@@ -210,7 +210,7 @@ def test_a_key_whose_answer_was_undone_still_gives_the_first_answer(ledger: Ledg
     project = ledger.register_project("assistant")
     ledger.register_project("assistant", key="p")
     ledger.undo(project.position)
-    with pytest.raises(Conflict, match="was undone since"):
+    with pytest.raises(ConflictError, match="was undone since"):
         ledger.register_project("assistant", key="p")
 
 
@@ -242,6 +242,6 @@ def test_a_repeated_capture_does_not_react_again(ledger: Ledger, monkeypatch: py
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 1025, "\ud800", 5, b"k", ["k"]])
 def test_a_key_is_a_text(ledger: Ledger, key: Any) -> None:
-    with pytest.raises(Rejected, match="key"):
+    with pytest.raises(RejectedError, match="key"):
         ledger.remember("Tea is in the tin.", key=key)
     assert ledger.memories() == []

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 from examples import EVENTS, MEMORY, envelope
 
-from ledger import Rejected, mapper
+from ledger import RejectedError, mapper
 from ledger.domain import events as e
-from ledger.domain.errors import UnknownEvent
+from ledger.domain.errors import UnknownEventError
 
 
 def test_an_event_above_a_mebibyte_is_refused() -> None:
     small = e.MemoryRevised("x" * (mapper.STATE_BYTES - 1_000))
     assert len(mapper.to_stored(MEMORY, 2, envelope(small)).state) <= mapper.STATE_BYTES
-    with pytest.raises(Rejected, match="MemoryRevised") as refusal:
+    with pytest.raises(RejectedError, match="MemoryRevised") as refusal:
         mapper.to_stored(MEMORY, 2, envelope(e.MemoryRevised("x" * mapper.STATE_BYTES)))
     assert (refusal.value.rule, refusal.value.limit) == ("size", 1024 * 1024)
 
@@ -62,5 +62,5 @@ def test_a_field_that_a_newer_product_added_to_the_envelope_does_no_harm() -> No
 @pytest.mark.parametrize("what", ["type", "state"])
 def test_what_a_damaged_page_made_of_a_type_or_a_state_is_told_as_unreadable(what: str, damaged: Any) -> None:
     type_, state = (damaged, "[]") if what == "type" else ("MemoryPromoted", damaged)
-    with pytest.raises(UnknownEvent, match=r"the row at position 7 .* holds no event that can be read"):
+    with pytest.raises(UnknownEventError, match=r"the row at position 7 .* holds no event that can be read"):
         mapper.decode(7, 7, MEMORY, 1, type_, state)

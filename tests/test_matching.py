@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.matching import (
     DEFAULT_MATCHER,
     MATCHERS,
@@ -30,7 +30,7 @@ def test_there_are_three_versions_and_the_last_is_the_default() -> None:
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(Rejected, match=r"'stems/4'.*substring/1, stems/2, stems/3"):
+    with pytest.raises(RejectedError, match=r"'stems/4'.*substring/1, stems/2, stems/3"):
         match("stems/4", Response("text"), "text")
 
 

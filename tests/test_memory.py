@@ -8,7 +8,7 @@ import pytest
 from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, ORIGIN, OTHER_MEMORY, memory, recorded
 from msgspec.structs import asdict, replace
 
-from ledger import Rejected
+from ledger import RejectedError
 from ledger.domain import events as e
 from ledger.domain.memory import (
     HIDDEN,
@@ -58,7 +58,7 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
         [e.EdgeRetired("Ana", "works_at", "Acme", None, "left", 8)],
     ),
 }
-# "do": the events above · "so": it is so already, nothing · "no": Rejected
+# "do": the events above · "so": it is so already, nothing · "no": RejectedError
 TABLE = {
     #               candidate active superseded invalid retracted erased
     "promote":      ("do", "so", "no", "no", "no", "no"),
@@ -85,7 +85,7 @@ def test_each_command_in_each_status(name: str, status: str, outcome: str) -> No
     command, events = COMMANDS[name]
     given = memory(status=status, before="active" if status in HIDDEN else None)
     if outcome == "no":
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             decide(command, given)
         assert f"cannot {name} {MEMORY}: it is {status}, which allows: " in str(refusal.value)
         assert refusal.value.rule == "transition"
@@ -96,7 +96,7 @@ def test_each_command_in_each_status(name: str, status: str, outcome: str) -> No
 def test_what_a_refusal_says_is_allowed_is_allowed() -> None:
     for column, status in enumerate(STATUSES):
         refused = next(name for name in TABLE if TABLE[name][column] == "no")
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             decide(COMMANDS[refused][0], memory(status=status, before="active"))
         told = str(refusal.value).split("which allows: ")[1]
         named = told.split(", ") if told != "nothing any more" else []
@@ -128,7 +128,7 @@ def test_a_tag_both_added_and_removed_stays() -> None:
 
 
 def test_a_reinforcement_never_takes_away() -> None:
-    with pytest.raises(Rejected, match="adds at least 0"):
+    with pytest.raises(RejectedError, match="adds at least 0"):
         decide(Reinforce(-1), memory())
     (event,) = decide(Reinforce(0), memory())
     assert isinstance(event, e.MemoryReinforced) and (event.confidence, event.reference_count) == (700_000, 2)
@@ -145,13 +145,13 @@ def test_a_reinforcement_stops_at_one() -> None:
 
 
 def test_a_rule_nobody_knows_is_refused() -> None:
-    with pytest.raises(Rejected, match="linear/1"):
+    with pytest.raises(RejectedError, match="linear/1"):
         decide(Reinforce(rule="cubic/1"), memory())
 
 
 def test_a_validity_must_end_after_it_begins() -> None:
     for start, end in [(NOW, NOW), (NOW, EARLIER), (None, EARLIER)]:
-        with pytest.raises(Rejected, match="must end after it begins"):
+        with pytest.raises(RejectedError, match="must end after it begins"):
             decide(SetValidity(start, end), memory())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 
 LONG = "The user drinks two cups of dark roast coffee every single morning before going to work"
 NEAR = "The user drinks two cups of dark roast coffee every morning before going to work"
@@ -80,7 +80,7 @@ def test_a_search_can_be_bounded_to_a_project_or_to_global_memories(ledger: Ledg
     assert found.project == "coffee"
     (found,) = ledger.find_merges(project="").proposed
     assert found.project is None and {each.id for each in found.memories} == set(pair)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.find_merges(project="nowhere")
     assert [len(ledger.merges(project=name)) for name in ("coffee", "", "nowhere")] == [1, 1, 0]
 
@@ -88,12 +88,12 @@ def test_a_search_can_be_bounded_to_a_project_or_to_global_memories(ledger: Ledg
 @pytest.mark.parametrize("status", [5, None, "nothing", ["all", 5]])
 def test_a_status_that_there_is_not_is_refused(ledger: Ledger, status: Any) -> None:
     for listing in (ledger.merges, ledger.conflicts):
-        with pytest.raises(Rejected, match="there are"):
+        with pytest.raises(RejectedError, match="there are"):
             listing(status)
 
 
 def test_a_threshold_below_one_half_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(Rejected, match=r"0\.5"):
+    with pytest.raises(RejectedError, match=r"0\.5"):
         ledger.find_merges(threshold=0.4)
 
 
@@ -268,43 +268,43 @@ def test_at_a_time_of_the_world_only_the_one_memory_holds(ledger: Ledger, clock)
 
 def test_what_only_some_may_do_is_refused_with_the_reason(ledger: Ledger, pair: tuple[str, str]) -> None:
     idea = ledger.propose(THIRD)
-    with pytest.raises(Rejected, match="promote it first"):
+    with pytest.raises(RejectedError, match="promote it first"):
         ledger.merge([pair[0], idea.id])
-    with pytest.raises(Rejected, match="one kind"):
+    with pytest.raises(RejectedError, match="one kind"):
         ledger.merge([pair[0], ledger.remember(THIRD, "preference").id])
-    with pytest.raises(Rejected, match="one project"):
+    with pytest.raises(RejectedError, match="one project"):
         ledger.merge([pair[0], ledger.remember(THIRD, project="p").id])
-    with pytest.raises(Rejected, match="2 to 50"):
+    with pytest.raises(RejectedError, match="2 to 50"):
         ledger.merge([pair[0], pair[0]])
-    with pytest.raises(Rejected, match="superseded"):
+    with pytest.raises(RejectedError, match="superseded"):
         old = ledger.remember(FAR)
         ledger.supersede(old.id, "The user plays golf on Sundays")
         ledger.merge([pair[0], old.id])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.merge([pair[0], "m_0123456789abcdef"])
     hidden = ledger.quarantine(ledger.remember(THIRD).id)
-    with pytest.raises(Rejected, match="release it first"):
+    with pytest.raises(RejectedError, match="release it first"):
         ledger.merge([pair[0], hidden.id])
 
 
 def test_a_proposal_is_named_alone(ledger: Ledger, pair: tuple[str, str]) -> None:
-    with pytest.raises(Rejected, match="alone"):
+    with pytest.raises(RejectedError, match="alone"):
         ledger.merge([proposal(ledger), *pair])
 
 
 def test_another_users_memory_is_never_merged(ledger: Ledger, pair: tuple[str, str]) -> None:
     theirs = ledger.remember(THIRD, user="bob")
-    with pytest.raises(Rejected, match="another user"):
+    with pytest.raises(RejectedError, match="another user"):
         ledger.merge([pair[0], theirs.id])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.merge(proposal(ledger), user="bob")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.reject_merge(ledger.merges()[0].id, user="bob")
 
 
 def test_the_wording_of_another_active_memory_is_refused(ledger: Ledger, pair: tuple[str, str]) -> None:
     twin = ledger.remember(FAR)
-    with pytest.raises(Rejected, match=twin.id):
+    with pytest.raises(RejectedError, match=twin.id):
         ledger.merge(pair, FAR)
     assert ledger.merge(pair, LONG).content == LONG  # a member's own is none of another
 
@@ -314,7 +314,7 @@ def test_a_merge_of_full_budgets_fits_for_its_members_end_with_it(ledger: Ledger
     assert ledger.merge(pair, LONG + " and " + "so" * 20).status == "active"
     ledger.adopt_policy(memory_chars=200)
     others = [ledger.remember(FAR).id, ledger.remember("The user plays tennis on Mondays").id]
-    with pytest.raises(Rejected, match="budget"):
+    with pytest.raises(RejectedError, match="budget"):
         ledger.merge(others, "x" * 200)
 
 
@@ -332,7 +332,7 @@ def test_a_rejected_pair_is_never_proposed_again_in_any_company(ledger: Ledger, 
     position = ledger.position
     ledger.reject_merge(first)
     assert ledger.position == position
-    with pytest.raises(Rejected, match="rejected"):
+    with pytest.raises(RejectedError, match="rejected"):
         ledger.merge(first)
     assert ledger.merge(pair).status == "active"  # by name somebody may
 
@@ -340,7 +340,7 @@ def test_a_rejected_pair_is_never_proposed_again_in_any_company(ledger: Ledger, 
 def test_a_merged_proposal_cannot_be_rejected(ledger: Ledger, pair: tuple[str, str]) -> None:
     first = proposal(ledger)
     ledger.merge(first)
-    with pytest.raises(Rejected, match="undo"):
+    with pytest.raises(RejectedError, match="undo"):
         ledger.reject_merge(first)
 
 
@@ -353,7 +353,7 @@ def test_a_proposal_whose_members_changed_is_moot_until_they_are_as_they_were(
     ledger.revise(pair[0], FAR)
     (told,) = ledger.merges(status="moot")
     assert pair[0] in told.why and ledger.merges() == []
-    with pytest.raises(Rejected, match="something else"):
+    with pytest.raises(RejectedError, match="something else"):
         ledger.merge(first)
     ledger.revise(pair[0], LONG)
     assert [each.id for each in ledger.merges()] == [first]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ledger import LedgerError, ModelFailed, NotFound, Rejected, models
+from ledger import LedgerError, ModelError, NotFoundError, RejectedError, models
 from ledger.models import as_embedder, checked_vectors, embedder_named
 
 
@@ -94,7 +94,7 @@ BAD = {
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("given", BAD.values(), ids=BAD)
 def test_what_is_no_table_of_numbers_is_a_typed_error(given: Any) -> None:
-    with pytest.raises(ModelFailed) as told:
+    with pytest.raises(ModelError) as told:
         checked_vectors(Model(given), ["a", "b"])
     assert "'fake'" in str(told.value)
     assert "my text" not in str(told.value), "what a model says may hold a text"
@@ -137,7 +137,7 @@ def test_a_function_is_a_model_under_its_own_name() -> None:
     "given", [lambda texts: [], 3, None, object(), ["wordllama"]], ids=lambda given: type(given).__name__
 )
 def test_what_has_no_name_or_makes_nothing_is_rejected(given: Any) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         as_embedder(given)
 
 
@@ -145,13 +145,13 @@ def test_what_has_no_name_or_makes_nothing_is_rejected(given: Any) -> None:
 def test_a_name_has_to_be_one(name: str) -> None:
     model = Model([])
     model.name = name
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         as_embedder(model)
 
 
 @pytest.mark.parametrize("name", ["", "gpt", "onnx", "onnx:", "wordllama:", "wordllama:512", "ONNX:/tmp"])
 def test_an_unknown_name_is_rejected_and_told_what_there_is(name: str) -> None:
-    with pytest.raises(Rejected, match="wordllama, onnx:DIRECTORY"):
+    with pytest.raises(RejectedError, match="wordllama, onnx:DIRECTORY"):
         embedder_named(name)
 
 
@@ -160,15 +160,15 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
     if package == "numpy":
         pytest.importorskip("wordllama")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(Rejected, match=rf"{package}.*memory-ledger\[wordllama\]"):
+    with pytest.raises(RejectedError, match=rf"{package}.*memory-ledger\[wordllama\]"):
         embedder_named("wordllama")
 
 
 def test_a_directory_without_a_model_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"no model\.onnx"):
+    with pytest.raises(NotFoundError, match=r"no model\.onnx"):
         embedder_named(f"onnx:{tmp_path}")
     (tmp_path / "model.onnx").write_bytes(b"")
-    with pytest.raises(NotFound, match=r"no tokenizer\.json"):
+    with pytest.raises(NotFoundError, match=r"no tokenizer\.json"):
         embedder_named(f"onnx:{tmp_path}")
 
 
@@ -285,10 +285,10 @@ def test_the_name_of_an_onnx_model_is_that_of_its_bytes(tmp_path: Path) -> None:
 def test_a_broken_onnx_model_is_a_typed_error(tmp_path: Path) -> None:
     broken = tiny(tmp_path / "broken")
     (broken / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         checked_vectors(embedder_named(f"onnx:{broken}"), ["tea"])
     (tiny(tmp_path / "tokens") / "tokenizer.json").write_text(json.dumps({}))
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         checked_vectors(embedder_named(f"onnx:{tmp_path / 'tokens'}"), ["tea"])
     with pytest.raises(LedgerError, match="pixels"):
         checked_vectors(embedder_named(f"onnx:{tiny(tmp_path / 'strange', strange=True)}"), ["tea"])
@@ -298,5 +298,5 @@ def test_a_missing_runtime_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     for name in ("model.onnx", "tokenizer.json"):
         (tmp_path / name).write_bytes(b"")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(Rejected, match=r"memory-ledger\[onnx\]"):
+    with pytest.raises(RejectedError, match=r"memory-ledger\[onnx\]"):
         embedder_named(f"onnx:{tmp_path}")

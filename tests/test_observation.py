@@ -8,7 +8,7 @@ import pytest
 from examples import EARLIER, INTERACTION, MEMORY, NOW, OBSERVATION, OTHER_MEMORY, recorded
 
 from ledger.domain import observation as domain
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     Evidence,
     EvidenceAdded,
@@ -70,7 +70,7 @@ def test_each_status_allows_what_the_table_says(status: str, command: str) -> No
     elif (status, command) in ASKED_ALREADY:
         assert decide() == []
     else:
-        with pytest.raises(Rejected, match=f"it is {status}, which allows"):
+        with pytest.raises(RejectedError, match=f"it is {status}, which allows"):
             decide()
 
 

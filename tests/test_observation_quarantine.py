@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Ledger, Rejected
+from ledger import Ledger, RejectedError
 from ledger.domain.events import ModelCalled
 from ledger.observation_answers import Observation
 
@@ -51,7 +51,7 @@ def test_a_text_in_quarantine_bears_nothing_out_until_it_is_released(ledger: Led
     why = ledger.why(id)
     assert why is not None and [(each.live, each.status) for each in why.evidence] == [(False, "quarantined")]
     assert shown(ledger, "espresso") == []
-    with pytest.raises(Rejected, match="quarantined"):
+    with pytest.raises(RejectedError, match="quarantined"):
         ledger.observe("The user comes for espresso.", source)
     ledger.release(held)
     assert (seen(ledger, id).status, shown(ledger, "espresso")) == ("active", [id])
@@ -173,5 +173,5 @@ def test_an_erased_observation_has_no_words_to_quarantine(ledger: Ledger) -> Non
     fact = ledger.remember("The user drinks green tea.")
     seen = ledger.observe("The user likes tea.", [fact.id])
     ledger.erase(seen.id, "asked for", quotes="erase", derived="erase", sources="keep")
-    with pytest.raises(Rejected, match="no words"):
+    with pytest.raises(RejectedError, match="no words"):
         ledger.quarantine(seen.id)

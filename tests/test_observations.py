@@ -18,7 +18,7 @@ from conftest import Clock, folded, folded_from_zero
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import observation as domain
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
@@ -199,11 +199,11 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
         ([theirs], "another user"),
         ([ledger.project("home").id], "rests on memories"),  # type: ignore[union-attr]
     ):
-        with pytest.raises(Rejected, match=told):
+        with pytest.raises(RejectedError, match=told):
             ledger.observe(COFFEE, source, project="home")
-    with pytest.raises(Rejected, match="of another project"):
+    with pytest.raises(RejectedError, match="of another project"):
         ledger.observe(COFFEE, [first], project="work")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.observe(COFFEE, ["m_0000000000000000"])
     assert ledger.observations(status="all") == []
     assert ledger.observe(COFFEE, [first], project="HOME").project == "home"
@@ -214,7 +214,7 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
 
 @pytest.mark.parametrize("confidence", [0.49, 1.01, 7.0, -1, float("nan"), True, "high"])
 def test_a_confidence_outside_a_half_and_one_is_refused(ledger: Ledger, confidence: Any) -> None:
-    with pytest.raises(Rejected, match=r"0\.5 to 1"):
+    with pytest.raises(RejectedError, match=r"0\.5 to 1"):
         ledger.observe(COFFEE, two(ledger), confidence=confidence)
 
 
@@ -265,9 +265,9 @@ def test_what_is_retired_takes_no_more_evidence_so_the_same_words_are_a_new_one(
     ledger.retract(seen.id)
     again = ledger.observe(COFFEE, second)
     assert again.id != seen.id
-    with pytest.raises(Rejected, match="is active and says the same"):
+    with pytest.raises(RejectedError, match="is active and says the same"):
         ledger.restore(seen.id)
-    with pytest.raises(Rejected, match="is active and says the same"):
+    with pytest.raises(RejectedError, match="is active and says the same"):
         ledger.revise(ledger.observe("Other words.", first).id, COFFEE)
     ledger.retract(again.id)
     assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
@@ -279,7 +279,7 @@ def test_a_revision_is_worded_from_the_live_sources_and_refused_without_any(ledg
     ledger.retract(first)
     assert ledger.revise(seen.id, "The user owns a grinder.").written_from == (second,)  # type: ignore[union-attr]
     ledger.retract(second)
-    with pytest.raises(Rejected, match="nothing to word it from"):
+    with pytest.raises(RejectedError, match="nothing to word it from"):
         ledger.revise(seen.id, "Whatever.")
 
 
@@ -290,11 +290,11 @@ def test_retract_and_restore_of_an_observation_ask_twice_without_harm(ledger: Le
     ledger.retract(seen.id, "wrong")
     assert ledger.position == position
     assert ledger.observations() == [] and ledger.observations(status="retired")[0].retired == "curated"
-    with pytest.raises(Rejected, match="it is retired, which allows"):
+    with pytest.raises(RejectedError, match="it is retired, which allows"):
         ledger.revise(seen.id, "Other words.")
     assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
     for verb in (ledger.invalidate, ledger.promote):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             verb(seen.id)
 
 
@@ -308,7 +308,7 @@ def test_keys_answer_a_repeated_command_once(ledger: Ledger) -> None:
     repeated = ledger.withdraw_source(first, "a joke", key="w")
     assert repeated.replayed and repeated.stale == withdrawn.stale == (seen.id,)
     assert ledger.position == position
-    with pytest.raises(Conflict, match="other arguments"):
+    with pytest.raises(ConflictError, match="other arguments"):
         ledger.observe(COFFEE, [first], key="k")
 
 
@@ -421,10 +421,10 @@ def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(le
     assert ledger.position > position
     theirs = ledger.remember("Theirs.", user="ben").id
     for unknown in ("m_0000000000000000", theirs, "c_0000000000000000"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.withdraw_source(unknown)
     for wrong in ([], ["what?"], 7):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.withdraw_source(wrong)  # type: ignore[arg-type]
 
 
@@ -535,7 +535,7 @@ def test_a_memory_may_come_from_an_observation(ledger: Ledger) -> None:
     assert made.sources == (seen.id,)
     listed = ledger.erase(seen.id, dry_run=True)
     assert [each.subject for each in listed.derived] == [made.id]
-    with pytest.raises(Rejected, match="another user"):
+    with pytest.raises(RejectedError, match="another user"):
         ledger.remember("Mine.", source=seen.id, user="ben")
 
 
@@ -590,7 +590,7 @@ def test_what_a_distrusted_actor_wrote_goes_and_the_wording_before_it_comes_back
     assert report.gone == (made.id,)
     assert {each.text for each in ledger.observations()} == {COFFEE, "The user likes tea."}
     assert read(ledger, gone.id).status == "active"
-    with pytest.raises(Rejected, match="is distrusted"):
+    with pytest.raises(RejectedError, match="is distrusted"):
         ledger.observe("Again.", sources, actor="crawler")
     ledger.trust("crawler", kind="actor")
     assert {each.text for each in ledger.observations()} == {"The user hates coffee.", "The user should buy decaf."}
@@ -629,7 +629,7 @@ def test_undoing_what_formed_it_takes_what_was_built_on_it(ledger: Ledger) -> No
     seen = ledger.observe(COFFEE, two(ledger))
     ledger.revise(seen.id, "The user takes coffee seriously.")
     ledger.retract(seen.id)
-    with pytest.raises(Conflict, match="2 later commands built on this one"):
+    with pytest.raises(ConflictError, match="2 later commands built on this one"):
         ledger.undo(seen.position)
     ledger.undo(ledger.position)
     ledger.undo(ledger.position - 2)
@@ -673,7 +673,7 @@ def test_erasing_a_source_lists_the_observations_that_rest_on_it(ledger: Ledger)
     dry = ledger.erase(source, dry_run=True)
     assert [each.subject for each in dry.derived] == [seen.id]
     assert [each.subject for each in dry.quotes] == [quoting.id]
-    with pytest.raises(Rejected, match=r"derived \(1 event\), quotes \(1 event\)"):
+    with pytest.raises(RejectedError, match=r"derived \(1 event\), quotes \(1 event\)"):
         ledger.erase(source)
     report = ledger.erase(source, derived="erase", quotes="cut")
     assert report.state == "completed" and report.hits == 0
@@ -696,7 +696,7 @@ def test_what_was_kept_of_an_observation_is_stale_and_its_own_erasure_takes_ever
         "ObservationFormed",
         "ObservationRevised",
     }
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.revise(seen.id, "Again.")
     assert b"quokkasong" not in Path(ledger.path).read_bytes()
 
@@ -723,9 +723,9 @@ def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
     source = ledger.remember("The user has a safe.").id
     seen = ledger.observe(SECRET, source)
     hold = ledger.hold(seen.id, "in court")
-    with pytest.raises(Rejected, match="on hold"):
+    with pytest.raises(RejectedError, match="on hold"):
         ledger.erase(seen.id, sources="keep", quotes="keep")
-    with pytest.raises(Rejected, match="on hold"):
+    with pytest.raises(RejectedError, match="on hold"):
         ledger.erase(source, derived="erase", quotes="keep")
     ledger.lift_hold(hold.id)
     assert ledger.erase(source, derived="erase", quotes="keep").state == "completed"
@@ -735,7 +735,7 @@ def test_an_observation_has_at_most_two_thousand_sources(ledger: Ledger, monkeyp
     first, second = two(ledger)
     ledger.observe(COFFEE, first)
     monkeypatch.setattr(domain, "EVIDENCE", 1)
-    with pytest.raises(Rejected, match="at most 1 are allowed"):
+    with pytest.raises(RejectedError, match="at most 1 are allowed"):
         ledger.observe(COFFEE, second)
     assert ledger.observe(COFFEE, first).absorbed
 
@@ -766,7 +766,7 @@ moves = st.tuples(
 
 def pick(found: list[Any], number: int) -> Any:
     if not found:
-        raise NotFound("there is nothing to choose from")
+        raise NotFoundError("there is nothing to choose from")
     return found[number % len(found)]
 
 
@@ -896,9 +896,9 @@ def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlive
 
 def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
     id = ledger.observe("The user is serious about coffee.", ledger.remember("Coffee.").id).id
-    with pytest.raises(Rejected, match="live sources"):
+    with pytest.raises(RejectedError, match="live sources"):
         ledger.confidence(id)
-    with pytest.raises(Rejected, match="live sources"):
+    with pytest.raises(RejectedError, match="live sources"):
         ledger.at(ledger.position).confidence(id)
 
 

@@ -10,7 +10,7 @@ from conftest import Clock
 from msgspec.structs import replace
 from oracle import Act, Oracle, Part
 
-from ledger import Conflict, Ledger
+from ledger import ConflictError, Ledger
 
 SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
 
@@ -103,7 +103,7 @@ def test_a_validity_that_would_end_before_it_begins_falls_with_its_beginning(led
     fact = ledger.remember("The lamp is green.")
     begins = ledger.set_validity(fact.id, "2020-01-01", None)
     ledger.set_validity(fact.id, None, "2021-01-01")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.undo(begins.position)
     ledger.undo(begins.position, cascade=True)
     assert ledger.memory(fact.id) == replace(fact, position=ledger.position)

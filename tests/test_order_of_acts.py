@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
@@ -92,7 +92,7 @@ def test_a_redo_of_what_rests_on_an_undone_source_is_a_conflict_until_that_is_ba
     fact = ledger.remember(WORDS[0], source=turn.id)
     ledger.undo(fact.position)
     ledger.undo(turn.position)
-    with pytest.raises(Conflict, match=f"{turn.id}.*put that back first"):
+    with pytest.raises(ConflictError, match=f"{turn.id}.*put that back first"):
         ledger.redo(fact.position)
     assert not held(ledger, fact.id)
     ledger.redo(turn.position)
@@ -103,9 +103,9 @@ def test_a_redo_of_what_rests_on_an_undone_source_is_a_conflict_until_that_is_ba
 def test_what_is_undone_cannot_be_cited_and_is_nobody_elses(ledger: Ledger) -> None:
     turn = ledger.capture("Which lamp?", "The green one.", reinforce=False)
     ledger.undo(turn.position)
-    with pytest.raises(NotFound, match=f"no interaction of this user has the id '{turn.id}'"):
+    with pytest.raises(NotFoundError, match=f"no interaction of this user has the id '{turn.id}'"):
         ledger.remember(WORDS[0], source=turn.id)
-    with pytest.raises(Rejected, match="another user"):
+    with pytest.raises(RejectedError, match="another user"):
         ledger.remember(WORDS[0], source=turn.id, user="ben")
 
 
@@ -124,7 +124,7 @@ def test_a_chunk_of_a_text_that_is_out_of_force_cannot_be_cited(ledger: Ledger, 
     if how.endswith("text"):
         first = ledger.ingest("# A\n\nThe vault is there.\n", path="a.md", actor="eve")
     act = ledger.undo(ledger.position) if how.startswith("undo") else ledger.distrust("eve", kind="actor")
-    with pytest.raises(NotFound, match=f"no chunk of this user has the id '{first.chunks[0].id}'"):
+    with pytest.raises(NotFoundError, match=f"no chunk of this user has the id '{first.chunks[0].id}'"):
         CITING[verb](ledger, first.chunks[0].id)
     _ = ledger.redo(act.command_id or "") if how.startswith("undo") else ledger.trust("eve", kind="actor")
     assert CITING[verb](ledger, first.chunks[0].id).sources
@@ -140,7 +140,7 @@ def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: 
     fact = ledger.remember(WORDS[0])
     seen = ledger.observe("There is a lamp.", fact.id)
     undone = ledger.undo(fact.position)
-    with pytest.raises(Rejected, match=f"{seen.id} has no source that is in force"):
+    with pytest.raises(RejectedError, match=f"{seen.id} has no source that is in force"):
         ledger.remember(WORDS[1], source=seen.id)
     ledger.redo(undone.command_id or "")
     ledger.retract(fact.id)
@@ -149,13 +149,13 @@ def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: 
     read = ledger.observe("There is a vault.", paper.chunks[0].id)
     ledger.remember(WORDS[2], source=read.id)
     ledger.distrust("eve", kind="actor")
-    with pytest.raises(Rejected, match="no source that is in force"):
+    with pytest.raises(RejectedError, match="no source that is in force"):
         ledger.remember(WORDS[3], source=read.id)
 
 
 @pytest.mark.parametrize("kind", ["y", "g", "k"])
 def test_what_follows_from_other_subjects_cannot_be_cited(ledger: Ledger, kind: str) -> None:
-    with pytest.raises(Rejected, match="a source is an id like"):
+    with pytest.raises(RejectedError, match="a source is an id like"):
         ledger.remember(WORDS[1], source=f"{kind}_0000000000000000")
 
 
@@ -228,11 +228,11 @@ def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -
     ledger.distrust("eve", kind="actor")
     built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
     revised = ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
-    with pytest.raises(Conflict, match="2 later commands built on what is out of force again"):
+    with pytest.raises(ConflictError, match="2 later commands built on what is out of force again"):
         ledger.trust("eve", kind="actor")
     assert held(ledger, fact.id) and held(ledger, built.id)
     ledger.undo(built.position)
-    with pytest.raises(Conflict, match="1 later command built"):
+    with pytest.raises(ConflictError, match="1 later command built"):
         ledger.trust("eve", kind="actor")
     ledger.undo(revised.position)
     ledger.trust("eve", kind="actor")
@@ -272,7 +272,7 @@ def test_a_trust_names_an_attempt_that_rests_on_it_alone_though_another_keeps_th
     ledger.distrust("eve", kind="actor")
     ledger.remember(WORDS[2], source=fact.id, actor="ann")
     both = ledger.remember(WORDS[2], source=ledger.remember(WORDS[3], actor="ann").id, actor="bob")
-    with pytest.raises(Conflict, match="1 later command built"):
+    with pytest.raises(ConflictError, match="1 later command built"):
         ledger.trust("eve", kind="actor")
     assert held(ledger, both.id) and not held(ledger, other.id)
 
@@ -355,11 +355,11 @@ def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, st
                 hand.do(*step)
             assert without_support(ledger) == [], step
         for each in ledger.distrusted():
-            with suppress(Conflict):  # what happened since may not fit what the source did
+            with suppress(ConflictError):  # what happened since may not fit what the source did
                 ledger.trust(each.command_id, actor="root")
             assert without_support(ledger) == []
         for each in ledger.distrusted():
-            with suppress(Conflict):
+            with suppress(ConflictError):
                 ledger.trust(each.command_id, actor="root", cascade=True)
             assert without_support(ledger) == []
         assert ledger.digest() == folded_from_zero(ledger)

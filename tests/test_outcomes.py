@@ -8,7 +8,7 @@ import pytest
 from conftest import folded_from_zero
 from turns import Scripted, say
 
-from ledger import Conflict, Ledger
+from ledger import ConflictError, Ledger
 from ledger.domain.events import ObservationRetired
 from ledger.policies import extraction
 from ledger.work import Who
@@ -151,7 +151,7 @@ def test_a_persons_reinforcement_falls_with_the_turn_that_it_cites(ledger: Ledge
     ledger.reinforce(fact.id, actor="ann")
     assert counted(ledger, fact.id) == 2
     if act.startswith("undo"):
-        with pytest.raises(Conflict, match="1 later command built"):
+        with pytest.raises(ConflictError, match="1 later command built"):
             ledger.undo(turn.position)
         (belief,) = ledger.what_if(without=turn.position).changed
         ledger.undo(turn.position, cascade=True)
@@ -174,7 +174,7 @@ def test_a_reinforcement_is_not_back_without_its_evidence(ledger: Ledger) -> Non
     given = ledger.reinforce(fact.id, source=turn.id)
     ledger.undo(given.position)
     ledger.undo(turn.position)
-    with pytest.raises(Conflict, match="put that back first"):
+    with pytest.raises(ConflictError, match="put that back first"):
         ledger.redo(given.position)
     ledger.redo(turn.position)
     ledger.redo(given.position)
@@ -255,7 +255,7 @@ def test_a_trust_undoes_no_project_again_that_others_use_by_now(ledger: Ledger) 
     ledger.undo(project.position, actor="eve")
     ledger.distrust("eve", kind="actor")
     fact = ledger.remember(BOAT, project="kitchen", actor="bob")
-    with pytest.raises(Conflict, match="stands while others use it"):
+    with pytest.raises(ConflictError, match="stands while others use it"):
         ledger.trust("eve", kind="actor", cascade=True)
     ledger.undo(fact.position)
     ledger.trust("eve", kind="actor")
@@ -281,7 +281,7 @@ def test_an_end_that_would_come_before_the_beginning_goes_with_what_moved_that(l
     moved = ledger.set_validity(fact.id, "2020-01-01", actor="eve")
     ledger.set_validity(fact.id, valid_to="2021-12-31", actor="bob")
     if way == "undo":
-        with pytest.raises(Conflict, match="1 later command"):
+        with pytest.raises(ConflictError, match="1 later command"):
             ledger.undo(moved.position)
         ledger.undo(moved.position, cascade=True)
     else:

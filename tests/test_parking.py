@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 from soundness import assert_sound, contents, problems, types
 
-from ledger import Ledger, Rejected, StorageError
-from ledger.domain.errors import Damaged
+from ledger import Ledger, RejectedError, StorageError, SuspendedError
+from ledger.domain.errors import DamagedError
 from projections import (
     audit,
     confidence,
@@ -91,12 +91,12 @@ SAID = dict.fromkeys(("sessions", "summaries"), lambda ledger: ledger.session("s
 
 
 def _adopted(ledger):
-    with suppress(Rejected):  # recorded, but the policy in force cannot be shown
+    with suppress(SuspendedError):  # recorded, but the policy in force cannot be shown
         ledger.adopt_policy(gain=0.1)
 
 
 def _refused(ledger):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.reject(ledger.memories()[0].id)
 
 
@@ -231,7 +231,7 @@ def test_a_read_that_needs_what_is_parked_is_refused_by_name(ledger, monkeypatch
     fact = ledger.remember("fact")
     poison(monkeypatch, name, ledger.position + 1)
     (EVENTS | SAID)[name](ledger)
-    with pytest.raises(Rejected, match=f"'{name}'"):
+    with pytest.raises(SuspendedError, match=f"'{name}'"):
         READS[name](ledger, fact.id)
     if name != "memories":
         assert ledger.stats().position == ledger.position
@@ -246,7 +246,7 @@ def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeyp
         assert reader._store.folded_privately
         assert reader.memory(fact.id).content == "fact"
         assert {each.name for each in reader.stats().projections if each.parked_at} == {"confidence"}
-        with pytest.raises(Rejected, match="'confidence'"):
+        with pytest.raises(SuspendedError, match="'confidence'"):
             READS["confidence"](reader, fact.id)
 
 
@@ -268,13 +268,13 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
     original = CLASSES[name].fold
     poison(monkeypatch, name, ledger.position + 1)
     if name == "interactions":
-        with pytest.raises(Rejected, match="interactions"):
+        with pytest.raises(SuspendedError, match="interactions"):
             ledger.capture("poison")
     else:
         (EVENTS | SAID)[name](ledger)
     assert name in parked(ledger)
     position = ledger.position
-    with pytest.raises(Rejected, match=f"'{name}'"):
+    with pytest.raises(SuspendedError, match=f"'{name}'"):
         WRITES[name](ledger, fact)
     assert "MemoryCaptured" not in types(ledger)[position:] and "InteractionCaptured" not in types(ledger)[position:]
     heal(monkeypatch, name, original)
@@ -318,7 +318,7 @@ def test_a_session_that_cannot_be_folded_is_refused_by_name_and_the_rest_goes_on
     session_id = ledger.audit(type="SessionOpened")[0].subject
     position = ledger.position
     for command in commands:
-        with pytest.raises(Rejected, match="'sessions'"):
+        with pytest.raises(SuspendedError, match="'sessions'"):
             command()
     assert ledger.position == position
     fact = ledger.remember("fact")
@@ -338,9 +338,9 @@ def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp
         lambda: ledger.capture("x"),
         lambda: ledger.adopt_policy(gain=0.3),
     ):
-        with pytest.raises(Rejected, match=f"'{name}' is parked"):
+        with pytest.raises(SuspendedError, match=f"'{name}' is parked"):
             call()
-    with Ledger.open(ledger.path) as other, pytest.raises(Rejected, match=f"'{name}' is parked"):
+    with Ledger.open(ledger.path) as other, pytest.raises(SuspendedError, match=f"'{name}' is parked"):
         other.remember("x")
     assert ledger.position == position
     assert ledger.interactions() == []
@@ -356,7 +356,7 @@ def test_another_process_that_was_open_sees_what_is_parked_and_what_is_resumed(l
         original = search.Search.fold
         poison(monkeypatch, "search", ledger.position + 1)
         ledger.remember("poison")
-        with pytest.raises(Rejected, match="search"):
+        with pytest.raises(SuspendedError, match="search"):
             other.recall("before")
         other.remember("more words")  # its projector leaves the parked tables alone
         assert types(ledger).count("ProjectionParked") == 1
@@ -377,7 +377,7 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
         return evolve(state, event)
 
     monkeypatch.setitem(FAMILIES, "m", replace(memories.FAMILY, evolve=failing))
-    with pytest.raises(Rejected, match=r"recorded at position .* parked"):
+    with pytest.raises(SuspendedError, match=r"recorded at position .* parked"):
         ledger.adjust(fact.id, 0.9)
     assert "ConfidenceAdjusted" in types(ledger)
     assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(parked(ledger))
@@ -424,7 +424,7 @@ def test_a_dropped_table_is_damage_and_no_poison(ledger):
     with ledger._store.transact() as transaction:
         transaction.connection.execute("DROP TABLE dependents")
     before = ledger._store.head()
-    with pytest.raises(Damaged, match="the table dependents"):
+    with pytest.raises(DamagedError, match="the table dependents"):
         ledger.remember("fact", source=turn.id)
     assert ledger._store.head() == before and parked(ledger) == {}
     ledger.rebuild()

@@ -9,7 +9,7 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.patterns import MAX_PATTERNS, Patterns, fits
 
 NAMES = st.text(alphabet="ab:*.\n", max_size=12)
@@ -76,13 +76,13 @@ def test_a_list_of_patterns_is_kept_as_it_was() -> None:
 @pytest.mark.parametrize("wrong", ["a*", None, ("",), (" \n",), (1,), (None,), {"a": 1}, (b"a",)])
 def test_what_is_no_list_of_patterns_is_refused(wrong: object) -> None:
     for kind in ("ignored", "stateless"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             Patterns(**{kind: wrong})  # type: ignore[arg-type]
 
 
 def test_there_are_at_most_so_many_patterns() -> None:
     half = tuple(f"s{n}:*" for n in range(MAX_PATTERNS // 2))
     assert Patterns(half, half).kind("s9:x") == "ignored"
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(RejectedError) as caught:
         Patterns(half, (*half, "one"))
     assert caught.value.rule == "size" and caught.value.limit == MAX_PATTERNS

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from soundness import assert_sound, problems, tables
 
-from ledger import Conflict, Ledger
+from ledger import ConflictError, Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -26,7 +26,7 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Every writer: a mix of commands, each acknowledged in a file of its own after the call returned.
 WRITER = """
 import json, os, random, sys
-from ledger import Ledger, LedgerError, Rejected, NotFound
+from ledger import Ledger, LedgerError, RejectedError, NotFoundError
 
 path, acks, name, count = sys.argv[1:4] + [int(sys.argv[4])]
 choose, mine = random.Random(name), []
@@ -66,7 +66,7 @@ with Ledger.open(path, actor=name) as ledger:
         else:
             try:
                 ledger.reject(mine[-1])
-            except Rejected:
+            except RejectedError:
                 pass
 print("done", flush=True)
 """
@@ -268,7 +268,7 @@ def test_a_forked_child_gets_a_conflict_for_whatever_it_does_and_harms_nothing(t
         }
         for name, call in calls.items():
             told = in_a_child(lambda call=call: f"no error: {call()}")
-            assert told.startswith("Conflict: ") and "fork" in told, f"{name}: {told}"
+            assert told.startswith("ConflictError: ") and "fork" in told, f"{name}: {told}"
         assert in_a_child(lambda: str(ledger.close())) == "None"
         assert ledger.remember("after").position == fact.position + 1
         assert_sound(ledger)
@@ -278,7 +278,7 @@ def test_a_child_forked_inside_a_batch_changes_nothing_of_it(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
         with ledger.batch():
             ledger.remember("one")
-            assert in_a_child(lambda: f"no error: {ledger.remember('of the child')}").startswith("Conflict")
+            assert in_a_child(lambda: f"no error: {ledger.remember('of the child')}").startswith("ConflictError")
             ledger.remember("two")
         assert {memory.content for memory in ledger.memories()} == {"one", "two"}
         assert_sound(ledger)
@@ -370,7 +370,7 @@ def rebuild_for_ever(path, steps):
         while True:
             try:
                 ledger.rebuild(progress=lambda *_: file.write(b"."))
-            except Conflict as error:
+            except ConflictError as error:
                 assert "another rebuild" in str(error)
 
 

@@ -6,7 +6,7 @@ import pytest
 from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
 
-from ledger import Conflict, Ledger, NotFound, Rejected
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,
@@ -42,7 +42,7 @@ def test_each_command_and_what_is_already_so() -> None:
     ]
     assert decide(InvalidateState("status", "other"), given) == []
     for command in (SetState("mood", "k", "v"), InvalidateState("mood", "k")):
-        with pytest.raises(Rejected, match="status, decision, requirement, contact, milestone, fact, config"):
+        with pytest.raises(RejectedError, match="status, decision, requirement, contact, milestone, fact, config"):
             decide(command, given)
 
 
@@ -109,9 +109,9 @@ def test_an_alias_is_a_name_of_one_project(ledger: Ledger) -> None:
     assert ledger.add_alias("kitchen", "galley").aliases == ("galley",)
     assert ledger.add_alias("galley", "Galley").aliases == ("galley",)
     for taken in ("kitchen", "GALLEY"):
-        with pytest.raises(Conflict, match="another project"):
+        with pytest.raises(ConflictError, match="another project"):
             ledger.add_alias("garden", taken)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.add_alias("nowhere", "n")
 
 
@@ -135,12 +135,12 @@ def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
 
 def test_trusted_state_is_a_persons_act(ledger: Ledger) -> None:
     for channel in ("tool", "web", "agent", "file"):
-        with pytest.raises(Rejected, match="by a person") as refusal:
+        with pytest.raises(RejectedError, match="by a person") as refusal:
             ledger.set_state("kitchen", "status", "phase", "one", channel=channel)
         assert refusal.value.rule == "trust"
     assert ledger.projects() == []
     ledger.set_state("kitchen", "status", "phase", "one")
-    with pytest.raises(Rejected, match="by a person"):
+    with pytest.raises(RejectedError, match="by a person"):
         ledger.invalidate_state("kitchen", "status", "phase", actor="policy:expiry")
     assert [each.value for each in ledger.state("kitchen")] == ["one"]
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from soundness import problems, types
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from projections import rebuild
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -48,7 +48,7 @@ keys = st.sampled_from((None, None, None, "k1", "k2"))
 numbers = st.integers(0, 10_000)
 confidences = st.sampled_from((0, 250_000, 500_000, 990_000, 1_000_000))
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ERRORS = {"Rejected": Rejected, "NotFound": NotFound, "Conflict": Conflict}
+ERRORS = {"RejectedError": RejectedError, "NotFoundError": NotFoundError, "ConflictError": ConflictError}
 KEEP = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 
 
@@ -267,7 +267,7 @@ class LedgerMachine(RuleBasedStateMachine):
         other = USERS[(USERS.index(user) + 1) % len(USERS)]
         id = self.some(other, number) or "m_0000000000000000"
         for call in (self.ledger.promote, self.ledger.reinforce, self.ledger.retract):
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 call(id, user=user)
         assert self.ledger.memory(id, user=user) is None
         assert self.ledger.why(id, user=user) is None
@@ -290,7 +290,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def attach(self, user, actor, number, response, key):
         def decide(_):
             if self.oracle.turns(user)[id]["response"]:
-                raise Refused("Rejected", "transition")
+                raise Refused("RejectedError", "transition")
             return [Part("attach", id, {"response": response})]
 
         if (id := self.some(user, number, kind="i")) is not None:
@@ -318,10 +318,10 @@ class LedgerMachine(RuleBasedStateMachine):
         user, out = standing[command], self.oracle.out
         falls = self.oracle.undo(command)
         expected = {part.number for part in falls if part not in out}
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % len(USERS)])
         if expected != {command}:
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictError):
                 self.ledger.undo(command, user=user)
         report = self.ledger.undo(command, user=user, cascade=True)
         found = {self.seen[each] for each in report.commands}
@@ -338,7 +338,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def put_back(self, id, call):
         user = self.oracle.acts[id].user
         if not self.oracle.fits_again(id):
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictError):
                 call(user)
             return
         call(user)

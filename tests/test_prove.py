@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tampering import erase, recompute, tamper
 from test_verify import run
 
-from ledger import Ledger, Rejected, StorageError
+from ledger import Ledger, RejectedError, StorageError
 from ledger.proof.merkle import inclusion_ranges
 
 SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "check_proof.py"
@@ -175,25 +175,25 @@ def test_without_anything_named_the_last_sealed_checkpoint_counts(filled):
 
 @pytest.mark.parametrize("position", [0, -1, True, 1.0, "3", None, 2**63, 22, 10**9])
 def test_what_is_no_position_of_the_log_is_refused(filled, position):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         filled.prove(position)
 
 
 def test_what_no_checkpoint_covers_is_refused_and_says_what_to_do(filled, tmp_path):
-    with pytest.raises(Rejected, match=r"the last one covers 20 events; checkpoint\(\) makes one"):
+    with pytest.raises(RejectedError, match=r"the last one covers 20 events; checkpoint\(\) makes one"):
         filled.prove(21)
-    with Ledger.open(tmp_path / "new.db") as ledger, pytest.raises(Rejected, match="none was sealed yet"):
+    with Ledger.open(tmp_path / "new.db") as ledger, pytest.raises(RejectedError, match="none was sealed yet"):
         ledger.prove(1)
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 8, 22, "20"])
 def test_a_size_is_that_of_a_log_with_the_event(filled, size):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         filled.prove(9, size=size)
 
 
 def test_a_checkpoint_of_another_ledger_or_another_past_is_refused(filled, tmp_path):
-    with Ledger.open(tmp_path / "other.db") as other, pytest.raises(Rejected, match=rf"{filled.id}.*{other.id}"):
+    with Ledger.open(tmp_path / "other.db") as other, pytest.raises(RejectedError, match=rf"{filled.id}.*{other.id}"):
         other.prove(1, against=filled.notes[0])
     note = filled.notes[0]
     for size in (7, 14):
@@ -203,7 +203,7 @@ def test_a_checkpoint_of_another_ledger_or_another_past_is_refused(filled, tmp_p
         for position in (3, 20):
             with pytest.raises(StorageError, match="not those that the checkpoint kept elsewhere covers"):
                 filled.prove(position, against=text)
-    with pytest.raises(Rejected, match="the log ends at 21"):
+    with pytest.raises(RejectedError, match="the log ends at 21"):
         filled.prove(3, against=note.text.replace("\n7\n", "\n700\n"))
 
 
@@ -235,7 +235,7 @@ def test_a_log_with_a_gap_proves_nothing(filled):
 
 def test_the_secret_of_the_ledger_is_never_shown(filled):
     assert filled.prove(1).state is None
-    with pytest.raises(Rejected, match="secret"):
+    with pytest.raises(RejectedError, match="secret"):
         filled.prove(1, state=True)
 
 
@@ -244,7 +244,7 @@ def test_the_state_of_another_users_event_is_not_shown(tmp_path):
         ledger.remember("what ann said", user="ann")
         ledger.checkpoint()
         assert ledger.prove(2).state is None
-        with pytest.raises(Rejected, match="not this user's"):
+        with pytest.raises(RejectedError, match="not this user's"):
             ledger.prove(2, state=True)
         assert "what ann said" in ledger.prove(2, state=True, user="ann").state
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from soundness import contents
 
-from ledger import Conflict, Ledger, NotFound, Rejected, api
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, api
 from projections import audit, memories, search
 
 NOBODY = 65534
@@ -83,7 +83,7 @@ WRITES = {
 
 def check_writes(ledger, id):
     for name, write in WRITES.items():
-        with pytest.raises(Rejected, match="readonly=True"):
+        with pytest.raises(RejectedError, match="readonly=True"):
             write(ledger, id)
             pytest.fail(f"{name} was taken")
 
@@ -173,7 +173,7 @@ def test_commits_in_a_wal_that_cannot_be_read_are_refused_and_not_missed(media):
     copy.chmod(0o555)
 
     def work():
-        with pytest.raises(Rejected, match="-wal"):
+        with pytest.raises(RejectedError, match="-wal"):
             Ledger.open(copy / "memory.db", readonly=True)
 
     as_nobody(work)
@@ -271,7 +271,7 @@ def test_a_file_for_newer_writers_is_read_and_not_written(media, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(api, "WRITER", 2)
         coffee, tea, turn, _ = filled(path)
-    with pytest.raises(Conflict, match="open it readonly"):
+    with pytest.raises(ConflictError, match="open it readonly"):
         Ledger.open(path)
     with Ledger.open(path, readonly=True) as ledger:
         check_reads(ledger, coffee, tea, turn)
@@ -284,11 +284,11 @@ def test_a_file_for_newer_readers_is_not_read(media, monkeypatch):
         patch.setattr(api, "READER", 2)
         filled(path)
     for readonly in (True, False):
-        with pytest.raises(Conflict, match="needs a reader of format 2"):
+        with pytest.raises(ConflictError, match="needs a reader of format 2"):
             Ledger.open(path, readonly=readonly)
 
 
 def test_nothing_to_read_is_said_so_and_nothing_is_made(media):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Ledger.open(media / "memory.db", readonly=True)
     assert list(media.iterdir()) == []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from soundness import assert_sound, contents, problems, tables, types
 
-from ledger import Conflict, Ledger
+from ledger import ConflictError, Ledger
 from projections import memories, rebuild
 from projections.projector import projections
 
@@ -253,7 +253,7 @@ def test_a_second_rebuild_at_the_same_time_is_a_conflict(path):
 
         def meanwhile(done, of):
             for each in (ledger, other):
-                with pytest.raises(Conflict, match="another rebuild"):
+                with pytest.raises(ConflictError, match="another rebuild"):
                     each.rebuild()
                 seen.append(each)
 
@@ -288,7 +288,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeyp
                     transaction.connection.execute("UPDATE leases SET until = 0")
                 rebuilt.append(other.rebuild().digest)
 
-        with pytest.raises(Conflict, match="took over"):
+        with pytest.raises(ConflictError, match="took over"):
             ledger.rebuild(progress=stall)
         assert rebuilt == [digest] == [ledger.digest()]
         assert_sound(ledger)
@@ -490,7 +490,7 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
             lambda: old.audit(),
             lambda: old.digest(),
         ):
-            with pytest.raises(Conflict, match="reopen"):
+            with pytest.raises(ConflictError, match="reopen"):
                 call()
         assert old.position == position
     with Ledger.open(path) as again:
@@ -537,7 +537,7 @@ def test_an_alias_is_not_put_back_when_its_name_stands_for_another_project_since
         position = ledger.position
         ledger.undo(position)
         ledger.remember("x", project="galley")
-        with pytest.raises(Conflict, match="another project"):
+        with pytest.raises(ConflictError, match="another project"):
             ledger.redo(position)
         assert contents(ledger, project="galley") == {"x"}
         assert_sound(ledger)

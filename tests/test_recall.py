@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_properties import QUICK
 
-from ledger import Ledger, LedgerError, Rejected
+from ledger import Ledger, LedgerError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall.asked import AMONG, PACKINGS
@@ -64,9 +64,9 @@ def test_a_status_brings_what_is_hidden_but_never_a_candidate(ledger: Ledger) ->
     assert set(texts(ledger.recall("tea", status=["active", "retracted"]))) == {"tea successor", "tea retracted"}
     assert set(texts(ledger.recall("tea", status="all"))) == {"tea superseded", "tea successor", "tea retracted"}
     for status in ("candidate", ["active", "candidate"]):
-        with pytest.raises(Rejected, match="before it is promoted"):
+        with pytest.raises(RejectedError, match="before it is promoted"):
             ledger.recall("tea", status=status)
-    with pytest.raises(Rejected, match="no status is called"):
+    with pytest.raises(RejectedError, match="no status is called"):
         ledger.recall("tea", status="gone")
 
 
@@ -135,7 +135,7 @@ def test_what_is_searched_is_what_is_named(ledger: Ledger) -> None:
     assert (set(found["turns"][0]), found["turns"][1]) == ({"tea asked", "tea answered"}, 2)
     assert (len(found["all"][0]), found["all"][1]) == (3, 3)
     assert texts(ledger.recall("tea")) == ["tea remembered"], "turns are not searched unless asked for"
-    with pytest.raises(Rejected, match="no among is called"):
+    with pytest.raises(RejectedError, match="no among is called"):
         ledger.recall("tea", among="turn")
 
 
@@ -199,14 +199,14 @@ def test_at_most_k_entries(stocked: Ledger) -> None:
 
 @pytest.mark.parametrize("k", [float("nan"), 1.5, float("inf"), "3", True, [1]])
 def test_a_k_that_is_no_whole_number_is_refused(ledger: Ledger, k: Any) -> None:
-    with pytest.raises(Rejected, match="whole number"):
+    with pytest.raises(RejectedError, match="whole number"):
         ledger.recall("tea", k=k)
 
 
 @pytest.mark.parametrize("budget", [-1, -(10**30), float("nan"), 1.5, "3", True])
 def test_a_budget_that_is_no_whole_number_from_0_is_refused(ledger: Ledger, budget: Any) -> None:
     for call in (ledger.recall, lambda _, budget: ledger.user_profile(budget=budget)):
-        with pytest.raises(Rejected, match="budget is a whole number from 0"):
+        with pytest.raises(RejectedError, match="budget is a whole number from 0"):
             call("tea", budget=budget)
 
 
@@ -262,7 +262,7 @@ def test_shares_put_trusted_state_first_then_identity_then_the_project(stocked: 
     first = [kind for source, kind in sources if source == "memory"]
     assert first[:4] == ["preference"] * 4
     assert max(len(text or "") for text in texts(pack)) <= 250
-    with pytest.raises(Rejected, match="needs one"):
+    with pytest.raises(RejectedError, match="needs one"):
         stocked.recall("tea", packing="shares")
 
 
@@ -291,7 +291,7 @@ def test_explain_by_shares_lists_the_rest_too(stocked: Ledger) -> None:
     ("asked", "given"), [("unit", "bytes"), ("packing", "knapsack"), ("ranking", "best"), ("among", "")]
 )
 def test_what_there_is_not_is_refused_with_what_there_is(ledger: Ledger, asked: str, given: str) -> None:
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         ledger.recall("tea", **{asked: given})  # type: ignore[arg-type]
     assert "there are" in str(refused.value) or "blank" in str(refused.value)
 
@@ -326,17 +326,17 @@ def test_any_text_is_a_question_or_refused_by_name(ledger: Ledger, query: str, t
         try:
             call()
         except LedgerError as error:
-            assert isinstance(error, Rejected) and ("surrogate" in str(error) or "blank" in str(error))
+            assert isinstance(error, RejectedError) and ("surrogate" in str(error) or "blank" in str(error))
 
 
 def test_a_question_of_a_mebibyte_is_one_and_of_more_is_refused(stocked: Ledger) -> None:
     for unit in ("tea ", '"', "茶", "NEAR("):
         stocked.recall(unit * ((1 << 20) // len(unit.encode())), among="all")
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         stocked.recall("x" * ((1 << 20) + 1))
     assert refused.value.rule == "size"
     for surrogate in ("\ud800", "tea \udfff"):
-        with pytest.raises(Rejected, match="surrogate"):
+        with pytest.raises(RejectedError, match="surrogate"):
             stocked.recall(surrogate)
 
 
@@ -595,7 +595,7 @@ def test_recall_works_where_nothing_can_be_written(tmp_path: Path) -> None:
     path.chmod(0o400)
     with Ledger.open(path, readonly=True) as reader:
         assert texts(reader.recall("coffee")) == ["The user drinks coffee."]
-        with pytest.raises(Rejected, match="readonly"):
+        with pytest.raises(RejectedError, match="readonly"):
             reader.recall("coffee", receipt=True)
 
 

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
 from test_recall import HOSTILE
 
-from ledger import Ledger, Rejected, answers
+from ledger import Ledger, RejectedError, answers
 from ledger.domain import confidence as rules
-from ledger.domain.errors import ReadOnly
+from ledger.domain.errors import ReadOnlyError
 from ledger.domain.events import (
     EvidenceWithdrawn,
     ObservationMarkedStale,
@@ -111,7 +111,7 @@ def test_at_most_so_many_as_asked_for(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("number", [1.5, "3", None, True])
 def test_how_many_is_a_whole_number(ledger: Ledger, number: Any) -> None:
-    with pytest.raises(Rejected, match="observations is a whole number"):
+    with pytest.raises(RejectedError, match="observations is a whole number"):
         ledger.recall("coffee", observations=number)
 
 
@@ -576,7 +576,7 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index(tmp_path: Path, clo
         with Ledger.open(path, readonly=True, clock=clock) as reader:
             waiting = reader.recall("dark coffee")
             assert ids(waiting) == [id]
-            with pytest.raises((Rejected, ReadOnly)):
+            with pytest.raises((RejectedError, ReadOnlyError)):
                 reader.recall("coffee", receipt=True)
         assert [(item.id, item.score) for item in ledger.recall("dark coffee").observations] == [
             (item.id, item.score) for item in waiting.observations

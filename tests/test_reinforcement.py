@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.policies import reinforcement
 
 ROAST = "The user prefers dark roast coffee."
@@ -216,17 +216,17 @@ def test_only_an_active_memory_is_reinforced(ledger: Ledger) -> None:
     gone = ledger.remember("Gone.")
     ledger.retract(gone.id)
     for id in (idea.id, gone.id):
-        with pytest.raises(Rejected, match="cannot reinforce"):
+        with pytest.raises(RejectedError, match="cannot reinforce"):
             ledger.reinforce(id)
     for id in ("m_0000000000000000", "", "m_", "nothing", "i_0000000000000000"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.reinforce(id)
 
 
 @pytest.mark.parametrize("delta", [-0.01, -1, 1.01, float("nan"), float("inf"), 2**70, "0.1", True])
 def test_a_delta_is_a_number_from_zero_to_one(ledger: Ledger, delta: Any) -> None:
     fact = ledger.remember(ROAST)
-    with pytest.raises(Rejected, match="delta"):
+    with pytest.raises(RejectedError, match="delta"):
         ledger.reinforce(fact.id, delta)
     assert counts(ledger, fact) == [0]
 

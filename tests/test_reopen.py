@@ -10,8 +10,8 @@ import pytest
 from conftest import Clock, folded_from_zero
 from msgspec.structs import replace
 
-from ledger import Ledger, NotFound, Rejected
-from ledger.domain.errors import ModelFailed
+from ledger import Ledger, NotFoundError, RejectedError
+from ledger.domain.errors import ModelError
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
 from projections import context
@@ -227,7 +227,7 @@ def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) ->
     served(ledger, f"Is it true? The secret word of the house is {RARE}.")
     plan = ledger.erase(fact.id, dry_run=True)
     assert plan.quotes
-    with pytest.raises(Rejected, match="quotes"):
+    with pytest.raises(RejectedError, match="quotes"):
         ledger.erase(fact.id)
     ledger.erase(fact.id, quotes="cut")
     assert not any(RARE in row.state for row in ledger._store.rows(limit=100))
@@ -273,14 +273,14 @@ def test_the_same_question_again_is_another_receipt(stocked: Ledger) -> None:
 def test_a_moment_gives_no_receipt_and_reopens_none(stocked: Ledger) -> None:
     pack = served(stocked)
     moment = stocked.at(stocked.position)
-    with pytest.raises(Rejected, match="past"):
+    with pytest.raises(RejectedError, match="past"):
         moment.recall("coffee", receipt=True)
-    with pytest.raises(Rejected, match="past"):
+    with pytest.raises(RejectedError, match="past"):
         moment.reopen(pack.receipt)
 
 
 def test_a_reader_of_the_file_gives_no_receipt(stocked: Ledger) -> None:
-    with Ledger.open(stocked.path, readonly=True) as reader, pytest.raises(Rejected, match="readonly"):
+    with Ledger.open(stocked.path, readonly=True) as reader, pytest.raises(RejectedError, match="readonly"):
         reader.recall("coffee", receipt=True)
 
 
@@ -296,7 +296,7 @@ def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None
         pack = served(stocked, "batch")
     assert [item.text for item in pack.items] == ["Coffee of the batch."]
     assert reopened(stocked, pack) == pack
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         stocked.promote("m_0123456789abcdef")
 
 
@@ -308,7 +308,7 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
         name = "echo"
 
         def embed(self, texts: list[str]) -> Any:
-            raise ModelFailed(f"cannot embed {texts[0]!r}")
+            raise ModelError(f"cannot embed {texts[0]!r}")
 
     with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
         ledger.remember("The user drinks coffee.", user="ada")
@@ -321,7 +321,7 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
 
 def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> None:
     for kinds in (RARE.upper(), [f"k{number}" for number in range(2_001)], "a kind of coffee"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             served(ledger, kinds=kinds)
     pack = served(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
     assert pack.receipt is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 
 TEA = "Tea is in the tin."
 
@@ -41,11 +41,11 @@ def test_promote_reject_and_edit_then_promote(ledger: Ledger) -> None:
     assert (edited.status, edited.content, edited.id) == ("active", "Idea number three.", three.id)
     assert len({each.command_id for each in ledger.audit(subject=three.id, command="promote")}) == 1
     assert ledger.review() == []
-    with pytest.raises(Rejected, match="cannot reject"):
+    with pytest.raises(RejectedError, match="cannot reject"):
         ledger.reject(one.id)
-    with pytest.raises(Rejected, match="cannot promote"):
+    with pytest.raises(RejectedError, match="cannot promote"):
         ledger.promote(two.id)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.promote("m_0000000000000000")
     assert ledger.restore(two.id).status == "candidate"
 
@@ -128,12 +128,12 @@ def test_a_candidate_and_an_active_one_may_say_the_same_but_not_two_active_ones(
         lambda: ledger.revise(ledger.remember("Something else.").id, TEA),
         lambda: ledger.promote(ledger.propose("Another idea.").id, content=TEA),
     ):
-        with pytest.raises(Rejected, match="says the same; keep one of them") as refusal:
+        with pytest.raises(RejectedError, match="says the same; keep one of them") as refusal:
             refused()
         assert refusal.value.rule == "duplicate"
     ledger.retract(active.id)
     ledger.promote(idea.id)
-    with pytest.raises(Rejected, match="says the same"):
+    with pytest.raises(RejectedError, match="says the same"):
         ledger.restore(active.id)
 
 
@@ -175,7 +175,7 @@ def test_superseding_links_both_ways_in_one_append(ledger: Ledger) -> None:
         0.8,
     )
     assert len({each.command_id for each in ledger.audit(limit=2)}) == 1
-    with pytest.raises(Rejected, match="cannot supersede"):
+    with pytest.raises(RejectedError, match="cannot supersede"):
         ledger.supersede(coffee.id, "The user drinks milk.")
     back = ledger.restore(coffee.id)
     assert (back.status, back.superseded_by, back.valid_to) == ("active", None, coffee.valid_to)
@@ -219,7 +219,7 @@ def test_tags_are_lower_case_ten_at_most_and_found_in_any_case(ledger: Ledger) -
     fact = ledger.remember(TEA, tags=[" Tea ", "TIN", "tea"])
     assert fact.tags == ("tea", "tin")
     assert ledger.retag(fact.id, [f"t{number}" for number in range(8)]).tags[:2] == ("tea", "tin")
-    with pytest.raises(Rejected, match="10"):
+    with pytest.raises(RejectedError, match="10"):
         ledger.retag(fact.id, ["one more"])
     assert ledger.retag(fact.id, ["one more"], ["tin"]).tags[-1] == "one more"
     assert [each.id for each in ledger.memories(tag="ONE more")] == [fact.id]

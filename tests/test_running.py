@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, Rejected
+from ledger import Ledger, RejectedError
 from ledger.lease import Lease
 from ledger.running import JOBS, SPAN
 
@@ -47,9 +47,9 @@ def test_only_the_jobs_that_are_named_run(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("only", ["gardening", ("extraction", "gardening"), [""]])
 def test_a_job_that_is_none_is_refused_and_the_others_are_named(ledger: Ledger, only: Any) -> None:
-    with pytest.raises(Rejected, match=f"there are: {', '.join(JOBS)}"):
+    with pytest.raises(RejectedError, match=f"there are: {', '.join(JOBS)}"):
         ledger.run_policies(only=only)
-    with pytest.raises(Rejected, match="there are"):
+    with pytest.raises(RejectedError, match="there are"):
         ledger.work(only=only)
 
 
@@ -63,7 +63,7 @@ def test_what_is_asked_for_follows_each_capture(tmp_path: Path) -> None:
         with ledger.batch():
             ledger.capture("Where to?", DECIDED.format(3))
         assert len(decided(ledger)) == 2
-    with pytest.raises(Rejected, match="no job is called 'gardening'"):
+    with pytest.raises(RejectedError, match="no job is called 'gardening'"):
         Ledger.open(tmp_path / "memory.db", after_capture=("gardening",))
 
 
@@ -111,7 +111,7 @@ def test_the_lease_of_a_worker_that_is_gone_holds_nobody_up(ledger: Ledger) -> N
 
 
 def test_a_worker_does_not_work_inside_a_batch(ledger: Ledger) -> None:
-    with ledger.batch(), pytest.raises(Rejected, match="leave it first"):
+    with ledger.batch(), pytest.raises(RejectedError, match="leave it first"):
         ledger.work()
 
 

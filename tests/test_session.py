@@ -12,8 +12,8 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from test_threads import together
 
-from ledger import Conflict, Ledger, LedgerError, ModelFailed, NotFound, Rejected, SessionStore
-from ledger.domain.errors import ReadOnly
+from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError, SessionStore
+from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
 from projections import sessions
@@ -73,9 +73,9 @@ def test_a_session_keeps_the_project_that_it_began_in(ledger: Ledger) -> None:
 @pytest.mark.parametrize("id", ["", "  ", "\n", None, 7, b"chat", "x" * 1025, "half \ud800"])
 def test_an_id_is_a_text_that_is_not_blank(ledger: Ledger, id) -> None:
     before = ledger.position
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.session(id).append("user", "Hello")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.session(id).messages()
     assert ledger.position == before
 
@@ -191,7 +191,7 @@ def test_the_long_names_of_fields_are_read_too(ledger: Ledger) -> None:
 )  # fmt: skip
 def test_what_is_no_message_is_refused_by_name_and_leaves_nothing(ledger: Ledger, role, content, parts, match) -> None:
     before = ledger.position
-    with pytest.raises(Rejected, match=match):
+    with pytest.raises(RejectedError, match=match):
         ledger.session("chat").append(role, content, parts=parts)
     assert ledger.position == before and ledger.session("chat").id is None
 
@@ -200,7 +200,7 @@ def test_deep_arguments_are_refused(ledger: Ledger) -> None:
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(Rejected, match="deep"):
+    with pytest.raises(RejectedError, match="deep"):
         ledger.session("chat").append("assistant", parts=[WEATHER | {"arguments": deep}])
     while deep:
         deep = deep.pop()  # level by level: an end of it all at once would recurse
@@ -233,7 +233,7 @@ def test_ten_megabytes_go_in_and_come_back_and_a_byte_more_is_refused(tmp_path: 
         (event,) = events_of(ledger, "MessageAppended")
         assert len(json.dumps(event)) < 5_000, "a large text lies in the blobs"
         assert said(session) == [text] and session.messages()[0].parts == (RAIN | {"text": text},)
-        with pytest.raises(Rejected, match="bytes"):
+        with pytest.raises(RejectedError, match="bytes"):
             session.append("user", text + "x")
 
 
@@ -250,7 +250,7 @@ def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Le
         ("now", "2026-01-01T11:00:00.000000Z"),
     ]
     for bad in ("yesterday", 5, "2026-13-01", float("nan")):
-        with pytest.raises(Rejected, match="created_at"):
+        with pytest.raises(RejectedError, match="created_at"):
             session.append("user", "x", created_at=bad)
 
 
@@ -262,7 +262,7 @@ def test_tokens_are_the_callers_or_the_counters_and_say_whose(ledger: Ledger) ->
     picture = session.append("user", "Hello there", parts=[PICTURE])
     assert picture.tokens > counted.tokens + 255
     for bad in (-1, 1.5, True, "7", float("nan"), 2**50):
-        with pytest.raises(Rejected, match="token"):
+        with pytest.raises(RejectedError, match="token"):
             session.append("user", "x", token_count=bad)
     totals_agree(session)
 
@@ -278,7 +278,7 @@ def test_a_counter_that_fails_stores_nothing(tmp_path: Path) -> None:
 
     with Ledger.open(tmp_path / "memory.db", token_counter=counter) as ledger:
         for _ in range(6):
-            with pytest.raises(ModelFailed, match="counter"):
+            with pytest.raises(ModelError, match="counter"):
                 ledger.session("chat").append("user", "Hello")
         assert ledger.sessions() == []
 
@@ -291,9 +291,9 @@ def test_limit_and_before_page_from_the_end(ledger: Ledger) -> None:
     assert said(session, before=rows[0].position) == said(session, limit=0) == said(session, limit=-1) == []
     assert said(session, before=-5) == [] and len(said(session, before=2**70)) == len(said(session, limit=10**9)) == 10
     for bad in (True, 1.0, "3"):
-        with pytest.raises(Rejected, match="whole number"):
+        with pytest.raises(RejectedError, match="whole number"):
             session.messages(bad)  # type: ignore[arg-type]
-        with pytest.raises(Rejected, match="whole number"):
+        with pytest.raises(RejectedError, match="whole number"):
             session.messages(before=bad)  # type: ignore[arg-type]
     assert session.message(10**9) is session.message("1") is session.message(True) is None  # type: ignore[arg-type]
 
@@ -316,7 +316,7 @@ def test_the_same_key_appends_once_and_other_arguments_conflict(ledger: Ledger) 
         lambda: ledger.session("other").append("user", "Hello", created_at="2026-01-01", key="k"),
         lambda: session.truncate(0, key="k"),
     ):
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             other()
     assert ledger.position == position and said(session) == ["Hello"]
 
@@ -386,7 +386,7 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
 
 
 def test_a_session_is_of_one_user(ledger: Ledger) -> None:
-    with pytest.raises(Rejected, match="of the user"):
+    with pytest.raises(RejectedError, match="of the user"):
         ledger.session("chat", user="ann").append("user", "Hello", user="ben")
     assert ledger.session("chat", user="ann").append("user", "Hello", user="ann").position
 
@@ -405,7 +405,7 @@ def test_an_alias_is_another_name(ledger: Ledger) -> None:
     assert session.add_alias("telegram:7").aliases == session.add_alias("chat").aliases == ("telegram:7",)
     assert ledger.position == position, "as it was"
     for blank in ("", " ", 5):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             session.add_alias(blank)  # type: ignore[arg-type]
 
 
@@ -429,7 +429,7 @@ def test_an_empty_session_gives_its_name_up(ledger: Ledger) -> None:
 def test_two_histories_are_not_mixed(ledger: Ledger) -> None:
     one, two = ledger.session("one"), ledger.session("two")
     one.append("user", "1"), two.append("user", "2")
-    with pytest.raises(Conflict, match="a history of its own"):
+    with pytest.raises(ConflictError, match="a history of its own"):
         one.add_alias("two")
     assert (said(one), said(two)) == (["1"], ["2"])
     one.clear()  # as the refusal says
@@ -440,7 +440,7 @@ def test_two_histories_are_not_mixed(ledger: Ledger) -> None:
 def test_a_shared_name_brings_no_history_along(ledger: Ledger) -> None:
     for shared in ("main", "agent:7:main"):
         ledger.session(shared).append("user", "of many")
-        with pytest.raises(Rejected, match="shared"):
+        with pytest.raises(RejectedError, match="shared"):
             ledger.session("mine").add_alias(shared)
         assert ledger.session("mine").messages() == [] and said(ledger.session(shared)) == ["of many"]
 
@@ -463,7 +463,7 @@ def test_a_summary_is_set_changed_and_cleared(ledger: Ledger) -> None:
     large = "x" * 1024 * 1024
     assert session.set_summary(large) == session.summary == large
     for bad in (large + "x", None, 5, "\ud800"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             session.set_summary(bad)  # type: ignore[arg-type]
     session.append("user", "Hello")
     session.clear()
@@ -498,9 +498,9 @@ def test_truncate_keeps_the_last_and_hides_the_rest(ledger: Ledger, ten) -> None
     assert ten.truncate(-1).hidden == 2 and ten.messages() == [] and ten.info().hidden == 11
     totals_agree(ten)
     for bad in (True, 1.5, "3", None):
-        with pytest.raises(Rejected, match="keep_last"):
+        with pytest.raises(RejectedError, match="keep_last"):
             ten.truncate(bad)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.session("nobody").truncate(1)
 
 
@@ -513,7 +513,7 @@ def test_clear_begins_anew(ledger: Ledger, ten) -> None:
     ten.append("user", "anew")
     assert said(ten) == ["anew"] and len(said(ten, hidden=True)) == 11
     assert ten.clear().hidden == 1 and ten.clear().change == "none"
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.session("nobody").clear()
 
 
@@ -534,9 +534,9 @@ def test_a_session_of_the_past_is_for_reading(ledger: Ledger, ten) -> None:
     assert len(past.messages()) == 10 and past.info().messages == 10 and past.id == ten.id
     assert past.assemble(1_000).evicted.items == 0
     for name in ("append", "truncate", "clear", "replace", "reconcile", "set_summary", "add_alias", "compact"):
-        with pytest.raises(ReadOnly):
+        with pytest.raises(ReadOnlyError):
             getattr(past, name)
-    with pytest.raises(ReadOnly):
+    with pytest.raises(ReadOnlyError):
         past.assemble(1_000, record=True)
     with pytest.raises(AttributeError):
         past.fly  # noqa: B018
@@ -572,10 +572,10 @@ def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Led
         lambda: session.restore_summary("y_0000000000000000"),
         lambda: session.rebuild_summary("y_0000000000000000", summariser=lambda _: "x"),
     ):
-        with pytest.raises(Rejected, match=why):
+        with pytest.raises(RejectedError, match=why):
             act()
     assert filtered.position == before
-    with pytest.raises(Rejected, match="role"):
+    with pytest.raises(RejectedError, match="role"):
         session.append("robot", "a mistake is one in any session")
 
 
@@ -650,7 +650,7 @@ def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_
 
 def test_a_turn_needs_a_session_and_blank_answers_are_no_message(ledger: Ledger) -> None:
     for blank in (None, "", "  "):
-        with pytest.raises(Rejected, match="session_id"):
+        with pytest.raises(RejectedError, match="session_id"):
             ledger.capture("What?", session_id=blank, append=True)
     ledger.capture("What?", "  ", session_id="chat", append=True)
     assert said(ledger.session("chat")) == ["What?"]
@@ -778,7 +778,7 @@ def test_nothing_is_recorded_of_a_stateless_session(tmp_path: Path) -> None:
         ledger.session("sub:1").append("user", "Before the pattern.")
     with Ledger.open(tmp_path / "memory.db", stateless_sessions=["sub:*"]) as ledger:
         assert ledger.session("sub:1").assemble(100).items
-        with pytest.raises(Rejected, match="stateless"):
+        with pytest.raises(RejectedError, match="stateless"):
             ledger.session("sub:1").assemble(100, record=True)
 
 
@@ -791,7 +791,7 @@ def test_other_sessions_do_not_tell_of_one_that_is_ignored(tmp_path: Path) -> No
         assert (found.total, [each.name for each in ledger.sessions()]) == (0, ["pub"])
         assert "other sessions" not in ledger.session("pub").grep("zanzibar").hint
         assert ledger.capture("x", session_id="secret/1", append=True).skipped == "ignored"
-        with pytest.raises(Rejected, match="ignored"):
+        with pytest.raises(RejectedError, match="ignored"):
             ledger.session("pub").add_alias("secret/2")
 
 

@@ -13,8 +13,8 @@ from test_rendering import check_anthropic, check_openai
 from test_session import PICTURE, RAIN, WEATHER
 from test_session_compact import Writer, talk, words
 
-from ledger import Ledger, NotFound, Rejected
-from ledger.domain.errors import ReadOnly
+from ledger import Ledger, NotFoundError, RejectedError
+from ledger.domain.errors import ReadOnlyError
 from ledger.domain.tokens import MESSAGE_TOKENS, estimate
 
 
@@ -75,10 +75,10 @@ def size_of(rendered) -> int:
 def test_a_budget_a_tail_and_a_share_are_numbers(chat, bad) -> None:
     tell(chat, ("user", "Hello"))
     for wrong in ({"budget_tokens": bad}, {"budget_tokens": 10, "tail": bad}):
-        with pytest.raises(Rejected, match="a whole number above 0"):
+        with pytest.raises(RejectedError, match="a whole number above 0"):
             chat.assemble(**wrong)
     for share in (-0.1, 1, 2, True, float("nan"), "0.5"):
-        with pytest.raises(Rejected, match="share"):
+        with pytest.raises(RejectedError, match="share"):
             chat.assemble(10, share=share)
 
 
@@ -86,7 +86,7 @@ def test_nothing_said_is_nothing_to_assemble(ledger: Ledger, chat) -> None:
     found = chat.assemble(1_000)
     assert (found.entries, found.tokens, found.evicted.items, found.summary) == ((), 0, 0, "")
     assert found.render().messages == [] and chat.reopen("x") is None
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         chat.assemble(1_000, record=True)
     chat.set_summary("only this")
     assert chat.assemble(1_000).entries == ()
@@ -102,7 +102,7 @@ def test_of_one_token_the_last_turn_is_kept_whole_and_it_is_said(chat) -> None:
 
 def test_a_huge_budget_takes_all(ledger: Ledger, chat) -> None:
     talk(chat, 100)
-    with pytest.raises(Rejected, match="up to"):
+    with pytest.raises(RejectedError, match="up to"):
         chat.assemble(2**70)
     for budget in (10**6, 2**62):
         found = chat.assemble(budget)
@@ -319,7 +319,7 @@ def test_a_receipt_is_of_its_session_and_user(ledger: Ledger, chat) -> None:
     assert ledger.session("nobody").reopen(receipt) is None
     for wrong in ("", "x", None, 5, receipt[:-1], receipt.upper() + "0", "0" * 36):
         assert chat.reopen(wrong) is None
-    with pytest.raises(ReadOnly):  # as for the receipts of recalls
+    with pytest.raises(ReadOnlyError):  # as for the receipts of recalls
         ledger.at(ledger.position).session("chat").reopen(receipt)
     (other,) = [each for each in ledger.audit(limit=3) if each.type == "MessageAppended" and each.user == ""][:1]
     assert chat.reopen(other.event_id) is None, "an event of another kind"
@@ -358,7 +358,7 @@ def test_more_than_an_event_holds_is_recorded_all_the_same(ledger: Ledger, chat)
 
 def test_an_unknown_provider_is_named(chat) -> None:
     tell(chat, ("user", "Hi"))
-    with pytest.raises(Rejected, match="openai, anthropic"):
+    with pytest.raises(RejectedError, match="openai, anthropic"):
         chat.assemble(10).render("other")
     assert chat.assemble(10).render(system="Be kind.").messages[0] == {"role": "system", "content": "Be kind."}
 

@@ -8,7 +8,7 @@ import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from soundness import assert_sound
 
-from ledger import Ledger, Rejected
+from ledger import Ledger, RejectedError
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_trail_tells_of_sessions_and_summaries(lived: Ledger) -> None:
     assert (made[0].data["model"], made[-1].because) == ("small", "it missed the point")
     assert lived.history(third.id, user="bob") is None and lived.history("y_0000000000000000") is None
     assert lived.why(session.id or "") is None and lived.why(third.id) is None
-    with pytest.raises(Rejected, match="history"):
+    with pytest.raises(RejectedError, match="history"):
         lived.audit(subject=third.id)
     before = lived.at(made[-1].position - 1).history(third.id)
     assert before is not None and len(before) == 2

@@ -14,7 +14,7 @@ from soundness import assert_sound, types
 from test_session import RAIN, WEATHER, events_of, said, totals_agree
 from test_threads import together
 
-from ledger import Ledger, LedgerError, ModelFailed, NotFound, Rejected
+from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKENS, LEAF_TARGET
 from ledger.sessions.summarising import SummaryRequest
 
@@ -328,9 +328,9 @@ def test_what_is_not_shorter_replaces_nothing_and_the_loop_ends(chat) -> None:
 def test_what_is_no_summariser_is_refused(chat) -> None:
     talk(chat, 3)
     for bad in (5, "name", object(), []):
-        with pytest.raises(Rejected, match="summariser"):
+        with pytest.raises(RejectedError, match="summariser"):
             chat.compact(summariser=bad)
-    with pytest.raises(Rejected, match="name of one line"):
+    with pytest.raises(RejectedError, match="name of one line"):
         chat.compact(summariser=type("S", (), {"name": "two\nlines", "summarise": print})())
 
 
@@ -601,7 +601,7 @@ def test_a_summary_is_restored_where_all_it_stood_for_is_there(ledger: Ledger, d
     position = ledger.position
     assert chat.restore_summary(top.id).status == "window" and ledger.position == position
     chat.invalidate_summary(top.id, subtree=True)
-    with pytest.raises(Rejected, match="restore that first"):
+    with pytest.raises(RejectedError, match="restore that first"):
         chat.restore_summary(top.id)
     for beneath in top.summaries:
         chat.restore_summary(beneath)
@@ -614,16 +614,16 @@ def test_a_summary_of_what_is_hidden_or_taken_is_not_restored(chat) -> None:
     (first,) = chat.compact(summariser=Writer()).created
     chat.invalidate_summary(first.id)
     (second,) = chat.compact(summariser=Writer()).created
-    with pytest.raises(Rejected, match="another summary stands for them"):
+    with pytest.raises(RejectedError, match="another summary stands for them"):
         chat.restore_summary(first.id)
     chat.invalidate_summary(second.id)
     chat.truncate(TAIL + 10)
     for each in (first, second):
-        with pytest.raises(Rejected, match="hidden"):
+        with pytest.raises(RejectedError, match="hidden"):
             chat.restore_summary(each.id)
     for unknown in ("", "y_", "y_0000000000000000", None, 5, "%"):
         for act in (chat.restore_summary, chat.invalidate_summary):
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 act(unknown)
 
 
@@ -641,14 +641,14 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
     )
     assert (second.ranges, second.messages, second.source_tokens) == (first.ranges, first.messages, first.source_tokens)
     assert [(each.model, each.status) for each in chat.summaries()] == [("stub-1", "invalid"), ("stub-2", "window")]
-    with pytest.raises(Rejected, match="cannot be rebuilt"):
+    with pytest.raises(RejectedError, match="cannot be rebuilt"):
         chat.rebuild_summary(first.id, summariser=better)
     before = window(chat)
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         chat.rebuild_summary(second.id, summariser=Writer(RuntimeError()))
-    with pytest.raises(Rejected, match="short enough"):
+    with pytest.raises(RejectedError, match="short enough"):
         chat.rebuild_summary(second.id, summariser=Writer(*[words(5_000)] * 9))
-    with pytest.raises(Rejected, match="needs a summariser"):
+    with pytest.raises(RejectedError, match="needs a summariser"):
         chat.rebuild_summary(second.id)
     assert window(chat) == before
 
@@ -681,7 +681,7 @@ def test_what_moved_while_it_was_written_anew_changes_nothing(chat, how: str) ->
         chat.truncate(5) if how == "truncate" else chat.invalidate_summary(first.id)
         return "CANARY"
 
-    with pytest.raises(Rejected, match="cannot be rebuilt"):
+    with pytest.raises(RejectedError, match="cannot be rebuilt"):
         chat.rebuild_summary(first.id, summariser=write)
     assert [each.status for each in chat.summaries()] == ["invalid"]
 
@@ -694,9 +694,9 @@ def test_a_budget_is_a_number_of_tokens_above_nothing(ledger: Ledger, chat, bad)
     talk(chat, TAIL + 20)
     before = ledger.position
     for act in (chat.compact, chat.compact_until_under):
-        with pytest.raises(Rejected, match="budget is a whole number"):
+        with pytest.raises(RejectedError, match="budget is a whole number"):
             act(bad)
-    with pytest.raises(Rejected, match="budget"):
+    with pytest.raises(RejectedError, match="budget"):
         chat.compact_until_under(None)
     assert ledger.position == before
 
@@ -710,7 +710,7 @@ def test_a_timeout_is_a_number_of_seconds(chat, bad) -> None:
         lambda: chat.compact_until_under(10, timeout=bad, summariser=Writer()),
         lambda: chat.rebuild_summary(summary.id, timeout=bad, summariser=Writer()),
     ):
-        with pytest.raises(Rejected, match="timeout is a number of seconds"):
+        with pytest.raises(RejectedError, match="timeout is a number of seconds"):
             act()
 
 
@@ -723,15 +723,15 @@ def test_a_batch_asks_no_model(ledger: Ledger, chat) -> None:
         lambda: chat.compact_until_under(10, summariser=Writer()),
         lambda: chat.rebuild_summary(summary.id, summariser=Writer()),
     ):
-        with ledger.batch(), pytest.raises(Rejected, match="batch"):
+        with ledger.batch(), pytest.raises(RejectedError, match="batch"):
             act()
 
 
 def test_a_compaction_takes_no_key_and_needs_a_session(ledger: Ledger, chat) -> None:
     talk(chat, 3)
-    with pytest.raises(Rejected, match="takes no key"):
+    with pytest.raises(RejectedError, match="takes no key"):
         chat.compact(key="k")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.session("nobody").compact()
     assert "SessionOpened" in types(ledger) and types(ledger).count("SessionOpened") == 1
 

@@ -10,7 +10,7 @@ from conversations import check_window, condensed, items, rewritten, standing, s
 from test_erase import RARE, agrees, remains, states
 from turns import Scripted, adds
 
-from ledger import Ledger, NotFound, Rejected
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.erasure.erasing import Erasing
 from ledger.sessions import asker
 
@@ -38,7 +38,7 @@ def test_a_dry_run_lists_the_summaries_written_from_a_message(ledger: Ledger) ->
     made = {each.id: each.position for each in session.summaries()}
     assert [each.position for each in dry.derived] == [made[leaves[1]], made[top]]
     assert {each.type for each in dry.derived} == {"SummaryCreated"} and ledger.position == position
-    with pytest.raises(Rejected, match=r"derived \(2 events\)"):
+    with pytest.raises(RejectedError, match=r"derived \(2 events\)"):
         ledger.erase(said[2].position)
     assert [each.position for each in ledger.erase(said[0].position, dry_run=True).derived] == [
         made[leaves[0]],
@@ -87,7 +87,7 @@ def test_what_a_summary_repeats_can_be_cut(ledger: Ledger) -> None:
     said = [session.append("user", text) for text in ("Hello there.", RARE, "Good bye then.")]
     one = summed(session, 0, 1, f"They greet. {RARE} So it is.")
     other = rewritten(session, one, "They say where one lives.")
-    with pytest.raises(Rejected, match="summary at position"):
+    with pytest.raises(RejectedError, match="summary at position"):
         ledger.erase(said[1].position, derived="cut")
     ledger.erase(said[1].position, derived="cut", keep=[other])
     texts = {each.id: each.content for each in session.summaries()}
@@ -98,15 +98,15 @@ def test_what_a_summary_repeats_can_be_cut(ledger: Ledger) -> None:
 
 def test_a_summary_is_erased_by_its_id_with_those_above(ledger: Ledger) -> None:
     session, _, leaves, top = talked(ledger)
-    with pytest.raises(Rejected, match=r"derived \(1 event\)"):
+    with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
         ledger.erase(leaves[1])
     ledger.erase(leaves[1], derived="erase")
     assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "erased"}
     assert session.messages()[2].content == RARE
     for wrong in ("y_0000000000000000", "y_"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             ledger.erase(wrong)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.erase(leaves[0], user="bob")
     agrees(ledger)
 
@@ -219,11 +219,11 @@ def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
     session, said, leaves, _ = turn(ledger)[0], *talked(ledger, name="held")[1:]
     hold = ledger.hold("held", "a case")
     for what in (said[2].position, leaves[0]):
-        with pytest.raises(Rejected, match="on hold"):
+        with pytest.raises(RejectedError, match="on hold"):
             ledger.erase(what, derived="erase", quotes="keep")
-    with pytest.raises(Rejected, match="on hold"):
+    with pytest.raises(RejectedError, match="on hold"):
         ledger.erase(session="held", derived="erase", quotes="keep")
-    with pytest.raises(NotFound, match="summary"):
+    with pytest.raises(NotFoundError, match="summary"):
         ledger.hold(leaves[0])
     ledger.lift_hold(hold.id)
     assert ledger.erase(said[2].position, derived="erase", quotes="keep").state == "completed"
@@ -242,7 +242,7 @@ def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monk
         return found
 
     monkeypatch.setattr(Erasing, "_plan", slow)
-    with pytest.raises(Rejected, match=r"derived \(1 event\)"):
+    with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
         ledger.erase(said[1].position)
 
 
@@ -307,7 +307,7 @@ def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from
         assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
         of_first = [each.subject for each in ledger.erase(said[0].position, dry_run=True).derived]
         assert of_first == ([] if cited == (2,) else [kept.id])
-        with pytest.raises(Rejected, match=r"derived \(1 event\)"):
+        with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
             ledger.erase(said[1].position)
         assert ledger.erase(said[1].position, derived="erase").state == "completed"
         assert ledger.review() == []
@@ -345,9 +345,9 @@ def test_the_messages_that_a_memory_came_from_are_its_sources(tmp_path: Path) ->
         session, said, kept = told_of_home(ledger, (2,))
         dry = ledger.erase(kept.id, dry_run=True)
         assert [(each.position, each.type) for each in dry.sources] == [(said[1].position, "MessageAppended")]
-        with pytest.raises(Rejected, match=r"sources \(1 event\)"):
+        with pytest.raises(RejectedError, match=r"sources \(1 event\)"):
             ledger.erase(kept.id)
-        with pytest.raises(Rejected, match=r"sources: nothing in the message at position"):
+        with pytest.raises(RejectedError, match=r"sources: nothing in the message at position"):
             ledger.erase(kept.id, sources="cut")
         assert ledger.erase(kept.id, sources="erase").state == "completed"
         assert [each.content for each in session.messages()] == [TEA, None]

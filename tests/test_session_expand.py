@@ -6,7 +6,7 @@ import pytest
 from summarising import summarise
 
 from ledger import Ledger
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
 from ledger.sessions.session import Session
 
@@ -75,9 +75,9 @@ def test_what_the_session_does_not_have_is_told_and_not_raised(ledger: Ledger) -
     wanted = [at[0], other, 10**15, -1, 0, "y_nothing", "%", "", 10**30]
     assert session.expand(wanted).unknown == tuple(wanted[1:])
     assert ledger.session("new").expand("y_0").unknown == ("y_0",)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         session.expand(at, max_tokens=0)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         session.expand([None])  # type: ignore[list-item]
 
 

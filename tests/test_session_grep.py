@@ -9,7 +9,7 @@ from conftest import Clock, folded_from_zero
 from summarising import invalidate, summarise, tie
 
 from ledger import Ledger
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
 
@@ -95,10 +95,10 @@ def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
         {"last": "0d"},
     )
     for each in (*wrong, {"last": "7d", "since": "2026-01-01"}, {"since": "soon"}):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             session.grep("tea", **each)  # type: ignore[arg-type]
     for pattern in ("", " ", '"', "NOT tea", "(tea"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             session.grep(pattern)
 
 

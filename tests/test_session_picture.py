@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from summarising import invalidate, summarise
 
-from ledger import Ledger, Rejected, Session
+from ledger import Ledger, RejectedError, Session
 from ledger.sessions.picture import FORMATS, span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'
@@ -118,7 +118,7 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
 
 def test_an_unknown_drawing_is_refused(ledger: Ledger) -> None:
     session, _ = said(ledger, 1)
-    with pytest.raises(Rejected, match="tree, mermaid, dot"):
+    with pytest.raises(RejectedError, match="tree, mermaid, dot"):
         session.dag().draw("svg")
 
 

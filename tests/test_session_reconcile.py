@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from soundness import assert_sound
 from test_session import PICTURE, RAIN, WEATHER, events_of, said, totals_agree
 
-from ledger import Conflict, Ledger, Rejected
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.sessions import reconciling
 from ledger.sessions.transcripts import as_chat
 
@@ -229,7 +229,7 @@ def test_every_session_told_in_the_chat_format_is_itself(ledger: Ledger, given_m
     for role, text, parts, at, model in given_messages:
         try:
             session.append(role, text, parts=parts, created_at=at, model=model)
-        except Rejected:
+        except RejectedError:
             continue
     before, told = ledger.position, lines_of(session)
     found = session.reconcile(told)
@@ -312,14 +312,14 @@ def test_what_is_no_message_is_named_and_nothing_is_written(ledger: Ledger, bad:
     session.reconcile(lines(4))
     before = ledger.position
     for act in (session.reconcile, session.replace):
-        with pytest.raises(Rejected, match="message 6 of"):
+        with pytest.raises(RejectedError, match="message 6 of"):
             act([*lines(5), bad, *lines(2)])
     assert ledger.position == before
 
 
 @pytest.mark.parametrize("bad", [None, 5, "text", b"bytes", {"role": "user"}])
 def test_what_is_no_list_is_no_transcript(ledger: Ledger, bad: Any) -> None:
-    with pytest.raises(Rejected, match="a transcript is a list"):
+    with pytest.raises(RejectedError, match="a transcript is a list"):
         ledger.session("chat").reconcile(bad)
 
 
@@ -403,7 +403,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
     for act in (lambda: session.append("user", "more"), lambda: session.truncate(3), session.clear):
         position = act().position
         assert session.reconcile(lines(35), key="k").replayed and ledger.position == position
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         session.reconcile(lines(34), key="k")
 
 
@@ -471,7 +471,7 @@ def test_one_that_is_written_to_all_the_time_is_given_up_and_nothing_is_half_don
     session.append("user", "first")
     with Ledger.open(ledger.path) as other, monkeypatch.context() as patched:
         meddled(session, patched, 99, lambda: other.session("chat").append("user", "again"))
-        with pytest.raises(Conflict, match="all the time"):
+        with pytest.raises(ConflictError, match="all the time"):
             session.reconcile(lines(3), key="k")
     assert session.info().hidden == 0 and said(session)[0] == "first"
     assert session.reconcile(lines(3), key="k").appended == 3, "the key was not used up"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_session import PICTURE, events_of
 
-from ledger import Ledger, LedgerError, Rejected
+from ledger import Ledger, LedgerError, RejectedError
 from ledger.sessions.store import SessionStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
@@ -133,11 +133,11 @@ def test_a_failure_is_logged_without_its_text_counted_and_raised_by_save(
     store.add_message("chat", "user", "Before")
     with caplog.at_level(logging.ERROR):
         assert getattr(store, name)(*arguments) is None
-    assert store.failures == {name: 1} and isinstance(store.last_failure, Rejected)
+    assert store.failures == {name: 1} and isinstance(store.last_failure, RejectedError)
     assert name in caplog.text and "CANARY" not in caplog.text
     key = arguments[0]
     store.save("another key")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         store.save(key)
     store.save(key)  # told once
     store.close()
@@ -148,9 +148,9 @@ def test_the_first_failure_is_raised_and_close_tells_what_no_save_did(store: Ses
     store.add_message("one", "robot", "x")
     store.add_message("one", "user", " ")
     store.add_message("two", "android", "x")
-    with pytest.raises(Rejected, match="robot"):
+    with pytest.raises(RejectedError, match="robot"):
         store.save("one")
-    with pytest.raises(Rejected, match="android"):
+    with pytest.raises(RejectedError, match="android"):
         store.close()
     store.close()
     assert store.failures == {"add_message": 3}

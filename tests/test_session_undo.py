@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed, widened
 
-from ledger import Conflict, Ledger, Rejected
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.domain.standing import Visible, WindowFold
 
 
@@ -32,7 +32,7 @@ def test_undoing_a_message_takes_along_every_summary_written_from_it(ledger: Led
     top, commands = condensed(session, 0, 1), made(ledger, session)
     plan = ledger.undo(said[0].position, dry_run=True)
     assert plan.commands == tuple(sorted((command(ledger, said[0].position), commands[one], commands[top])))
-    with pytest.raises(Conflict, match="2 later commands"):
+    with pytest.raises(ConflictError, match="2 later commands"):
         ledger.undo(said[0].position)
     undone = ledger.undo(said[0].position, cascade=True)
     assert standing(session) == {two: "window"}
@@ -121,7 +121,7 @@ def test_what_was_written_since_stands_in_the_way_of_a_redo(ledger: Ledger) -> N
     asked = session.invalidate_summary(one)
     ledger.undo(asked.position)
     top = condensed(session, 0, 1)
-    with pytest.raises(Conflict, match=r"compact at .* what it was made from is not there"):
+    with pytest.raises(ConflictError, match=r"compact at .* what it was made from is not there"):
         ledger.redo(asked.position)
     ledger.undo(made(ledger, session)[top])
     ledger.redo(asked.position)
@@ -133,7 +133,7 @@ def test_a_summary_comes_back_only_with_its_messages(ledger: Ledger) -> None:
     one = summed(session, 0, 2)
     alone = ledger.undo(made(ledger, session)[one])
     ledger.undo(said[1].position)
-    with pytest.raises(Conflict, match="not there"):
+    with pytest.raises(ConflictError, match="not there"):
         ledger.redo(alone.command_id or "")
     ledger.redo(said[1].position)
     ledger.redo(alone.command_id or "")
@@ -171,7 +171,7 @@ def test_an_alias_is_undone(ledger: Ledger) -> None:
     assert ledger.session("vacant").id == session.id
     ledger.undo(taken.position)
     ledger.session("vacant").append("user", "Now something was said.")
-    with pytest.raises(Conflict, match="messages of its own"):
+    with pytest.raises(ConflictError, match="messages of its own"):
         ledger.redo(taken.position)
 
 
@@ -180,7 +180,7 @@ def test_a_name_given_away_meanwhile_stands_in_the_way_of_a_redo(ledger: Ledger)
     named = session.add_alias("chat")
     ledger.undo(named.position)
     ledger.session("chat").append("user", "Another talk.")
-    with pytest.raises(Conflict, match="another session"):
+    with pytest.raises(ConflictError, match="another session"):
         ledger.redo(named.position)
 
 
@@ -244,7 +244,7 @@ def test_a_session_and_an_interaction_are_sources(ledger: Ledger) -> None:
     assert len(session.messages()) == 6 and standing(session) == {one: "window", two: "window"}
     ledger.distrust("talk", kind="session")
     assert session.messages() == [] and standing(session) == {} and session.info().messages == 0
-    with pytest.raises(Rejected, match="distrusted"):
+    with pytest.raises(RejectedError, match="distrusted"):
         session.append("user", "Still here.")
     ledger.trust("talk", kind="session")
     assert len(session.messages()) == 6

@@ -13,7 +13,7 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFound, Rejected, Settings
+from ledger import Ledger, LedgerError, NotFoundError, RejectedError, Settings
 from ledger.cli.app import app
 from ledger.settings import FIELDS, FILE_BYTES
 
@@ -95,34 +95,34 @@ def test_a_wrong_value_names_its_origin_and_tells_no_secret(
     db: Path, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
 ) -> None:
     monkeypatch.setenv(variable, text)
-    with pytest.raises(Rejected, match=f"^{variable}: ") as refused:
+    with pytest.raises(RejectedError, match=f"^{variable}: ") as refused:
         Settings.load()
     assert KEY not in str(refused.value)
 
 
 def test_a_wrong_value_in_a_file_names_the_file_and_the_setting(db: Path) -> None:
     file = beside(db, 'model_timeout = "soon"\n')
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         Settings.load(db)
     assert str(refused.value).startswith(f"{file}: model_timeout: ")
     beside(db, "user = 5\n")
-    with pytest.raises(Rejected, match="user: "):
+    with pytest.raises(RejectedError, match="user: "):
         Settings.load(db)
 
 
 def test_an_unknown_name_names_the_nearest_known(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside(db, 'modle = "x"\n')
-    with pytest.raises(Rejected, match=r"'modle'; did you mean model\?"):
+    with pytest.raises(RejectedError, match=r"'modle'; did you mean model\?"):
         Settings.load(db)
     beside(db, 'zzzzzz = "x"\n')
-    with pytest.raises(Rejected, match="there are: path, user"):
+    with pytest.raises(RejectedError, match="there are: path, user"):
         Settings.load(db)
-    with pytest.raises(Rejected, match=r"'usr'; did you mean user\?"):
+    with pytest.raises(RejectedError, match=r"'usr'; did you mean user\?"):
         Settings.load(usr="x")
     monkeypatch.setenv("LEDGER_FILE", "of another program")
     assert Settings.load() == Settings()
     monkeypatch.setenv("LEDGER_MODEL_TIMOUT", "3")
-    with pytest.raises(Rejected, match=r"'LEDGER_MODEL_TIMOUT'; did you mean LEDGER_MODEL_TIMEOUT\?"):
+    with pytest.raises(RejectedError, match=r"'LEDGER_MODEL_TIMOUT'; did you mean LEDGER_MODEL_TIMEOUT\?"):
         Settings.load()
 
 
@@ -152,20 +152,20 @@ def test_a_file_may_be_named(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert origin(found, "path") == (str(db.parent / "sub/my.db"), str(place))
     assert Settings.load(db).user == "ann", "it stands in the place of the one beside the ledger"
     monkeypatch.setenv("LEDGER_CONFIG", str(db.parent / "nothing.toml"))
-    with pytest.raises(NotFound, match="LEDGER_CONFIG"):
+    with pytest.raises(NotFoundError, match="LEDGER_CONFIG"):
         Settings.load()
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o660])
 def test_a_file_that_others_may_write_is_refused(db: Path, mode: int) -> None:
     beside(db, 'user = "x"\n', mode)
-    with pytest.raises(Rejected, match="written by others"):
+    with pytest.raises(RejectedError, match="written by others"):
         Settings.load(db)
 
 
 def test_a_file_with_a_key_that_others_may_read_is_refused(db: Path) -> None:
     beside(db, f'model_api_key = "{KEY}"\n', 0o644)
-    with pytest.raises(Rejected, match="holds a key") as refused:
+    with pytest.raises(RejectedError, match="holds a key") as refused:
         Settings.load(db)
     assert KEY not in str(refused.value)
     beside(db, 'model_api_key_env = "MY_KEY"\n', 0o644)
@@ -179,7 +179,7 @@ def test_a_file_of_another_user_is_refused(db: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     if os.getuid() == 0:
         os.chown(db.parent / "ledger.toml", 12345, -1)
-    with pytest.raises(Rejected, match="another user"):
+    with pytest.raises(RejectedError, match="another user"):
         Settings.load(db)
 
 
@@ -190,24 +190,24 @@ def test_a_file_of_another_user_is_refused(db: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_no_toml_is_refused(db: Path, data: bytes) -> None:
     file = beside(db, "")
     file.write_bytes(data)
-    with pytest.raises(Rejected, match=r"ledger\.toml"):
+    with pytest.raises(RejectedError, match=r"ledger\.toml"):
         Settings.load(db)
 
 
 def test_what_is_no_file_is_refused(db: Path) -> None:
     place = db.parent / "ledger.toml"
     place.mkdir()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         Settings.load(db)
     place.rmdir()
     os.mkfifo(place, 0o600)
-    with pytest.raises(Rejected, match="no regular file"):
+    with pytest.raises(RejectedError, match="no regular file"):
         Settings.load(db)
 
 
 def test_the_file_beside_a_ledger_cannot_name_another(db: Path) -> None:
     beside(db, 'path = "other.db"\n')
-    with pytest.raises(Rejected, match="another ledger"):
+    with pytest.raises(RejectedError, match="another ledger"):
         Settings.load(db)
 
 

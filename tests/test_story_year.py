@@ -16,7 +16,7 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from typer.testing import CliRunner
 
-from ledger import Conflict, Ledger, Rejected
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.cli.app import app
 
 ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
@@ -138,7 +138,7 @@ def june_a_mistake_is_taken_back(year: Year) -> None:
         before = ledger.digest(beliefs=True)
         wrong = ledger.remember("Ana lives in Oslo.", key="import 7", **ANA)
         ledger.revise(wrong.id, "Ana lives in Oslo, Norway.", **ANA)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             ledger.undo(wrong.position)
         undone = ledger.undo(wrong.position, "somebody else's file", cascade=True, **ANA)
         assert len(undone.commands) == 2 and ledger.digest(beliefs=True) == before
@@ -180,7 +180,7 @@ def september_the_crawler_is_distrusted(year: Year) -> None:
         assert {year.ids["closed"], year.ids["rumour"], year.ids["page"]} <= set(report.gone)
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
         assert recalled(ledger, "is the office closed for ever")[0] != "The office is closed for ever."
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.remember("The office is closed.", **CRAWLER)
         assert "The office is closed for ever." in believed(ledger.at(year.moments["august"]))  # type: ignore[arg-type]
     assert "crawler" in year.call("distrusted")
@@ -190,7 +190,7 @@ def october_rosa_asks_to_be_forgotten(year: Year) -> None:
     with year.open() as ledger:
         listed = ledger.erase(year.ids["rosa"], dry_run=True)
         assert listed.quotes, "she is in a conversation too"
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.erase(year.ids["rosa"], "she asked")
         done = ledger.erase(year.ids["rosa"], "she asked", derived="erase", sources="erase", quotes="erase", **ANA)
         rest = [ledger.erase(session="doorstep", derived="erase", sources="erase", quotes="erase", **ANA)]

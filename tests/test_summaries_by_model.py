@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import Clock, folded_from_zero
 
-from ledger import Ledger, ModelAnswer, ModelFailed, ModelRequest, Rejected
+from ledger import Ledger, ModelAnswer, ModelError, ModelRequest, RejectedError
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.sessions.summarising import PROMPTS
 
@@ -125,10 +125,10 @@ def test_a_summary_rebuilt_by_the_model_has_its_call(ledger: Ledger, model: Mode
     again = chat.rebuild_summary(summary.id)
     assert again.content == "They spoke of fine weather." and len(ledger.model_calls()) == 2
     model.given = ["far too long " * 900]
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         chat.rebuild_summary(again.id)
     model.given = [KeyError("x")]
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         chat.rebuild_summary(again.id)
     assert [each.ok for each in ledger.model_calls()] == [False, True, True, True, True]
     assert [each.content for each in chat.summaries("window")] == ["They spoke of fine weather."]
@@ -156,7 +156,7 @@ def test_a_function_is_a_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [7, object(), "nobody:x", type("Nameless", (), {"name": "", "answer": print})()])
 def test_what_is_no_model_is_refused_and_no_ledger_begun(tmp_path: Path, given: Any) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         Ledger.open(tmp_path / "other.db", model=given)
     assert not (tmp_path / "other.db").exists()
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 
 USERS = {
     "": "xylographer",
@@ -44,7 +44,7 @@ def shared(ledger: Ledger) -> Iterator[Ledger]:
         ledger.register_project(f"{word}-project", f"about {word}", **me)
         ledger.set_state("assistant", "status", word, word, source=word, **me)
         ledger.undo(ledger.retag(mine.id, [f"{word}-tag"], **me).position, f"because of {word}", **me)
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.promote(ledger.propose(f"The user prefers {word} coffee.", "preference", **me).id, **me)
     ledger.run_policies()
     yield ledger
@@ -207,7 +207,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
     before = [len(shared.memories(user=user, status="all")) for user in USERS]
     digest = [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))]
     seen = [shared.observations(user=user, as_of="2026-01-01") for user in USERS]
-    for wanted, commands in ((NotFound, missing), (Rejected, two_users)):
+    for wanted, commands in ((NotFoundError, missing), (RejectedError, two_users)):
         for command in commands:
             with pytest.raises(LedgerError) as refusal:
                 command()
@@ -220,7 +220,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
 
 def test_an_alias_that_another_user_has_is_free(shared: Ledger) -> None:
     shared.add_alias("assistant", "zebrawood-alias", user="ada")
-    with pytest.raises(Conflict) as refusal:
+    with pytest.raises(ConflictError) as refusal:
         shared.add_alias("quokkasong-project", "assistant", user="ada")
     assert "zebrawood" not in str(refusal.value)
 

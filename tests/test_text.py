@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import (
     MAX_JSON_VALUES,
     STOP_WORDS,
@@ -157,26 +157,26 @@ def test_text_is_taken_exactly_as_given(text: str) -> None:
 
 @pytest.mark.parametrize("text", [None, b"bytes", 7, ["a"]])
 def test_what_is_not_text_is_refused(text: object) -> None:
-    with pytest.raises(Rejected, match=f"^content must be text .*{type(text).__name__}"):
+    with pytest.raises(RejectedError, match=f"^content must be text .*{type(text).__name__}"):
         check_text("content", text, max_bytes=100)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n\r", "\u3000\xa0"])
 def test_blank_text_is_refused_unless_allowed(text: str) -> None:
-    with pytest.raises(Rejected, match=r"^content is blank"):
+    with pytest.raises(RejectedError, match=r"^content is blank"):
         check_text("content", text, max_bytes=100)
     assert check_text("content", text, max_bytes=100, blank_allowed=True) == text
 
 
 def test_a_lone_surrogate_is_refused_by_name_and_place() -> None:
-    with pytest.raises(Rejected, match=r"lone surrogate \(U\+DC80\) at character 2"):
+    with pytest.raises(RejectedError, match=r"lone surrogate \(U\+DC80\) at character 2"):
         check_text("content", "ab\udc80", max_bytes=100)
 
 
 @pytest.mark.parametrize(("text", "size_bytes"), [("abcd", 4), ("éé", 4), ("🙂", 4)])
 def test_the_size_is_counted_in_bytes_of_utf_8(text: str, size_bytes: int) -> None:
     assert check_text("content", text, max_bytes=size_bytes) == text
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         check_text("content", text, max_bytes=size_bytes - 1)
     assert (refused.value.rule, refused.value.limit, refused.value.requested) == ("size", size_bytes - 1, size_bytes)
 
@@ -222,7 +222,7 @@ def test_json_is_taken_as_given(value: object) -> None:
     ],
 )
 def test_what_is_not_json_is_refused_with_its_path(value: object, message: str) -> None:
-    with pytest.raises(Rejected, match=message):
+    with pytest.raises(RejectedError, match=message):
         check_json("metadata", value)
 
 
@@ -230,7 +230,7 @@ def test_numbers_and_text_of_a_subclass_are_refused_because_they_cannot_be_writt
     class Text(str):
         pass
 
-    with pytest.raises(Rejected, match="of type Text"):
+    with pytest.raises(RejectedError, match="of type Text"):
         check_json("metadata", [Text("a")])
 
 
@@ -243,10 +243,10 @@ def _nested(levels: int) -> object:
 
 def test_json_nests_at_most_64_levels() -> None:
     assert check_json("metadata", _nested(64)) is not None
-    with pytest.raises(Rejected, match="nests too deep") as refused:
+    with pytest.raises(RejectedError, match="nests too deep") as refused:
         check_json("metadata", _nested(65))
     assert (refused.value.rule, refused.value.limit) == ("depth", 64)
-    with pytest.raises(Rejected, match="nests too deep"):
+    with pytest.raises(RejectedError, match="nests too deep"):
         check_json("metadata", [[]], max_depth=1)
 
 
@@ -254,7 +254,7 @@ def test_a_hundred_thousand_levels_or_a_circle_are_refused_not_recursed_into() -
     circle: list[object] = []
     circle.append(circle)
     for value in (_nested(100_000), circle):
-        with pytest.raises(Rejected, match="nests too deep"):
+        with pytest.raises(RejectedError, match="nests too deep"):
             check_json("metadata", value)
 
 
@@ -262,6 +262,6 @@ def test_lists_that_share_members_cannot_stand_for_endless_values() -> None:
     value: object = 1
     for _ in range(30):
         value = [value] * 10
-    with pytest.raises(Rejected, match="too many values") as refused:
+    with pytest.raises(RejectedError, match="too many values") as refused:
         check_json("metadata", value)
     assert (refused.value.rule, refused.value.limit) == ("size", MAX_JSON_VALUES)

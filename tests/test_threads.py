@@ -9,7 +9,7 @@ import threading
 import pytest
 from soundness import assert_sound
 
-from ledger import Ledger, LedgerError, Rejected
+from ledger import Ledger, LedgerError, RejectedError
 
 THREADS, COMMANDS = 8, 50
 
@@ -62,7 +62,7 @@ def mixed(ledger, user, seed):
             del mine[old]
             mine[successor.id] = successor
         elif action == "refused":
-            with pytest.raises(Rejected):
+            with pytest.raises(RejectedError):
                 ledger.reject(choose.choice(list(mine)), user=user)
         else:
             with ledger.batch():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ledger import Rejected
+from ledger import RejectedError
 from ledger.domain.times import days_between, moment, until, with_offset
 
 
@@ -63,7 +63,7 @@ def test_every_form(given: Any, stored: str, kept: str) -> None:
 )
 def test_no_time(given: Any) -> None:
     for read in (moment, with_offset, until):
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(RejectedError) as refusal:
             read("time", given)
         assert len(str(refusal.value)) < 300
 
@@ -76,7 +76,7 @@ def test_a_date_alone_means_through_that_day() -> None:
         == until("valid_to", datetime(2026, 12, 31))
         == "2026-12-31T00:00:00.000000Z"
     )
-    with pytest.raises(Rejected, match="9999"):
+    with pytest.raises(RejectedError, match="9999"):
         until("valid_to", "9999-12-31")
     for same in ("20261231", "2026-365", "2026365", "2026-W53-4"):
         assert until("valid_to", same) == "2027-01-01T00:00:00.000000Z"
@@ -92,7 +92,7 @@ def test_a_month_or_week_alone_means_through_it(given: str, end: str) -> None:
 
 
 def test_no_month_ends_after_the_last_year() -> None:
-    with pytest.raises(Rejected, match="9999"):
+    with pytest.raises(RejectedError, match="9999"):
         until("valid_to", "9999-12")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.transcript import Known, Line, Plan, Repair, reconcile, same
 
 NOON = "2026-01-01T12:00:00.000000Z"
@@ -88,7 +88,7 @@ def test_times_are_compared_as_instants_and_a_missing_one_fits_any(
 
 
 def test_a_time_that_is_none_is_refused() -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         reconcile(known(line(created_at=NOON)), [line(created_at="yesterday")])
 
 

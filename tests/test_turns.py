@@ -11,7 +11,7 @@ import pytest
 from conftest import Clock, folded_from_zero
 from turns import NOTHING, Scripted, add, adds, contents, replaces, say
 
-from ledger import Conflict, Ledger, LedgerError, ModelFailed, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.turns import PIECE_LINES
 
 TEA, COFFEE = "The user prefers green tea over coffee.", "The user prefers black coffee over tea."
@@ -85,7 +85,7 @@ def test_an_answer_that_cannot_be_understood_leaves_the_cursor_and_its_trace(led
 
 def test_a_model_that_fails_leaves_the_cursor_and_its_trace(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
-    report = session.extract(model=Scripted(ModelFailed("no", kind="Broken", status=400)))
+    report = session.extract(model=Scripted(ModelError("no", kind="Broken", status=400)))
     assert (report.failure, cursor(ledger)) == ("Broken", 0)
     (call,) = ledger.model_calls()
     assert (call.ok, call.error, call.status) == (False, "Broken", 400)
@@ -607,13 +607,13 @@ def test_a_branch_can_be_told_where_it_begins(ledger: Ledger) -> None:
     say(ledger, "I prefer trains over planes.")
     at = child.messages()[1].position
     assert child.seed_extraction(up_to=at).cursor == at
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         child.seed_extraction()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         child.seed_extraction(up_to=1)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         child.seed_extraction("s1")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         child.seed_extraction("nowhere")
 
 
@@ -642,10 +642,10 @@ def test_going_back_looks_again(ledger: Ledger) -> None:
     session.extract(model=Scripted(NOTHING))
     model = Scripted(adds(TEA))
     assert len(session.extract(model=model, since=0).kept) == 1
-    with pytest.raises(Rejected, match="ahead"):
+    with pytest.raises(RejectedError, match="ahead"):
         session.extract(since=10**9)
     for wrong in (-1, True, "x"):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             session.extract(since=wrong)
 
 
@@ -763,7 +763,7 @@ def test_a_second_caller_leaves_a_session_under_way_alone(ledger: Ledger) -> Non
 def test_a_model_is_never_asked_inside_a_batch(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     model = Scripted(adds(TEA))
-    with pytest.raises(Rejected, match="batch"), ledger.batch():
+    with pytest.raises(RejectedError, match="batch"), ledger.batch():
         session.extract(model=model)
     assert model.calls == 0
     with ledger.batch():
@@ -845,14 +845,14 @@ def test_rules_can_be_asked_for_where_there_is_a_model(ledger: Ledger) -> None:
     ledger._model = Scripted(adds(TEA))  # type: ignore[assignment]
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.")
     assert ledger.extract(turn.id, using="rules").extractor == "rules/1"
-    with pytest.raises(Rejected, match="neither"):
+    with pytest.raises(RejectedError, match="neither"):
         ledger.extract(turn.id, using="magic")
 
 
 def test_a_model_that_is_wanted_has_to_be_there(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     for ask in (lambda: session.extract(using="model"), lambda: ledger.extract(session.id, using="model")):
-        with pytest.raises(Rejected, match="model"):
+        with pytest.raises(RejectedError, match="model"):
             ask()
 
 
@@ -866,11 +866,11 @@ def test_an_interaction_of_small_talk_asks_nobody(ledger: Ledger) -> None:
 def test_a_failed_call_over_an_interaction_is_recorded_and_raised(ledger: Ledger) -> None:
     turn = ledger.capture("I prefer green tea over coffee.", "Noted.")
     for _ in range(2):
-        with pytest.raises(ModelFailed):
+        with pytest.raises(ModelError):
             ledger.extract(turn.id, model=Scripted("no JSON"))
     found = ledger.interaction(turn.id)
     assert found is not None and found.extraction == "pending"
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelError):
         ledger.extract(turn.id, model=Scripted("no JSON"))
     found = ledger.interaction(turn.id)
     assert found is not None and found.extraction == "failed"
@@ -943,7 +943,7 @@ def test_a_session_that_is_kept_out_is_not_looked_at(tmp_path: Any) -> None:
     with Ledger.open(path, ignored_sessions=["cron:*"]) as ledger:
         assert ledger.run_policies().sessions == 0
         assert ledger.session("cron:1").extract().stopped == "ignored"
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             ledger.session("cron:1").seed_extraction(up_to=3)
 
 
@@ -974,13 +974,13 @@ def test_rules_look_at_who_speaks(ledger: Ledger) -> None:
 def test_a_session_is_extracted_by_its_id_too(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea.")
     assert len(ledger.extract(session.id).kept) == 1
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.extract("s_0000000000000000")
-    with pytest.raises(Rejected, match="preview"):
+    with pytest.raises(RejectedError, match="preview"):
         ledger.extract(session.id, preview=True)
-    with pytest.raises(Rejected, match="key"):
+    with pytest.raises(RejectedError, match="key"):
         session.extract(key="k")
-    with pytest.raises(Rejected, match="timeout"):
+    with pytest.raises(RejectedError, match="timeout"):
         session.extract(timeout=0)
 
 
@@ -991,7 +991,7 @@ def test_undoing_a_message_takes_what_was_found_in_it_along(ledger: Ledger) -> N
     session = say(ledger, "I prefer green tea.", "")
     said = ledger.audit(type="MessageAppended")[0].command_id
     session.extract(using="rules")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.undo(said)
     ledger.undo(said, cascade=True)
     assert ledger.review() == [] and contents(ledger, "all") == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Conflict, Ledger, LedgerError, NotFound, Rejected
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 
 
 def agrees(ledger: Ledger) -> None:
@@ -30,7 +30,7 @@ def test_undoing_a_capture_takes_the_memory_away(ledger: Ledger) -> None:
     assert (len(report.commands), report.events, report.subjects, report.dry_run) == (1, 1, (fact.id,), False)
     assert ledger.memory(fact.id) is None and ledger.memories(status="all") == []
     assert ledger.recall("tea tin").items == ()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.reinforce(fact.id)
     why = ledger.why(fact.id)
     assert why is not None and why.memory is None
@@ -146,7 +146,7 @@ def test_what_later_commands_built_on_it_is_listed_and_goes_only_along(ledger: L
     ledger.reinforce(idea.id)
     untouched = ledger.retag(idea.id, ["kitchen"])
     position = ledger.position
-    with pytest.raises(Conflict, match="3 later commands"):
+    with pytest.raises(ConflictError, match="3 later commands"):
         ledger.undo(idea.position)
     planned = ledger.undo(idea.position, dry_run=True)
     assert (len(planned.commands), planned.events, planned.dry_run) == (4, 4, True)
@@ -167,7 +167,7 @@ def test_a_conflict_names_what_was_built_on_it_where_and_why(ledger: Ledger) -> 
     ledger.reinforce(fact.id)
     other = ledger.remember("Milk is in the jug.")
     merged = ledger.merge([fact.id, other.id])
-    with pytest.raises(Conflict) as conflict:
+    with pytest.raises(ConflictError) as conflict:
         ledger.undo(turn.position)
     listed = ledger.undo(turn.position, dry_run=True)
     told = [(each.position, each.command, each.subject, each.why) for each in listed.dependents]
@@ -192,7 +192,7 @@ def test_a_long_list_of_what_was_built_on_it_names_the_first_five(ledger: Ledger
     for number in range(8):
         ledger.retag(fact.id, [f"tag {number}"])
     with pytest.raises(
-        Conflict, match=r"8 later commands .* at 7: m_\w{6}… would not be there; and 3 more \(undo them"
+        ConflictError, match=r"8 later commands .* at 7: m_\w{6}… would not be there; and 3 more \(undo them"
     ):
         ledger.undo(fact.position)
 
@@ -325,7 +325,7 @@ def test_undoing_a_turn_undoes_what_it_reinforced_and_proposed(ledger: Ledger) -
     ledger.run_policies()
     (candidate,) = ledger.review()
     capture = ledger.audit(type="InteractionCaptured")[0]
-    with pytest.raises(Conflict, match="2 later commands"):
+    with pytest.raises(ConflictError, match="2 later commands"):
         ledger.undo(capture.command_id)
     ledger.undo(capture.command_id, cascade=True)
     assert ledger.interaction(turn.id) is None and ledger.review() == []
@@ -408,12 +408,12 @@ def test_a_project_stands_while_others_use_it(ledger: Ledger, use: str) -> None:
     }[use]()
     assert ledger.what_if(without=project.position).events == 0
     for options in ({}, {"cascade": True}, {"dry_run": True}):
-        with pytest.raises(Conflict, match=rf"'kitchen' stands while others use it.* at {used.position}:"):
+        with pytest.raises(ConflictError, match=rf"'kitchen' stands while others use it.* at {used.position}:"):
             ledger.undo(project.position, **options)  # type: ignore[arg-type]
     undone = ledger.undo(used.position)
     ledger.undo(project.position)
     assert ledger.projects() == []
-    with pytest.raises(Conflict, match=r"put .* first"):
+    with pytest.raises(ConflictError, match=r"put .* first"):
         ledger.redo(undone.command_id or "")
     ledger.redo(project.position)
     ledger.redo(undone.command_id or "")
@@ -426,7 +426,7 @@ def test_a_project_that_was_undone_can_be_begun_again(ledger: Ledger) -> None:
     ledger.undo(project.position)
     again = ledger.remember("Tea is in the tin.", project="kitchen")
     assert again.project == "kitchen" and ledger.projects()[0].id != project.id
-    with pytest.raises(Conflict, match="stands for another project"):
+    with pytest.raises(ConflictError, match="stands for another project"):
         ledger.redo(project.position)
 
 
@@ -459,7 +459,7 @@ def test_an_alias_that_was_undone_is_nobodys_name(ledger: Ledger) -> None:
     assert ledger.project("galley") is None
     ledger.remember("Oars are in the boat.", project="galley")
     assert [each.name for each in ledger.projects()] == ["kitchen", "galley"]
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.add_alias("kitchen", "galley")
 
 
@@ -479,13 +479,13 @@ def test_a_redo_that_no_longer_fits_is_a_conflict(ledger: Ledger) -> None:
     ledger.undo(promoted.position)
     ledger.reject(idea.id)
     position = ledger.position
-    with pytest.raises(Conflict, match="does not fit"):
+    with pytest.raises(ConflictError, match="does not fit"):
         ledger.redo(promoted.position)
     assert ledger.position == position
 
 
 def test_some_things_cannot_be_undone(ledger: Ledger) -> None:
-    with pytest.raises(Rejected, match="LedgerCreated cannot be undone"):
+    with pytest.raises(RejectedError, match="LedgerCreated cannot be undone"):
         ledger.undo(1)
 
 
@@ -493,25 +493,25 @@ def test_some_things_cannot_be_undone(ledger: Ledger) -> None:
 def test_a_target_that_names_no_command_is_not_found(ledger: Ledger, target: object) -> None:
     ledger.remember("Tea is in the tin.")
     for verb in (ledger.undo, ledger.redo):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             verb(target)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("target", [None, True, 1.5, [], "\ud800"])
 def test_a_target_of_the_wrong_kind_is_refused(ledger: Ledger, target: object) -> None:
     for verb in (ledger.undo, ledger.redo):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             verb(target)  # type: ignore[operator]
 
 
 def test_nobody_undoes_what_is_another_users(ledger: Ledger) -> None:
     mine = ledger.remember("Tea is in the tin.", user="ada", correlation_id="run")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.undo(mine.position, user="bob")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.undo("run", user="bob")
     ledger.undo(mine.position, user="ada")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.redo(mine.position, user="bob")
 
 
@@ -553,7 +553,7 @@ def test_all_that_was_extracted_in_a_session_is_undone_at_once(ledger: Ledger) -
 def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) -> None:
     idea = ledger.propose("The user runs.", session_id="s1")
     ledger.promote(idea.id)
-    with pytest.raises(Conflict, match="1 later command built on this one"):
+    with pytest.raises(ConflictError, match="1 later command built on this one"):
         ledger.undo(session="s1")
     assert len(ledger.undo(session="s1", cascade=True).commands) == 2
     assert ledger.memories(status="all") == []
@@ -562,15 +562,15 @@ def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) ->
 @pytest.mark.parametrize("group", [{"session": "nowhere"}, {"command": "dance"}, {"session": "s1", "command": "dance"}])
 def test_a_group_that_is_none_is_not_found(ledger: Ledger, group: dict[str, str]) -> None:
     ledger.propose("The user runs.", session_id="s1")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         ledger.undo(**group)  # type: ignore[arg-type]
 
 
 def test_an_undo_names_one_thing_or_a_group(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is in the tin.", session_id="s1")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.undo()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         ledger.undo(fact.position, session="s1")
 
 
@@ -579,7 +579,7 @@ def test_a_memory_whose_sources_go_one_after_the_other_goes_with_the_last(ledger
     ledger.remember("It is so.", source=[first.id, second.id])
     ledger.undo(first.position)
     assert len(ledger.memories()) == 1
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         ledger.undo(second.position)
     ledger.undo(second.position, cascade=True)
     assert ledger.memories() == []

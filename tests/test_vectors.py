@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from test_cli import answer, run
 
-from ledger import Conflict, Ledger, ModelFailed, NotFound, Rejected
+from ledger import ConflictError, Ledger, ModelError, NotFoundError, RejectedError
 from ledger.embedding import Asked, VectorSearch
 from ledger.erasure.scanning import Scan
 from projections import nearest
@@ -348,10 +348,10 @@ def test_two_models_stand_side_by_side_and_one_is_dropped_alone(told: Ledger, pa
     assert told.stats().vectors == {"other": 3, "words": 3}
     assert told.embed(model="words", drop=True).dropped == 3, "a stored name is enough"
     assert told.stats().vectors == {"other": 3}
-    with pytest.raises(NotFound, match="there are those of 'other'"):
+    with pytest.raises(NotFoundError, match="there are those of 'other'"):
         told.embed(drop=True)
     assert told.embed(model=other, drop=True).dropped == 3
-    with pytest.raises(NotFound, match="there are none"):
+    with pytest.raises(NotFoundError, match="there are none"):
         told.embed(model=other, drop=True)
 
 
@@ -413,7 +413,7 @@ def test_what_a_failure_cut_short_goes_on_with_the_next_call(told: Ledger, words
             raise OSError("the machine fell over")
 
     words.before = fail
-    with pytest.raises(ModelFailed, match="OSError"):
+    with pytest.raises(ModelError, match="OSError"):
         told.embed(batch=3)
     words.before = lambda: None
     report = told.embed()
@@ -432,7 +432,7 @@ def test_what_is_of_no_use_any_more_is_deleted(told: Ledger) -> None:
 def test_inside_a_batch_no_model_is_called(told: Ledger, words: Words) -> None:
     with told.batch():
         remember(told, *TEXTS)
-        with pytest.raises(Conflict, match="inside a batch"):
+        with pytest.raises(ConflictError, match="inside a batch"):
             told.embed()
         assert "inside a batch" in search(told).ask("tea", "").warnings[0]
     assert words.calls == []
@@ -440,7 +440,7 @@ def test_inside_a_batch_no_model_is_called(told: Ledger, words: Words) -> None:
 
 def test_a_ledger_opened_for_reading_gets_no_vectors(told: Ledger, path: Path, words: Words) -> None:
     remember(told, *TEXTS)
-    with Ledger.open(path, readonly=True, embedder=words) as reader, pytest.raises(Rejected, match="readonly"):
+    with Ledger.open(path, readonly=True, embedder=words) as reader, pytest.raises(RejectedError, match="readonly"):
         reader.embed()
     assert told.stats().vectors == {}
 
@@ -461,19 +461,19 @@ def test_a_reader_makes_what_is_lacking_for_itself_alone(told: Ledger, path: Pat
     "named", [{"batch": 0}, {"batch": True}, {"batch": "many"}, {"limit": -1}, {"limit": 1.5}], ids=str
 )
 def test_numbers_that_are_none_are_rejected(told: Ledger, named: dict[str, Any]) -> None:
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         told.embed(**named)
 
 
 def test_without_a_model_embed_asks_for_one(ledger: Ledger) -> None:
-    with pytest.raises(Rejected, match="embedder="):
+    with pytest.raises(RejectedError, match="embedder="):
         ledger.embed()
     assert ledger._vectors is None
 
 
 def test_opening_with_what_is_no_model_is_rejected_and_makes_no_file(tmp_path: Path) -> None:
     for given in ("gpt", 3, lambda texts: []):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             Ledger.open(tmp_path / "new.db", embedder=given)  # type: ignore[arg-type]
     assert not (tmp_path / "new.db").exists()
 
@@ -515,7 +515,7 @@ def test_a_model_that_breaks_is_a_typed_error_to_embed_and_a_warning_to_a_search
         remember(ledger, "One more tea.")
         before = ledger.position, ledger.digest(), stored(path)
         model.given = WAYS[way]
-        with pytest.raises(ModelFailed, match="'words'"):
+        with pytest.raises(ModelError, match="'words'"):
             ledger.embed()
         asked = search(ledger).ask("tea", "")
         with ledger._read() as connection:
@@ -586,7 +586,7 @@ def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: s
             connection.execute("DROP VIEW vectors")
     try:
         ledger.embed()
-    except ModelFailed as error:
+    except ModelError as error:
         assert "drop" in str(error)
         ledger.embed(drop=True)
         ledger.embed()
@@ -601,7 +601,7 @@ def test_a_model_that_gives_another_dimension_than_its_vectors_have_is_told_so(t
     remember(told, *TEXTS)
     told.embed()
     with Ledger.open(path, embedder=Words(width=WIDTH + 8)) as other:
-        with pytest.raises(ModelFailed, match=f"gives {WIDTH + 8} numbers a text, and its vectors here have {WIDTH}"):
+        with pytest.raises(ModelError, match=f"gives {WIDTH + 8} numbers a text, and its vectors here have {WIDTH}"):
             other.embed()
         assert "not the model it was" in warnings(other)[0]
     assert found(told, "green tea")[0] == TEXTS[0]
@@ -841,7 +841,7 @@ def test_a_backup_has_the_vectors_and_a_recovered_ledger_makes_them_again(told: 
 
 def test_a_moment_of_the_past_makes_no_vectors(told: Ledger) -> None:
     remember(told, *TEXTS)
-    with pytest.raises(Rejected, match="moment of the past"):
+    with pytest.raises(RejectedError, match="moment of the past"):
         told.at(told.position).embed()
 
 

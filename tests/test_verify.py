@@ -16,7 +16,7 @@ from test_readonly import media as media
 from test_readonly import sealed as sealed_media
 from typer.testing import CliRunner
 
-from ledger import Ledger, NotFound, Rejected, StorageError
+from ledger import Ledger, NotFoundError, RejectedError, StorageError
 from ledger.cli.app import app
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
 from ledger.proof.proving import verify_file
@@ -248,17 +248,17 @@ def harmless(one, other):
 
 def test_a_file_that_is_no_database_or_no_ledger(tmp_path):
     place = tmp_path / "memory.db"
-    with pytest.raises(NotFound, match="no ledger at"):
+    with pytest.raises(NotFoundError, match="no ledger at"):
         verify_file(place)
     place.write_bytes(b"this is text and no database " * 100)
     assert "not a ledger" in problems(place)[0]
     place.write_bytes(b"")
-    with pytest.raises(Rejected, match="is an empty file, not a ledger"):
+    with pytest.raises(RejectedError, match="is an empty file, not a ledger"):
         verify_file(place)
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE t (x)")
     other.close()
-    with pytest.raises(Rejected, match="another program"):
+    with pytest.raises(RejectedError, match="another program"):
         verify_file(tmp_path / "other.db")
 
 
@@ -684,9 +684,9 @@ def test_a_log_that_went_on_is_consistent_with_every_earlier_checkpoint(path):
 def test_a_checkpoint_of_another_ledger_is_refused_by_both_names(path, tmp_path):
     with Ledger.open(tmp_path / "other.db") as other, Ledger.open(path) as ledger:
         note = other.checkpoint()
-        with pytest.raises(Rejected, match=rf"{other.id}.*{ledger.id}"):
+        with pytest.raises(RejectedError, match=rf"{other.id}.*{ledger.id}"):
             ledger.verify(against=note)
-    with pytest.raises(Rejected, match="is of the ledger"):
+    with pytest.raises(RejectedError, match="is of the ledger"):
         verify_file(path, against=note.text)
 
 
@@ -697,16 +697,16 @@ def test_a_checkpoint_is_given_as_path_text_or_itself(path):
         assert check(path, against=given).against == 12
     with Ledger.open(path) as ledger:
         for given, error in (
-            (path, Rejected),
-            (str(path) + "-wal", Rejected),
-            ("missing.txt", NotFound),
-            (7, Rejected),
-            ("", Rejected),
+            (path, RejectedError),
+            (str(path) + "-wal", RejectedError),
+            ("missing.txt", NotFoundError),
+            (7, RejectedError),
+            ("", RejectedError),
         ):
             with pytest.raises(error):
                 ledger.verify(against=given)
         ledger.remember("the locks are still there")
-        with pytest.raises(Rejected, match="name that too"):
+        with pytest.raises(RejectedError, match="name that too"):
             ledger.verify(public_key=file)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.frame import PAST, WRITES, command, say, stdin_text
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
             if not below:
                 errors.append((path, f"{path!r} has no {', '.join(SUFFIXES)} file in it"))
     if not found and not errors:
-        raise Rejected("name at least one file")
+        raise RejectedError("name at least one file")
     return list(found.items()), errors
 
 

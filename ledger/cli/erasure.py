@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.frame import WRITES, Exclusive, command, console, say
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -103,7 +103,7 @@ def _span(given: str) -> tuple[str, int, int]:
     field, _, rest = given.partition(":")
     first, _, last = rest.partition(":")
     if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
-        raise Rejected(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {given!r:.60} is not")
+        raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {given!r:.60} is not")
     return field, int(first), int(last)
 
 

@@ -14,7 +14,7 @@ import typer
 from msgspec.structs import replace
 
 from ledger.cli.terminal_text import as_json
-from ledger.domain.errors import LedgerError, NotFound, Rejected
+from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.harmless import one_line
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def command(
                 answer = _ask(function, own, told, mine, readonly=not changes, creates=creates)
                 if answer is None:
                     subject = _SUBJECTS.get(function.__name__, "memory")
-                    raise NotFound(f"{_never(told)} such {subject} of this user: {_named(mine)}")
+                    raise NotFoundError(f"{_never(told)} such {subject} of this user: {_named(mine)}")
                 show(answer, view, json=told["json"], quiet=told["quiet"])
                 if getattr(answer, "ok", True) is False:
                     raise typer.Exit(FAILED)
@@ -221,9 +221,9 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str
 
     path = told["db"]
     if "\0" in path:
-        raise Rejected("a path holds no NUL character")
+        raise RejectedError("a path holds no NUL character")
     if not creates and not os.path.lexists(path):
-        raise NotFound(f"there is no ledger at {path}; name one with --db or LEDGER_PATH")
+        raise NotFoundError(f"there is no ledger at {path}; name one with --db or LEDGER_PATH")
     words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
     unused = {"embedder": None} | ({"model": None} if readonly else {})  # what only asks about memories asks no model
     settings = replace(told["settings"], **unused)
@@ -258,7 +258,7 @@ def stdin_text(most: int = STDIN_BYTES) -> str:
     except UnicodeDecodeError as error:
         if error.start < len(data) - 3 or len(data) < most:
             at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
-            raise Rejected(f"standard input is no UTF-8 text: {at}") from None
+            raise RejectedError(f"standard input is no UTF-8 text: {at}") from None
         text = data[: error.start].decode("utf-8")
     return text
 
@@ -338,7 +338,7 @@ def failing_plainly() -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
-    except NotFound as error:
+    except NotFoundError as error:
         _fail(str(error), NOT_FOUND)
     except LedgerError as error:
         _fail(str(error), REFUSED)

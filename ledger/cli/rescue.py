@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.frame import command
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -54,9 +54,9 @@ def _lines(name: str) -> list[str]:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise NotFound(f"there is no file {name} with receipts") from None
+        raise NotFoundError(f"there is no file {name} with receipts") from None
     except UnicodeDecodeError:
-        raise Rejected(f"{name} holds no receipts: it is no UTF-8 text") from None
+        raise RejectedError(f"{name} holds no receipts: it is no UTF-8 text") from None
     return [line for line in text.splitlines() if line.strip()]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ledger.cli.frame import PAST, WRITES, command, stdin_text
 from ledger.cli.writes import Since, Using
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -84,7 +84,7 @@ def _known(ledger: Ledger, name: str) -> Any:
     """The session, which has to be there."""
     found = ledger.session(name)
     if found.info() is None:
-        raise NotFound(f"no session of this user is called {name!r:.60}; `session list` names those there are")
+        raise NotFoundError(f"no session of this user is called {name!r:.60}; `session list` names those there are")
     return found
 
 
@@ -154,7 +154,7 @@ def expand(
     """What summaries stand for, down to the messages, whole and in the order in which they were said."""
     found = _known(ledger, name).expand(what, max_tokens=max_tokens)
     if not found.messages and not found.rest:
-        raise NotFound(f"the session {name!r:.60} has no summary or message {what[0]!r:.60}")
+        raise NotFoundError(f"the session {name!r:.60} has no summary or message {what[0]!r:.60}")
     return found
 
 
@@ -193,7 +193,7 @@ def reopen(ledger: Ledger, name: Name, receipt: Receipt, provider: Provider = No
     """A recorded assembly as it was given."""
     found = _known(ledger, name).reopen(receipt)
     if found is None:
-        raise NotFound(f"the session {name!r:.60} has no assembly with the receipt {receipt!r:.60}")
+        raise NotFoundError(f"the session {name!r:.60} has no assembly with the receipt {receipt!r:.60}")
     return found if provider is None else found.render(provider)
 
 
@@ -287,9 +287,9 @@ def _transcript(path: str) -> list[Any]:
     """The messages of a file; one that is blank is a mistake rather than a conversation of nothing."""
     what, text = ("standard input", stdin_text(FILE_BYTES + 1)) if path == "-" else (path, _file_text(path))
     if len(text) > FILE_BYTES:
-        raise Rejected(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
+        raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
     if not text.strip():
-        raise Rejected(f"{what} is blank; a conversation of nothing is []")
+        raise RejectedError(f"{what} is blank; a conversation of nothing is []")
     if text.lstrip().startswith("["):
         return list(_parsed(text, what))
     lines = enumerate(text.split("\n"), 1)
@@ -301,9 +301,11 @@ def _file_text(path: str) -> str:
         with open(path, encoding="utf-8-sig") as file:
             return file.read(FILE_BYTES + 1)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {path}") from None
+        raise NotFoundError(f"there is no file {path}") from None
     except (OSError, ValueError) as error:
-        raise Rejected(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}") from None
+        raise RejectedError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}"
+        ) from None
 
 
 def _parsed(text: str, what: str) -> Any:
@@ -311,7 +313,7 @@ def _parsed(text: str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deep"
-        raise Rejected(f"{what} is no JSON: {why}; give a list of messages, or one message a line") from None
+        raise RejectedError(f"{what} is no JSON: {why}; give a list of messages, or one message a line") from None
 
 
 def truncate(

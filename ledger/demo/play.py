@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from ledger.api import Ledger
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, RejectedError
 
 Progress = Callable[[int, int], None]
 THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's
@@ -119,7 +119,7 @@ def rehearse(db: str | None, *, keep: bool = False, progress: Progress | None = 
 def _place(db: str | None, *, keep: bool) -> Iterator[str]:
     if db is not None:
         if os.path.lexists(db):
-            raise Rejected(f"{db} is there already; the demo plays only at a path where nothing is")
+            raise RejectedError(f"{db} is there already; the demo plays only at a path where nothing is")
         yield os.path.abspath(db)
     elif keep:
         yield os.path.join(tempfile.mkdtemp(prefix="memory-ledger-"), "memory.db")

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.window import Item
 
 FRESH_TAIL = 32
@@ -67,11 +67,11 @@ def fit(newest_first: Iterable[Item], budget: int, *, tail: int = FRESH_TAIL) ->
     older items follow up to the first that does not fit. Of a last turn that began before the tail at least the last call
     and its results are kept: the turn may be of any length, and no provider takes it whole.
 
-    Raises Rejected (rule "budget") for a budget under 1, and (rule "tail") for a tail under 1.
+    Raises RejectedError (rule "budget") for a budget under 1, and (rule "tail") for a tail under 1.
     """
     for name, given in (("budget", budget), ("tail", tail)):
         if given < 1:
-            raise Rejected(
+            raise RejectedError(
                 f"a {name} of {given:,} holds nothing; it is at least 1", rule=name, limit=1, requested=given
             )
     window = iter(newest_first)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.times import days_between
 
 ONE = 1_000_000
@@ -36,11 +36,11 @@ def rounded(numerator: int, denominator: int) -> int:
 
 
 def millionths(name: str, value: object, *, low: int = 0, high: int = ONE) -> int:
-    """A decimal that a caller gave (0.7) as millionths (700000); ``Rejected`` when it is no number within the bounds."""
+    """A decimal that a caller gave (0.7) as millionths (700000); ``RejectedError`` when it is no number within the bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Rejected(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, not {type(value).__name__}")
+        raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, not {type(value).__name__}")
     if not math.isfinite(value) or not low <= value * ONE <= high:
-        raise Rejected(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, and {value!r:.40} is not")
+        raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, and {value!r:.40} is not")
     return rounded(*_scaled(value))
 
 
@@ -58,7 +58,7 @@ def reinforced(rule: str, confidence: int, delta: int) -> int:
     """The confidence after one reinforcement under a named rule. ``linear/1``: add, and stop at 1."""
     if rule == "linear/1":
         return min(ONE, confidence + delta)
-    raise Rejected(f"no reinforcement rule is called {rule!r}; known: 'linear/1'")
+    raise RejectedError(f"no reinforcement rule is called {rule!r}; known: 'linear/1'")
 
 
 def effective(confidence: int, *, active: bool, reference_count: int, active_at: str, as_of: str) -> int:
@@ -88,7 +88,7 @@ def proven(rule: str, given: int, proof: int) -> int:
         return min(MOST_BY_PROOF, OBSERVATION_CONFIDENCE + PROOF_STEP * (proof - 1))
     if rule == "given/1":
         return given
-    raise Rejected(f"no rule of proof is called {rule!r}; known: 'proof/1', 'given/1'")
+    raise RejectedError(f"no rule of proof is called {rule!r}; known: 'proof/1', 'given/1'")
 
 
 def within_bounds(confidence: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Event
 
 KEEP, BOTH = "keep", "both"
@@ -78,8 +78,8 @@ def decide(command: Command, conflict: Conflict) -> list[Event]:
             raise _refused(conflict, "a resolution is keep=MEMORY or both=True")
 
 
-def _refused(conflict: Conflict, why: str) -> Rejected:
-    return Rejected(f"cannot resolve {conflict.id}: {why}", rule="conflict", subject=conflict.id)
+def _refused(conflict: Conflict, why: str) -> RejectedError:
+    return RejectedError(f"cannot resolve {conflict.id}: {why}", rule="conflict", subject=conflict.id)
 
 
 ConflictEvent = ConflictFound | ConflictResolved

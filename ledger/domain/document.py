@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger.domain.chunking import Piece
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
@@ -117,7 +117,7 @@ def decide(command: Command, document: Document | None) -> list[Event]:
             return []
         case _:
             subject = document.id if document is not None else None
-            raise Rejected(
+            raise RejectedError(
                 f"cannot {type(command).__name__.lower()} {subject}: it was erased, which allows nothing any more",
                 rule="transition",
                 subject=subject,

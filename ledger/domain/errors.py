@@ -18,7 +18,7 @@ class LedgerError(Exception):
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
-class Rejected(LedgerError):
+class RejectedError(LedgerError):
     """A rule refused the request. The message says what was asked, what was true, and what would have been allowed.
 
     ``rule`` names the rule in one word; ``subject`` is the id it was about; ``limit``, ``current`` and ``requested`` are
@@ -42,24 +42,52 @@ class Rejected(LedgerError):
         self.finding, self.scanner = finding, scanner
 
 
-class ReadOnly(Rejected, AttributeError):
+class ReadOnlyError(RejectedError, AttributeError):
     """A command was given to a moment of the past."""
 
 
-class NotFound(LedgerError):
+class NotFoundError(LedgerError):
     """A command named a subject that does not exist for this user."""
 
 
-class Conflict(LedgerError):
+class AmbiguousIdError(NotFoundError):
+    """The beginning of an id fits several subjects; ``candidates`` are the ids of the first five."""
+
+    def __init__(self, message: str, *, candidates: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
+class ConflictError(LedgerError):
     """The world moved: a key was used for something else, a newer process changed the tables, others built on
     it, or somebody kept the ledger locked for longer than the timeout."""
 
 
-class NewerFormat(Conflict):
+class KeyReusedError(ConflictError):
+    """An idempotency key was used before, for another command or with other arguments."""
+
+
+class DependentsError(ConflictError):
+    """Later commands built on what would become void: ``dependents`` has each of them, with position, subject and reason."""
+
+    def __init__(self, message: str, *, dependents: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.dependents = dependents
+
+
+class SuspendedError(ConflictError):
+    """The ``projection`` failed on an event and waits for a rebuild, so what it holds can be neither read nor used to decide."""
+
+    def __init__(self, message: str, *, projection: str = "") -> None:
+        super().__init__(message)
+        self.projection = projection
+
+
+class NewerFormatError(ConflictError):
     """The log says that this product is too old for it: a newer version wrote it, or may read it alone."""
 
 
-class UnknownEvent(LedgerError):
+class UnknownEventError(LedgerError):
     """The log holds an event that this version does not know; it is kept bit-exact and never interpreted."""
 
 
@@ -67,7 +95,7 @@ class StorageError(LedgerError):
     """The file or the disk refused: full, unreadable, not a ledger, damaged."""
 
 
-class Damaged(StorageError):
+class DamagedError(StorageError):
     """A row of a projection's ``table`` cannot be: ``row`` is its key, None where not even that can be read.
 
     ``rebuild()`` makes the projections again from the log, and nothing in the log is lost by it. A log that is itself damaged
@@ -82,7 +110,7 @@ class Damaged(StorageError):
         self.table, self.row = table, row
 
 
-class ModelFailed(LedgerError):
+class ModelError(LedgerError):
     """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before.
 
     ``kind`` is the kind of failure in one word (the class of what the model raised, "TimeoutError", "Cancelled",
@@ -94,7 +122,7 @@ class ModelFailed(LedgerError):
         self,
         message: str,
         *,
-        kind: str = "ModelFailed",
+        kind: str = "ModelError",
         status: int | None = None,
         retry_after: float | None = None,
         attempts: int = 1,

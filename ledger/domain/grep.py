@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.question import folded, indexed, quoted, split, unspaced
 from ledger.domain.quotes import merged
 
@@ -101,19 +101,19 @@ class _Token(Struct, frozen=True):
 
 
 def parse(pattern: object) -> Tree:
-    """What a pattern asks for. Raises Rejected where it is not text, blank, too long, or not whole: a quotation mark or
+    """What a pattern asks for. Raises RejectedError where it is not text, blank, too long, or not whole: a quotation mark or
     parenthesis without its other, an operator without what it needs, nothing but exclusions."""
     if not isinstance(pattern, str):
-        raise Rejected(f"a pattern is text (a str), not {type(pattern).__name__}")
+        raise RejectedError(f"a pattern is text (a str), not {type(pattern).__name__}")
     if not pattern.strip():
-        raise Rejected("the pattern is blank; give at least one word or sign to look for")
+        raise RejectedError("the pattern is blank; give at least one word or sign to look for")
     if len(pattern) > MAX_PATTERN_CHARS:
         message = f"the pattern has {len(pattern):,} characters; at most {MAX_PATTERN_CHARS:,} are allowed"
-        raise Rejected(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
+        raise RejectedError(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
     tokens = list(_tokens(pattern.translate(_MARKS)))
     if (terms := sum(token.term is not None for token in tokens)) > MAX_TERMS:
         message = f"the pattern has {terms} words and quoted texts; at most {MAX_TERMS} are allowed"
-        raise Rejected(message, rule="size", limit=MAX_TERMS, requested=terms)
+        raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=terms)
     tree = _Parser(tokens).whole()
     if not any(True for _ in wanted(tree)):
         _refuse("says only what must not occur", "add a word that must")
@@ -121,7 +121,7 @@ def parse(pattern: object) -> Tree:
 
 
 def _refuse(wrong: str, allowed: str) -> NoReturn:
-    raise Rejected(
+    raise RejectedError(
         f"the pattern {wrong}; {allowed}, or put what is meant as it stands in double quotes", rule="pattern"
     )
 
@@ -234,7 +234,7 @@ class _Parser:
 
     def _group(self) -> Tree:
         if (depth := self._depth + 1) > MAX_DEPTH:
-            raise Rejected(f"the pattern nests deeper than {MAX_DEPTH} parentheses", rule="depth", limit=MAX_DEPTH)
+            raise RejectedError(f"the pattern nests deeper than {MAX_DEPTH} parentheses", rule="depth", limit=MAX_DEPTH)
         self._at, self._depth = self._at + 1, depth
         tree = self._either()
         if self._next != ")":

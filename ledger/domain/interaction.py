@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     Blob,
@@ -84,11 +84,11 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
     if interaction.extraction == ERASED:
         if isinstance(command, RecordFailure):
             return []
-        raise Rejected(f"nothing can be done with {interaction.id}: it was erased", subject=interaction.id)
+        raise RejectedError(f"nothing can be done with {interaction.id}: it was erased", subject=interaction.id)
     match command:
         case Attach(attached):
             if interaction.response_at is not None:
-                raise Rejected(
+                raise RejectedError(
                     f"cannot attach a response to {interaction.id}: it has one already, which stays; "
                     "capture a new interaction instead",
                     rule="transition",

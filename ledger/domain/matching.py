@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import stems
 
 # Every number here is ATOCore's (SEEDS 1b). A released version never changes: an event that names "stems/3" must mean
@@ -66,10 +66,10 @@ class Response:
 def match(version: str, response: Response, content: str) -> Match | None:
     """The match of a memory's content in the response under that version of the rule, or None.
 
-    Raises Rejected for a version that does not exist.
+    Raises RejectedError for a version that does not exist.
     """
     if version not in MATCHERS:
-        raise Rejected(f"there is no matcher {version!r}; there are {', '.join(MATCHERS)}")
+        raise RejectedError(f"there is no matcher {version!r}; there are {', '.join(MATCHERS)}")
     return MATCHERS[version](response, content)
 
 

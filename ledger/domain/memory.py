@@ -19,7 +19,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import secrecy
 from ledger.domain.entities import name_form
 from ledger.domain.erasure import BLACK
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     ConfidenceAdjusted,
@@ -260,11 +260,11 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             raise refusal(command, memory)
 
 
-def refusal(command: Struct, memory: Memory) -> Rejected:
+def refusal(command: Struct, memory: Memory) -> RejectedError:
     asked = _verb(command)
     allowed = ", ".join(ALLOWED[memory.status]) or "nothing any more"
     message = f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}"
-    return Rejected(message, rule="transition", subject=memory.id)
+    return RejectedError(message, rule="transition", subject=memory.id)
 
 
 def _verb(command: Struct) -> str:
@@ -273,7 +273,7 @@ def _verb(command: Struct) -> str:
 
 def _reinforcement(command: Reinforce, memory: Memory) -> Event:
     if command.delta < 0:
-        raise Rejected(
+        raise RejectedError(
             f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use adjust"
         )
     return MemoryReinforced(
@@ -297,7 +297,7 @@ def _retagging(command: Retag, memory: Memory) -> list[Event]:
 def _validity(command: SetValidity, memory: Memory) -> list[Event]:
     start, end = command.valid_from or memory.valid_from, command.valid_to
     if end is not None and end <= start:
-        raise Rejected(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
+        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
     unchanged = (start, end) == (memory.valid_from, memory.valid_to)
     return [] if unchanged else [ValidityChanged(command.valid_from, end, command.reason)]
 
@@ -309,7 +309,7 @@ def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
     if known is not None and (known.valid_from, known.valid_to) == (edge.valid_from, edge.valid_to):
         return []
     if known is None and len(edges) >= EDGES:
-        raise Rejected(
+        raise RejectedError(
             f"a memory has at most {EDGES} edges; say the rest with another",
             rule="size",
             limit=EDGES,
@@ -326,23 +326,23 @@ def checked(given: Relate | Unrelate) -> Edge:
     relation = relation_form(given.relation)
     for what, said in (("source", source), ("relation", relation), ("target", target)):
         if not name_form(said):
-            raise Rejected(
+            raise RejectedError(
                 f"the {what} of an edge needs a letter or digit, and {said!r:.40} names nothing", rule="edge"
             )
         if len(said) > NAME_CHARS:
-            raise Rejected(
+            raise RejectedError(
                 f"the {what} of an edge has {len(said):,} characters; at most {NAME_CHARS} are allowed",
                 rule="size",
                 limit=NAME_CHARS,
                 requested=len(said),
             )
     if name_form(source) == name_form(target):
-        raise Rejected(f"an edge joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
+        raise RejectedError(f"an edge joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
     if relation == CO_OCCURS:
-        raise Rejected(f"{CO_OCCURS} follows from what a memory names; an edge says something else", rule="edge")
+        raise RejectedError(f"{CO_OCCURS} follows from what a memory names; an edge says something else", rule="edge")
     start, end = (given.valid_from, given.valid_to) if isinstance(given, Relate) else (None, None)
     if start is not None and end is not None and end <= start:
-        raise Rejected(f"an edge's validity must end after it begins: {start} to {end} is empty", rule="validity")
+        raise RejectedError(f"an edge's validity must end after it begins: {start} to {end} is empty", rule="validity")
     return Edge(source, relation, target, start, end, 0)
 
 

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, Event, MemoriesMerged, MergeProposed, MergeRejected
 from ledger.domain.memory import EDGES, Edge, Memory
 
@@ -92,17 +92,17 @@ def decide(command: Command, merge: Merge) -> list[Event]:
 
 
 def check_merged(merge: Merge) -> None:
-    """``Rejected`` when what was proposed was turned down; what was merged is asked for again."""
+    """``RejectedError`` when what was proposed was turned down; what was merged is asked for again."""
     if merge.status == REJECTED:
         raise _refusal("merge", merge)
 
 
-def _refusal(asked: str, merge: Merge) -> Rejected:
+def _refusal(asked: str, merge: Merge) -> RejectedError:
     allowed = {
         MERGED: f"it became {merge.memory}; undo that command, which brings the members back",
         REJECTED: "it was rejected; name the memories themselves, or undo the rejection",
     }
-    return Rejected(f"cannot {asked} {merge.id}: {allowed[merge.status]}", rule="transition", subject=merge.id)
+    return RejectedError(f"cannot {asked} {merge.id}: {allowed[merge.status]}", rule="transition", subject=merge.id)
 
 
 MergeEvent = MergeProposed | MemoriesMerged | MergeRejected

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_json, check_text
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -67,9 +67,9 @@ class Draft(Struct, frozen=True):
 def draft(
     role: object, content: object = "", parts: object = (), *, speaker: object = "", what: str = "the message"
 ) -> Draft:
-    """What was given, as a message; ``Rejected`` for an unknown role, a part that says nothing, or nothing at all."""
+    """What was given, as a message; ``RejectedError`` for an unknown role, a part that says nothing, or nothing at all."""
     if not isinstance(role, str) or role not in ROLES:
-        raise Rejected(f"{what} has the role {role!r:.40}, which there is not; there are: {', '.join(ROLES)}")
+        raise RejectedError(f"{what} has the role {role!r:.40}, which there is not; there are: {', '.join(ROLES)}")
     text = check_text(
         f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
     )
@@ -77,7 +77,7 @@ def draft(
     reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning" and part["text"].strip())
     kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
     if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
-        raise Rejected(
+        raise RejectedError(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
     said_by = check_text(f"the speaker of {what}", speaker or "", max_bytes=NAME_BYTES, blank_allowed=True).strip()
@@ -87,9 +87,9 @@ def draft(
     elif not text.strip() and kept:
         found = _lifted(found)
     if not found.content.strip() and not found.parts and not reasoning:
-        raise Rejected(f"{what} is blank; it needs a content or a part that says something")
+        raise RejectedError(f"{what} is blank; it needs a content or a part that says something")
     if len(found.encoded) > PARTS_BYTES:
-        raise Rejected(
+        raise RejectedError(
             f"the parts of {what} take {len(found.encoded):,} bytes beside its longest text; at most {PARTS_BYTES:,} are"
             " allowed: give large results as messages of their own",
             rule="size",
@@ -103,22 +103,22 @@ def _listed(parts: object, what: str) -> Sequence[object]:
     if parts is None:
         return ()
     if isinstance(parts, str | bytes | Mapping) or not hasattr(parts, "__iter__"):
-        raise Rejected(f"the parts of {what} are a list of objects, not {type(parts).__name__}")
+        raise RejectedError(f"the parts of {what} are a list of objects, not {type(parts).__name__}")
     found = list(parts)
     if len(found) > PARTS:
-        raise Rejected(f"{what} has {len(found):,} parts; at most {PARTS:,} are allowed", rule="size", limit=PARTS)
+        raise RejectedError(f"{what} has {len(found):,} parts; at most {PARTS:,} are allowed", rule="size", limit=PARTS)
     return found
 
 
 def _part(given: object, what: str) -> Part:
     if not isinstance(given, Mapping):
-        raise Rejected(f"{what} is an object with a type, not {type(given).__name__}")
+        raise RejectedError(f"{what} is an object with a type, not {type(given).__name__}")
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise Rejected(f"{what} has the type {kind!r:.40}, which there is not; there are: {', '.join(TYPES)}")
+        raise RejectedError(f"{what} has the type {kind!r:.40}, which there is not; there are: {', '.join(TYPES)}")
     fields = {_ALSO.get(name, name) if name not in _FIELDS[kind] else name: value for name, value in given.items()}
     if unknown := sorted(str(name) for name in fields if name not in ("type", *_FIELDS[kind])):
-        raise Rejected(f"{what}, a {kind}, has no {unknown[0]!r:.40}; it has: {', '.join(_FIELDS[kind])}")
+        raise RejectedError(f"{what}, a {kind}, has no {unknown[0]!r:.40}; it has: {', '.join(_FIELDS[kind])}")
     part: Part = {"type": kind}
     for name in _FIELDS[kind]:
         part[name] = _value(kind, name, fields.get(name), what)

@@ -15,7 +15,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     Event,
@@ -160,11 +160,11 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Borne]
             raise refusal(command, observation)
 
 
-def refusal(command: Struct, observation: Observation) -> Rejected:
+def refusal(command: Struct, observation: Observation) -> RejectedError:
     asked = {"MarkStale": "mark stale"}.get(type(command).__name__, type(command).__name__.lower())
     allowed = ", ".join(ALLOWED[observation.status]) or "nothing any more"
     message = f"cannot {asked} {observation.id}: it is {observation.status}, which allows: {allowed}"
-    return Rejected(message, rule="transition", subject=observation.id)
+    return RejectedError(message, rule="transition", subject=observation.id)
 
 
 def _revision(command: Revise, observation: Observation) -> list[Event]:

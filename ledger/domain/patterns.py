@@ -8,7 +8,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 
 MAX_PATTERNS = 1_000
 """Of both kinds together. Ours: a name is held against each of them."""
@@ -23,7 +23,7 @@ class Patterns(Struct, frozen=True):
     """Globs over the names of sessions: ``**`` is any text, ``*`` any without a colon, all else itself, case and all.
 
     A pattern holds for the whole name. More than two stars in a row are any text, as ``**`` followed by ``*`` is. Raises
-    Rejected for what is not a list or tuple of texts, for a blank one, and for more than ``MAX_PATTERNS``.
+    RejectedError for what is not a list or tuple of texts, for a blank one, and for more than ``MAX_PATTERNS``.
     """
 
     ignored: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Patterns(Struct, frozen=True):
             force_setattr(self, kind, _checked(kind, getattr(self, kind)))
         if (count := len(self.ignored) + len(self.stateless)) > MAX_PATTERNS:
             message = f"{count:,} session patterns were given; at most {MAX_PATTERNS:,} are allowed"
-            raise Rejected(message, rule="size", limit=MAX_PATTERNS, requested=count)
+            raise RejectedError(message, rule="size", limit=MAX_PATTERNS, requested=count)
 
     def kind(self, name: str) -> str:
         """What a session of this name is: "ignored", "stateless", or "" for neither. Ignored is the stronger."""
@@ -45,12 +45,14 @@ class Patterns(Struct, frozen=True):
 
 def _checked(kind: str, given: object) -> tuple[str, ...]:
     if not isinstance(given, list | tuple):
-        raise Rejected(f"{kind} session patterns are a list of texts, not {type(given).__name__}")
+        raise RejectedError(f"{kind} session patterns are a list of texts, not {type(given).__name__}")
     for pattern in given:
         if not isinstance(pattern, str):
-            raise Rejected(f"a session pattern is text (a str), not {type(pattern).__name__}")
+            raise RejectedError(f"a session pattern is text (a str), not {type(pattern).__name__}")
         if not pattern.strip():
-            raise Rejected(f"among the {kind} session patterns is a blank one; give at least one character, or none")
+            raise RejectedError(
+                f"among the {kind} session patterns is a blank one; give at least one character, or none"
+            )
     return tuple(given)
 
 

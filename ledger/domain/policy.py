@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain import confidence as rules
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 
@@ -51,7 +51,7 @@ def checked(changes: dict[str, object]) -> dict[str, Any]:
     known = Policy.__struct_fields__
     unknown = sorted(set(changes) - set(known))
     if unknown:
-        raise Rejected(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(known)}")
+        raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(known)}")
     return {name: _checked(name, value) for name, value in changes.items()}
 
 
@@ -60,16 +60,16 @@ def _checked(name: str, value: object) -> object:
         return rules.millionths(name, value)
     if name in CHOICES:
         if not isinstance(value, str) or value not in CHOICES[name]:
-            raise Rejected(f"{name} cannot be {value!r:.60}; there are: {', '.join(CHOICES[name])}")
+            raise RejectedError(f"{name} cannot be {value!r:.60}; there are: {', '.join(CHOICES[name])}")
         return value
     if name == "matches_a_turn":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-            raise Rejected(f"matches_a_turn must be a whole number from 0 to 1000, and {value!r:.40} is not")
+            raise RejectedError(f"matches_a_turn must be a whole number from 0 to 1000, and {value!r:.40} is not")
         return value
     if name in ("user_chars", "memory_chars"):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-            raise Rejected(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
+            raise RejectedError(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
         return value
     if not isinstance(value, bool):
-        raise Rejected(f"{name} must be true or false, not {value!r:.40}")
+        raise RejectedError(f"{name} must be true or false, not {value!r:.40}")
     return value

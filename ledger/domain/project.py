@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     Event,
@@ -74,7 +74,7 @@ def name_form(name: str) -> str:
 
 def decide(command: Command, project: Project) -> list[Event]:
     if project.name is None:
-        raise Rejected(f"nothing can be done with {project.id}: it was erased", subject=project.id)
+        raise RejectedError(f"nothing can be done with {project.id}: it was erased", subject=project.id)
     match command:
         case AddAlias(alias):
             known = {name_form(each) for each in (project.name, *project.aliases) if each is not None}
@@ -95,7 +95,9 @@ def decide(command: Command, project: Project) -> list[Event]:
 
 def check_category(category: str) -> None:
     if category not in CATEGORIES:
-        raise Rejected(f"no category of trusted state is called {category!r:.60}; there are: {', '.join(CATEGORIES)}")
+        raise RejectedError(
+            f"no category of trusted state is called {category!r:.60}; there are: {', '.join(CATEGORIES)}"
+        )
 
 
 def project_entry(project: Project, category: str, key: str) -> Entry | None:

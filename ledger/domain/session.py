@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import Conflict, Rejected
+from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import (
     AnyEvent,
     Event,
@@ -79,12 +79,12 @@ def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
             *((session.id, SessionAliasAdded(name)) for name in names),
         ]
     if session.messages:
-        raise Conflict(
+        raise ConflictError(
             f"the name {alias!r:.60} stands for a session with a history of its own, and this one has one too;"
             " replace() or clear() one of them first"
         )
     if alias == SHARED or alias.endswith(":" + SHARED):
-        raise Rejected(
+        raise RejectedError(
             f"the name {alias!r:.60} is shared by many, so its history goes over to nobody", rule="transition"
         )
     taken = [name for name in (session.name, *session.aliases) if name is not None]

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, NoReturn, TypeVar, cast
 
 from ledger.domain import secrecy
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 
 _T = TypeVar("_T")
 _Path = tuple["_Path | None", str | int]
@@ -146,17 +146,17 @@ def stems(text: str) -> frozenset[str]:
 def check_text(name: str, text: object, *, max_bytes: int, blank_allowed: bool = False) -> str:
     """The text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
 
-    Raises Rejected where it is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than
+    Raises RejectedError where it is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than
     ``max_bytes`` bytes of UTF-8 (rule "size").
     """
     if not isinstance(text, str):
-        raise Rejected(f"{name} must be text (a str), not {type(text).__name__}")
+        raise RejectedError(f"{name} must be text (a str), not {type(text).__name__}")
     size_bytes = len(text) if text.isascii() else _utf8_size(name, text)
     if not blank_allowed and not text.strip():
-        raise Rejected(f"{name} is blank; it needs at least one character that is not whitespace")
+        raise RejectedError(f"{name} is blank; it needs at least one character that is not whitespace")
     if size_bytes > max_bytes:
         message = f"{name} takes {size_bytes:,} bytes of UTF-8; at most {max_bytes:,} are allowed"
-        raise Rejected(message, rule="size", limit=max_bytes, requested=size_bytes)
+        raise RejectedError(message, rule="size", limit=max_bytes, requested=size_bytes)
     return str.__str__(text)
 
 
@@ -165,7 +165,7 @@ def _utf8_size(name: str, text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError as error:
         code, at = ord(text[error.start]), error.start
-    raise Rejected(
+    raise RejectedError(
         f"{name} holds a lone surrogate (U+{code:04X}) at character {at}, which is half of a character and has no "
         "UTF-8 form; give whole characters"
     )
@@ -174,7 +174,7 @@ def _utf8_size(name: str, text: str) -> int:
 def check_json(name: str, value: _T, max_depth: int = MAX_JSON_DEPTH) -> _T:
     """The value as given, once it is sure that it is JSON which every reader reads alike.
 
-    Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. Raises Rejected naming
+    Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. Raises RejectedError naming
     the path for NaN and infinities, larger ints, lone surrogates, keys that are not text, any other type, nesting
     deeper than ``max_depth`` (rule "depth") and more than a million values (rule "size"). Never recurses.
     """
@@ -228,7 +228,7 @@ def _whole(text: str) -> bool:
 
 
 def _refuse(path: _Path, wrong: str, allowed: str, *, rule: str = "validation", limit: int | None = None) -> NoReturn:
-    raise Rejected(f"{_shown(path)} {wrong}; allowed: {allowed}", rule=rule, limit=limit)
+    raise RejectedError(f"{_shown(path)} {wrong}; allowed: {allowed}", rule=rule, limit=limit)
 
 
 def _shown(path: _Path) -> str:

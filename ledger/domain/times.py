@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
 _LOWER_Z = re.compile(r"(?<=\d)z$")
@@ -22,7 +22,7 @@ def fixed(moment: datetime) -> str:
     try:
         utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (OverflowError, ValueError):
-        raise Rejected(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
+        raise RejectedError(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
     return utc.isoformat(timespec="microseconds")[:26] + "Z"
 
 
@@ -37,11 +37,11 @@ def parse(name: str, value: object) -> datetime:
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, str):
-        raise Rejected(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
+        raise RejectedError(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
     try:
         return _from_text(value)
     except ValueError:
-        raise Rejected(
+        raise RejectedError(
             f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
         ) from None
 
@@ -98,7 +98,7 @@ def instant(name: str, value: object) -> str:
     """
     found = moment(name, value)
     if _is_naive(value):
-        raise Rejected(
+        raise RejectedError(
             f"{name} says no offset from UTC: {value!s:.60}; write 2026-11-21T09:30:00Z or 2026-11-21T09:30:00+01:00, "
             "a date alone, or give a datetime with a tzinfo"
         )
@@ -139,7 +139,7 @@ def until(name: str, value: object) -> str:
     try:
         after = first + timedelta(days=_DAYS[alone])
     except OverflowError:
-        raise Rejected(f"{name} lies beyond the year 9999") from None
+        raise RejectedError(f"{name} lies beyond the year 9999") from None
     return fixed(after.replace(day=1) if alone == "month" else after)
 
 

@@ -73,7 +73,7 @@ def reconcile(known: Sequence[Known], outside: Sequence[Line]) -> Plan:
 
     Messages are compared by place, from the first until two differ, and never looked for by what they say. All of ours
     after that are hidden; also where the transcript only ends earlier than the session, and all of them where it is empty.
-    Raises Rejected where a time has to be compared and is none.
+    Raises RejectedError where a time has to be compared and is none.
     """
     kept = _common(known, outside)
     hidden = tuple(each.position for each in islice(known, kept, None))

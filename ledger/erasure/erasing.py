@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ledger import answers, lease
 from ledger.domain import erasure
-from ledger.domain.errors import Conflict, Damaged, LedgerError, NotFound, Rejected
+from ledger.domain.errors import ConflictError, DamagedError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
@@ -99,18 +99,19 @@ class Erasing(Distrusting, Holding):
         A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
         ``quotes``: other events of this user that say the same. Of each list that is not empty you say what happens: "erase",
         "cut" (only what repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said.
-        Nothing is written where a choice is missing. More than 50,000 events are ``Rejected`` unless it is ``exclusive``:
+        Nothing is written where a choice is missing. More than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
         nobody else can write until it is done. A whole user goes in erasures of at most 20,000 events, each complete; the report
         is the last one's, with the ``earlier`` ones, and a call that was cut short is made again.
 
-        ``Rejected`` for what is on hold, or was erased already; ``NotFound`` for what is none of this user's. The report is
+        ``RejectedError`` for what is on hold, or was erased already; ``NotFoundError`` for what is none of this
+        user's. The report is
         "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         choices = _choices(derived=derived, sources=sources, quotes=quotes)
         kept = _kept(keep)
         if self._writer.batching and not dry_run:
-            raise Conflict("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
+            raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
         with self._read(*NEEDED) as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
             asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
@@ -184,7 +185,7 @@ class Erasing(Distrusting, Holding):
             except _Moved:
                 continue
         else:
-            raise Conflict("others write about the same all the time, so that nothing was erased; try again")
+            raise ConflictError("others write about the same all the time, so that nothing was erased; try again")
         act = outcome.events[0].envelope.command_id
         self._unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
         return self._finished(_report(plan, "pending"), act)
@@ -194,7 +195,7 @@ class Erasing(Distrusting, Holding):
         with self._read("audit", "erasures") as connection:
             try:
                 refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
-            except Rejected as refusal:
+            except RejectedError as refusal:
                 return replace(_report(plan, "dry run"), why=str(refusal))
         return _report(plan, "dry run")
 
@@ -219,11 +220,11 @@ class Erasing(Distrusting, Holding):
         called = [(kind, name) for kind, name in given.items() if name is not None]
         count = (subject is not NOTHING) + len(called)
         if count > 1 or (not count and "user" not in by):
-            raise Rejected(
+            raise RejectedError(
                 "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
             )
         if (fields or spans) and not isinstance(subject, int):
-            raise Rejected("fields and spans are those of one event, which is named by its position")
+            raise RejectedError("fields and spans are those of one event, which is named by its position")
         if not count:
             return Asked("user")
         if called:
@@ -231,7 +232,7 @@ class Erasing(Distrusting, Holding):
         if isinstance(subject, int) and not isinstance(subject, bool):
             event = read_event(connection, subject) if 0 < subject < 2**63 else None
             if event is None or event.envelope.user != owner or event.position == 1:
-                raise NotFound(f"no event of this user is at position {subject}")
+                raise NotFoundError(f"no event of this user is at position {subject}")
             return Asked("event", event.stream, subject, _fields(fields), _spans(spans))
         if (place := _summary_at(connection, owner, subject)) is not None:
             return Asked("event", place[0], place[1])
@@ -378,11 +379,11 @@ class Erasing(Distrusting, Holding):
         issued = receipts.issue(connection, self._created.ledger_id, self._writer.mac, act)
         told = receipts.read(issued, self._created.ledger_id, self._writer.mac)
         if not told.events:
-            raise Damaged(erasures.ERASURES.name, act, "it names no erasure of the log")
+            raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
         standing = next(each for each in erasures.erasures(connection) if each.act == act)
         done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
         if done is not None and not isinstance(done.data, ErasureCompleted):
-            raise Damaged(erasures.ERASURES.name, act, "the event that it names completes no erasure")
+            raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
         first: ContentErased = told.events[0].data
         listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
         why = "" if done is not None else "what was erased may still lie in the files; finish_erasures() tries again"
@@ -405,7 +406,7 @@ class Erasing(Distrusting, Holding):
     def _apply_receipts(self, given: Iterable[str]) -> int:
         """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
 
-        What a receipt names must be as it was before that erasure, or as it was after it: ``Rejected`` otherwise, and for
+        What a receipt names must be as it was before that erasure, or as it was after it: ``RejectedError`` otherwise, and for
         a receipt of another ledger or one that was changed, with nothing erased.
         """
         read = [receipts.read(each, self._created.ledger_id, self._writer.mac) for each in given]
@@ -443,7 +444,7 @@ def _teller(told: Who, asked: Asked) -> Who:
     if asked.kind != "user":
         return told
     if told.key is not None:
-        raise Rejected("the erasure of a whole user takes no key, for a key is one of the user's")
+        raise RejectedError("the erasure of a whole user takes no key, for a key is one of the user's")
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
     return replace(told, **hidden)
 
@@ -455,7 +456,7 @@ def _by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
         return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
     found = named(connection, owner, kind[0], name)
     if found is None or found == NOWHERE:
-        raise NotFound(f"no {kind} of this user is called {name!r:.60}")
+        raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
     return Asked(kind, found)
 
 
@@ -467,7 +468,7 @@ def _redact_row(connection: Any, position: int, at: int, target: Redaction) -> N
     type_, state = connection.execute(sql, (position,)).fetchone()
     after = erasure.redacted(type_, state, target.fields, target.spans)
     if (erasure.digest(state), erasure.digest(after)) != (target.before, target.after):
-        raise Conflict(f"position {position} was erased by somebody else meanwhile; nothing was erased, try again")
+        raise ConflictError(f"position {position} was erased by somebody else meanwhile; nothing was erased, try again")
     connection.execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (after, at, position))
 
 
@@ -531,7 +532,7 @@ def _lists(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 def _choices(**given: str | None) -> dict[str, str | None]:
     for name, choice in given.items():
         if choice is not None and choice not in CHOICES:
-            raise Rejected(f"{name} is one of {', '.join(CHOICES)}, and {choice!r:.40} is not")
+            raise RejectedError(f"{name} is one of {', '.join(CHOICES)}, and {choice!r:.40} is not")
     return given
 
 
@@ -539,7 +540,7 @@ def _kept(given: Iterable[str | int]) -> frozenset[str | int]:
     kept = frozenset((given,) if isinstance(given, str | int) else given)
     for each in kept:
         if isinstance(each, bool) or not isinstance(each, str | int):
-            raise Rejected(f"keep takes ids and positions, and {each!r:.40} is neither")
+            raise RejectedError(f"keep takes ids and positions, and {each!r:.40} is neither")
     return kept
 
 
@@ -552,7 +553,7 @@ def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:
     row = find_row(connection, given, given[:1], owner) if given[:1] in FAMILIES else None
     event = read_event(connection, row) if row is not None else None
     if event is None:
-        raise NotFound(f"keep names {given!r:.60}, and nothing of this user has that id")
+        raise NotFoundError(f"keep names {given!r:.60}, and nothing of this user has that id")
     return event.stream
 
 
@@ -568,12 +569,12 @@ def _summary_at(connection: Any, owner: str, given: Any) -> tuple[str, int] | No
 def _check_kept(plan: Plan, kept: frozenset[str | int]) -> None:
     listed = {place for name in LISTS for each in plan.lists[name] for place in (each.row.position, each.row.stream)}
     if strange := sorted(map(str, kept - listed)):
-        raise Rejected(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
+        raise RejectedError(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
 
 
 def _several(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise Rejected(f"{name} are several, in a list, and {given!r:.40} is not")
+        raise RejectedError(f"{name} are several, in a list, and {given!r:.40} is not")
     return tuple(given)
 
 
@@ -584,7 +585,7 @@ def _fields(given: tuple[str, ...]) -> tuple[str, ...]:
 def _spans(given: tuple[Span, ...]) -> tuple[Span, ...]:
     for each in given:
         if not isinstance(each, tuple | list) or len(each) != 3 or [type(part) for part in each] != [str, int, int]:
-            raise Rejected(f"a span is (field, start, end) in characters, and {each!r:.60} is not")
+            raise RejectedError(f"a span is (field, start, end) in characters, and {each!r:.60} is not")
     return tuple((field, first, last) for field, first, last in given)
 
 
@@ -592,7 +593,7 @@ def _check_decided(plan: Plan) -> None:
     if undecided := plan.undecided:
         told = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
         choices = ", ".join(f"{name}=" for name in undecided)
-        raise Rejected(
+        raise RejectedError(
             f"nothing was erased: others hold what is to go, and nobody said what becomes of them: {told}; "
             f"look at them with dry_run, then give {choices} as one of {', '.join(CHOICES)}, and keep= for exceptions"
         )
@@ -600,7 +601,7 @@ def _check_decided(plan: Plan) -> None:
 
 def _check_reason(plan: Plan, reason: str) -> None:
     if plan.needles.found(reason):
-        raise Rejected("nothing was erased: the reason says what is to be erased, and it stays in the log")
+        raise RejectedError("nothing was erased: the reason says what is to be erased, and it stays in the log")
 
 
 def _report(plan: Plan, state: str) -> answers.ErasureReport:

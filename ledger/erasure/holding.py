@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ledger import answers
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
 from ledger.erasure.planning import asked_for
@@ -46,7 +46,7 @@ class Holding(Reads):
             stream = _subject(connection, subject, told.user) if subject is not None else None
             held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
             if held is None:
-                raise NotFound("the hold was lifted meanwhile")
+                raise NotFoundError("the hold was lifted meanwhile")
             return _shown(connection, held, outcome)
 
     def lift_hold(self, hold: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
@@ -66,7 +66,7 @@ class Holding(Reads):
                 found = next((each for each in standing.values() if each.subject == stream), None)
             if found is None:
                 what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
-                raise NotFound(f"there is no hold {what}; holds() lists them")
+                raise NotFoundError(f"there is no hold {what}; holds() lists them")
             lifted.append(_shown(connection, found, None))
             work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
             return LEDGER_STREAM
@@ -119,7 +119,7 @@ def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold
 
 
 def refuse_held(connection: Any, user: str, places: Places) -> None:
-    """``Rejected`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
+    """``RejectedError`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
     standing = {each.subject: each for each in erasures.holds(connection, user)}
     if not standing:
         return
@@ -133,8 +133,8 @@ def refuse_held(connection: Any, user: str, places: Places) -> None:
                 raise _refusal(standing[subject], subject)
 
 
-def _refusal(held: Held, what: str) -> Rejected:
-    return Rejected(
+def _refusal(held: Held, what: str) -> RejectedError:
+    return RejectedError(
         f"nothing was erased: {what} is on hold since position {held.position}; lift_hold({held.act!r}) would allow it",
         rule="hold",
         subject=held.subject,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.citations import Citations, attempts
 from ledger.domain import erasure, ids
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     TEXT_FIELDS,
@@ -72,7 +72,7 @@ class Asked(Struct, frozen=True):
     last: int = 2**62
 
 
-class NothingLeft(Rejected):
+class NothingLeft(RejectedError):
     """What is to be erased holds no text."""
 
     def __init__(self) -> None:
@@ -264,11 +264,13 @@ class Planner:
         for field in (*asked.fields, *(field for field, _, _ in asked.spans)):
             if field not in held:
                 there = ", ".join(held) or "none any more"
-                raise Rejected(f"the event at position {row.position} has no text in {field!r:.60}; it has: {there}")
+                raise RejectedError(
+                    f"the event at position {row.position} has no text in {field!r:.60}; it has: {there}"
+                )
         for field, first, last in asked.spans:
             size = len(held[field].texts[0]) if held[field].plain and "." in field else 0
             if not 0 <= first < last <= size:
-                raise Rejected(
+                raise RejectedError(
                     f"a span of {field} is from 0 to {size}, and {first} to {last} is not: "
                     + (
                         "what is no single text of the data goes as a whole, by fields"
@@ -678,7 +680,7 @@ class Planner:
         sql = "SELECT position, stream, type, state FROM events WHERE position = ?"
         found = self.connection.execute(sql, (position,)).fetchone()
         if found is None:
-            raise NotFound(f"no event of this user is at position {position}")
+            raise NotFoundError(f"no event of this user is at position {position}")
         return self._read(*found)
 
     def stream(self, stream: str) -> list[Row]:
@@ -706,12 +708,12 @@ _WITHOUT_TEXT = tuple(
 
 
 def _check_cut(name: str, found: Iterable[Listed], chosen: Mapping[int, Target]) -> None:
-    """``Rejected`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
+    """``RejectedError`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
     listed = [*found]
     cut = {_one(each.row) for each in listed if each.choice == "cut"}
     done = {_one(each.row) for each in listed if each.row.position in chosen}
     if whole := sorted(cut - done):
-        raise Rejected(
+        raise RejectedError(
             f"{name}: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
         )
 
@@ -747,7 +749,7 @@ def _excerpt(parts: Iterable[erasure.Part]) -> str:
 def asked_for(
     connection: Any, given: str, owner: str, *, only: str = "", part: str = "goes by the position of its event"
 ) -> Asked:
-    """The subject with this id, or an unambiguous beginning of it; ``NotFound`` when it is none of this user's.
+    """The subject with this id, or an unambiguous beginning of it; ``NotFoundError`` when it is none of this user's.
 
     ``only`` is the letter of the kind that it has to be of, ``part`` says how a part of a whole is named instead.
     """
@@ -761,4 +763,4 @@ def asked_for(
     hint = f"; a {kind} {part.format(whole=_WHOLES[kind])}" if kind in _WHOLES else ""
     if only == "d" and not kind:
         hint = ", or is known by this path; a file is known by its absolute one"
-    raise NotFound(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")
+    raise NotFoundError(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")

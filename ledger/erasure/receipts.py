@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import mapper
-from ledger.domain.errors import Damaged, LedgerError, Rejected
+from ledger.domain.errors import DamagedError, LedgerError, RejectedError
 from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
 from projections import audit, erasures
 
@@ -44,24 +44,24 @@ def _row(connection: Any, position: int) -> dict[str, Any]:
     sql = "SELECT stream, version, type, state, hex(digest), hex(head) FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None or row[2] not in _EVENTS:
-        raise Damaged("erasures", position, "the log holds no such event")
+        raise DamagedError("erasures", position, "the log holds no such event")
     stream, version, type_, state, digest, head = row
     place = {"position": position, "stream": stream, "version": version, "type": type_}
     return place | {"state": state, "digest": digest.lower(), "head": head.lower()}
 
 
 def read(given: str, ledger_id: str, mac: Mac) -> Receipt:
-    """A receipt of this very ledger, unchanged; ``Rejected`` otherwise."""
+    """A receipt of this very ledger, unchanged; ``RejectedError`` otherwise."""
     try:
         told = json.loads(given)
         body = {name: told[name] for name in ("format", "ledger", "erasure", "events")}
         signed, events = told["mac"], tuple(_event(row) for row in body["events"])
     except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
-        raise Rejected("this is no receipt of an erasure, or not the whole of one") from None
+        raise RejectedError("this is no receipt of an erasure, or not the whole of one") from None
     if body["format"] != FORMAT or body["ledger"] != ledger_id:
-        raise Rejected(f"this receipt is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
+        raise RejectedError(f"this receipt is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
     if mac("receipt", "", _json(body).encode()).hex() != signed:
-        raise Rejected("this receipt was changed since it was issued, so nothing is erased by it")
+        raise RejectedError("this receipt was changed since it was issued, so nothing is erased by it")
     return Receipt(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
 
 
@@ -81,7 +81,7 @@ def _json(value: Any) -> str:
 def outstanding(connection: Any, receipts: Sequence[Receipt]) -> list[tuple[AnyEvent, ContentErased]]:
     """The erasures of these receipts that this log has not had, each as it was and with the rows that it still concerns.
 
-    What was recorded after the backup was made is not in the log, and needs no erasing. ``Rejected`` when a row is neither
+    What was recorded after the backup was made is not in the log, and needs no erasing. ``RejectedError`` when a row is neither
     as it was before the erasure nor as it was after it.
     """
     events = {event.position: event for each in receipts for event in each.events}
@@ -98,7 +98,7 @@ def outstanding(connection: Any, receipts: Sequence[Receipt]) -> list[tuple[AnyE
                 targets.append(target)
                 states[target.position] = target.after
             elif now not in left.get(target.position, ()):
-                raise Rejected(
+                raise RejectedError(
                     f"position {target.position} holds another event here than the one that was erased; nothing was erased"
                 )
         blobs = tuple(blob for blob in events[at].data.blobs if _has_blob(connection, blob))

@@ -13,7 +13,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.harmless import fenced
 from ledger.language.asking import failure_of
 from ledger.language.port import NAME, Answer, Request
@@ -36,17 +36,19 @@ def model_named(
     (Ollama, vLLM, llama.cpp). The key is ``api_key``, or the variable ``api_key_env``, or the provider's own variable; the
     server of a provider is ``base_url``, or its own variable (OPENAI_BASE_URL, ANTHROPIC_BASE_URL).
 
-    ``Rejected`` for another name, for a local one without a server, and where the extra is not installed.
+    ``RejectedError`` for another name, for a local one without a server, and where the extra is not installed.
     """
     provider, colon, name = given.partition(":")
     if not colon or provider not in PROVIDERS or not NAME.fullmatch(name):
         known = ", ".join(f"{each}:NAME" for each in PROVIDERS)
-        raise Rejected(f"no language model is called {given!r:.80}; there are: {known}", rule="model")
+        raise RejectedError(f"no language model is called {given!r:.80}; there are: {known}", rule="model")
     if provider == "local" and not base_url:
-        raise Rejected(f"{given!r:.80} is on a server of yours: say where it is, with model_base_url", rule="model")
+        raise RejectedError(
+            f"{given!r:.80} is on a server of yours: say where it is, with model_base_url", rule="model"
+        )
     for package in ("pydantic_ai", _PACKAGES[provider]):
         if find_spec(package) is None:
-            raise Rejected(
+            raise RejectedError(
                 f"this model needs the package {package}: install memory-ledger with its extra, memory-ledger[models]",
                 rule="extra",
             )
@@ -73,7 +75,7 @@ class Hosted:
         structured = request.schema is not None and not self._in_words
         try:
             return self._call(request, structured=structured)
-        except ModelFailed as failed:
+        except ModelError as failed:
             if not structured or failed.status not in _NO_SCHEMA:
                 raise
         answer = self._call(request, structured=False)
@@ -83,14 +85,14 @@ class Hosted:
     def _call(self, request: Request, *, structured: bool) -> Answer:
         key = self._key or os.environ.get(self._key_env, "") if self._key_env or self._key else ""
         if not key and self._provider != "local":
-            raise ModelFailed(f"the model {self.name!r} has no key", kind="NoKey")
+            raise ModelError(f"the model {self.name!r} has no key", kind="NoKey")
         try:
             return asyncio.run(self._respond(request, key or "none", structured=structured))
-        except ModelFailed:
+        except ModelError:
             raise
         except Exception as error:
             found = failure_of(error)
-            raise ModelFailed(
+            raise ModelError(
                 f"the model {self.name!r} failed ({found.kind})",
                 kind=found.kind,
                 status=found.status,
@@ -166,7 +168,7 @@ def _parameters(request: Request, *, structured: bool) -> Any:
 def _answer(response: Any) -> Answer:
     texts = [each.content for each in response.parts if each.part_kind == "text"]
     if response.finish_reason in ("content_filter", "error"):
-        raise ModelFailed("it answered with no answer", kind="Filtered")
+        raise ModelError("it answered with no answer", kind="Filtered")
     return Answer(
         text="".join(texts),
         input_tokens=response.usage.input_tokens,

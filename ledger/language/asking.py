@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.language.port import NAME, Answer, LanguageModel, Request
 
 RETRIES = 3
@@ -76,7 +76,7 @@ def ask(
     """The answer to a request, after up to 1 + ``retries`` calls of at most ``request.timeout`` seconds each, and within
     ``deadline`` seconds for everything.
 
-    ``ModelFailed`` where it cannot be had; its ``kind`` is "Cancelled" when ``cancelled`` (an event, or a function) said so
+    ``ModelError`` where it cannot be had; its ``kind`` is "Cancelled" when ``cancelled`` (an event, or a function) said so
     before a call, during one, or while waiting for the next. A call that takes too long is left alone: what it still does is
     nobody's concern. ``sleep``, ``clock`` (seconds) and ``uniform`` are for tests.
     """
@@ -103,14 +103,16 @@ def ask(
 
 
 def check_outside(writer: Any) -> None:
-    """``Rejected`` inside a batch or a transaction of this thread: nobody waits for a model while holding the writer's lock."""
+    """``RejectedError`` inside a batch or a transaction of this thread: nobody waits for a model while holding the
+    writer's lock.
+    """
     if writer.batching or writer.store.is_mine:
-        raise Rejected("a model is asked and takes its time, so this cannot be part of a batch", rule="batch")
+        raise RejectedError("a model is asked and takes its time, so this cannot be part of a batch", rule="batch")
 
 
 def failure_of(error: BaseException) -> Failure:
     """What kind of failure an exception is, by itself and by what it was raised from."""
-    if isinstance(error, ModelFailed):
+    if isinstance(error, ModelError):
         passing = error.kind in _PASSING_KINDS or (_is_passing(error.status) and error.kind not in _LASTING_KINDS)
         kind = error.kind if _PLAIN.fullmatch(error.kind) else "Exception"
         known = Failure(kind, error.status, error.retry_after, passing)
@@ -200,7 +202,7 @@ def _is_set(cancelled: Cancelled | None) -> bool:
 
 
 def within(seconds: float, call: Callable[[], Any], cancelled: Cancelled | None = None) -> Any:
-    """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelFailed`` where
+    """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
     it takes longer, or is cancelled. What it still does then is nobody's concern."""
     given: list[Any] = []
     failed: list[BaseException] = []
@@ -218,32 +220,34 @@ def within(seconds: float, call: Callable[[], Any], cancelled: Cancelled | None 
     while thread.is_alive() and (left := until - time.monotonic()) > 0:
         thread.join(min(left, LOOK_SECONDS) if cancelled is not None else left)
         if thread.is_alive() and _is_set(cancelled):
-            raise ModelFailed("cancelled", kind="Cancelled")
+            raise ModelError("cancelled", kind="Cancelled")
     if failed:
         error = failed[0]
-        raise error if isinstance(error, Exception) else ModelFailed("it ended its thread", kind=_name(error))
+        raise error if isinstance(error, Exception) else ModelError("it ended its thread", kind=_name(error))
     if not given:
-        raise ModelFailed("no answer in time", kind="TimeoutError")
+        raise ModelError("no answer in time", kind="TimeoutError")
     return given[0]
 
 
 def check_seconds(timeout: object) -> None:
-    """``Rejected`` for what is no time to wait for a model."""
+    """``RejectedError`` for what is no time to wait for a model."""
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
-        raise Rejected(f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not")
+        raise RejectedError(
+            f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
+        )
 
 
 def checked(given: Any) -> Answer:
-    """An answer with what an answer has to have; ``ModelFailed`` for what is none."""
+    """An answer with what an answer has to have; ``ModelError`` for what is none."""
     if not isinstance(given, Answer) or not isinstance(given.text, str):
-        raise ModelFailed("no answer", kind="TypeError")
+        raise ModelError("no answer", kind="TypeError")
     if len(given.text) > ANSWER_CHARS:
-        raise ModelFailed("an answer too long to be one", kind="TooLong")
+        raise ModelError("an answer too long to be one", kind="TooLong")
     try:
         given.text.encode()
     except UnicodeEncodeError:
-        raise ModelFailed("half of a character", kind="UnicodeEncodeError") from None
+        raise ModelError("half of a character", kind="UnicodeEncodeError") from None
     model = given.model if isinstance(given.model, str) and NAME.fullmatch(given.model) else ""
     return Answer(
         text=given.text,
@@ -258,11 +262,11 @@ def _count(given: object) -> int:
     return given if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**53 else 0
 
 
-def _failed(model: LanguageModel, failure: Failure, attempts: int, milliseconds: int) -> ModelFailed:
+def _failed(model: LanguageModel, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
     status = f" with status {failure.status}" if failure.status is not None else ""
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
     told = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
-    return ModelFailed(
+    return ModelError(
         f"the model {model.name!r:.60} {told} {calls}{_HINTS.get(failure.kind, '')}",
         kind=failure.kind,
         status=failure.status,

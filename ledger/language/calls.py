@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.domain.errors import ModelFailed
+from ledger.domain.errors import ModelError
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.language.asking import Asked
@@ -66,7 +66,7 @@ def emit_call(
 
 
 def emit_failure(
-    work: Work, request: Request, error: ModelFailed, *, model: str, ranges: Iterable[tuple[int, int]] = ()
+    work: Work, request: Request, error: ModelError, *, model: str, ranges: Iterable[tuple[int, int]] = ()
 ) -> None:
     """Records a call that failed in the append of a command, inside its body."""
     work.emit(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run, completed, emit_failed_run
 from ledger.consolidating import cursor as cursor_of
 from ledger.domain import question
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
 from ledger.language import consolidator
@@ -39,12 +39,12 @@ class ModelConsolidating(Consolidating, Language):
 
     def _consolidator(self, using: str | None) -> str:
         if using == "model" and self._model is None:
-            raise Rejected("consolidating with a model needs one: open the ledger with model=…", rule="model")
+            raise RejectedError("consolidating with a model needs one: open the ledger with model=…", rule="model")
         return CONSOLIDATOR if using != "grouping" and self._model is not None else GROUPING
 
     def _by_model(self, run: Run) -> None:
         if run.dry_run:
-            raise Rejected(
+            raise RejectedError(
                 "a call of a model is always recorded, so there is no dry run with one: using='grouping' has one"
             )
         while (news := self._for_model(run)).pieces or news.standing:
@@ -100,7 +100,7 @@ class ModelConsolidating(Consolidating, Language):
         try:
             asked = ask(self._asked_model, request)
             parsed = answered(asked, consolidator.kinds())
-        except ModelFailed as error:
+        except ModelError as error:
             self._record_model_failure(run, request, error, ranges, news.head)
             raise
         run.calls, run.looks = run.calls + 1, False
@@ -205,7 +205,7 @@ class ModelConsolidating(Consolidating, Language):
         return done[0] if done else None
 
     def _record_model_failure(
-        self, run: Run, request: Request, error: ModelFailed, ranges: Sequence[tuple[int, int]], head: int
+        self, run: Run, request: Request, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
     ) -> None:
         """A failed call and what it was for; the sources are new as before."""
 

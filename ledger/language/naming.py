@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.language.port import NAME, Answer, LanguageModel, Request
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def as_json(given: Any) -> str:
     try:
         return json.dumps(given, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ModelFailed(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
+        raise ModelError(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
 
 
 def as_model(given: Any, settings: Settings | None = None) -> LanguageModel | None:
@@ -55,7 +55,7 @@ def as_model(given: Any, settings: Settings | None = None) -> LanguageModel | No
     elif callable(given):
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:
-        raise Rejected(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
+        raise RejectedError(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
     if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
-        raise Rejected(f"a model needs a name of one line, and {found.name!r:.60} is none")
+        raise RejectedError(f"a model needs a name of one line, and {found.name!r:.60} is none")
     return found

@@ -40,7 +40,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 class LanguageModel(Protocol):
     """Anything with a name and ``answer``, which may be called from any thread. It raises what it likes: ``asking`` retries
-    what can be retried (``ModelFailed`` with ``status`` 429 or 5xx, and timeouts)."""
+    what can be retried (``ModelError`` with ``status`` 429 or 5xx, and timeouts)."""
 
     @property
     def name(self) -> str: ...

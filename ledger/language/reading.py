@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import ModelFailed
+from ledger.domain.errors import ModelError
 from ledger.language.asking import Asked
 
 READ_CHARS = 300_000  # of an answer; what lies beyond counts as cut off
@@ -72,10 +72,10 @@ class Parsed(Struct, frozen=True):
 
 
 def answered(asked: Asked, kinds: Mapping[str, type[Any]], *, limit: int = ACTIONS) -> Parsed:
-    """The actions of an answer; ``ModelFailed`` with the kind "NotUnderstood" where there is nothing to be understood."""
+    """The actions of an answer; ``ModelError`` with the kind "NotUnderstood" where there is nothing to be understood."""
     parsed = read_actions(asked.answer.text, kinds, limit=limit)
     if parsed is None:
-        raise ModelFailed(
+        raise ModelError(
             f"what the model {asked.model!r:.60} answered cannot be understood",
             kind="NotUnderstood",
             attempts=asked.attempts,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
 from ledger.work import Work
 from projections import memories
@@ -28,7 +28,7 @@ def check(
     frees: Memory | None = None,
     pending: Mapping[str, int] | None = None,
 ) -> None:
-    """``Rejected`` (rule "budget:user" or "budget:memory") when one more active memory would not fit; ``frees`` is an active
+    """``RejectedError`` (rule "budget:user" or "budget:memory") when one more active memory would not fit; ``frees`` is an active
     one that ends with it, or that it is another wording of, ``pending`` what the same append adds to each group besides."""
     group = group_of(kind)
     limit = getattr(work.policy(), GROUPS[group])
@@ -40,7 +40,7 @@ def check(
     current += (pending or {}).get(group, 0)
     requested = len(content) - freed
     if requested > 0 and current + requested > limit:
-        raise Rejected(
+        raise RejectedError(
             f"the budget of the group {group!r} is {limit:,} characters; its active memories take {current:,}, and this"
             f" would add {requested:,}: retract or supersede some, or adopt_policy({GROUPS[group]}=…)",
             rule=f"budget:{group}",

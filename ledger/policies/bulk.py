@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import LIST_ITEMS
 from projections import control
 
@@ -22,9 +22,9 @@ def parts(positions: Iterable[int]) -> list[Spans]:
 
 
 def check_size(events: int, *, exclusive: bool, allowed: str = ALLOWED) -> None:
-    """``Rejected`` for an act that concerns more events than others should have to wait for."""
+    """``RejectedError`` for an act that concerns more events than others should have to wait for."""
     if events > MOST_EVENTS and not exclusive:
-        raise Rejected(
+        raise RejectedError(
             f"this concerns {events:,} events, and more than {MOST_EVENTS:,} would keep others waiting for long; {allowed}",
             rule="size",
             limit=MOST_EVENTS,

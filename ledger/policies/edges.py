@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.domain import memory as memory_domain
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import EdgeRetired, MemoryCaptured
 from ledger.domain.memory import Edge, Memory, Relate
 from ledger.work import Work
@@ -49,7 +49,7 @@ def retire_others(
 ) -> None:
     """Retires what other active memories of this user say of the same two names in another relation, over a time in common.
 
-    ``start`` and ``end`` are when the memory ``by`` holds. ``Rejected`` where that would be more than a thousand edges.
+    ``start`` and ``end`` are when the memory ``by`` holds. ``RejectedError`` where that would be more than a thousand edges.
     """
     if not edges:
         return
@@ -61,7 +61,7 @@ def retire_others(
         pair = graph.Pair(work.who.user, source, target, relation)
         found = graph.other_relations(work.connection(), pair, since, until, limit=RETIRED + 1)
         if len(found) > RETIRED:
-            raise Rejected(
+            raise RejectedError(
                 f"more than {RETIRED:,} memories say otherwise of these two names; supersede or retract them first",
                 rule="size",
                 limit=RETIRED,

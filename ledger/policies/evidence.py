@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger.domain import observation as domain
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import Evidence
 from ledger.domain.observation import Borne, Observation
 from ledger.domain.text import normalise
@@ -35,10 +35,10 @@ def live(work: Work, sources: Iterable[str]) -> set[str]:
 
 
 def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
-    """Live sources, by their full ids, as evidence: each with when what it says was so. ``Rejected`` for one that is not."""
+    """Live sources, by their full ids, as evidence: each with when what it says was so. ``RejectedError`` for one that is not."""
     alive = live(work, sources)
     if dead := [each for each in sources if each not in alive]:
-        raise Rejected(
+        raise RejectedError(
             f"{dead[0]} is not in use (hidden, quarantined, undone or erased), so it bears nothing out; restore it first",
             rule="evidence",
             subject=dead[0],
@@ -62,10 +62,10 @@ def twin(work: Work, project: str | None, tags: Sequence[str], text: str, *, bes
 
 
 def refuse_twin(work: Work, observation: Observation, text: str, verb: str) -> None:
-    """``Rejected`` when the change would make a second observation of one scope say the same."""
+    """``RejectedError`` when the change would make a second observation of one scope say the same."""
     other = twin(work, observation.project, observation.tags, text, besides=observation.row)
     if other is not None:
-        raise Rejected(
+        raise RejectedError(
             f"cannot {verb} {observation.id}: {other.id} is active and says the same; keep one of them",
             rule="duplicate",
             subject=observation.id,
@@ -136,11 +136,11 @@ def emit(work: Work, state: Observation, command: domain.Command, borne: Sequenc
 
 def to_withdraw(work: Work, given: str) -> list[str]:
     """The full ids of what a caller names: a memory, an interaction, a chunk, or all the chunks of a document; also one
-    that was undone. ``NotFound`` when it is none of this user's."""
+    that was undone. ``NotFoundError`` when it is none of this user's."""
     connection = _committed(work)
     found = observations.sources_named(connection, given, work.who.user)
     if not found:
-        raise NotFound(
+        raise NotFoundError(
             f"no memory, interaction, chunk or document of this user has the id {given!r:.40}, so there is nothing to withdraw"
         )
     return found

@@ -20,7 +20,7 @@ from ledger.domain import memory as memory_domain
 from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import EdgeAsserted, MemoriesMerged, MemoryCaptured, MergeProposed
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
@@ -222,7 +222,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     work.need("memories", "merges", "duplicates", "graph")
     members: list[Memory] = list({state.id: state for each in ids if (state := work.load(each, "m"))}.values())
     if len(members) < 2 or len(members) > domain.MEMBERS:
-        raise Rejected(
+        raise RejectedError(
             f"a merge is of 2 to {domain.MEMBERS} memories, and these are {len(members)}",
             rule="size",
             limit=domain.MEMBERS,
@@ -267,16 +267,16 @@ def _became(work: Work, named: tuple[str, ...], members: Sequence[Memory]) -> st
 def _check(members: Sequence[Memory]) -> None:
     for each in members:
         if each.status == "candidate":
-            raise Rejected(
+            raise RejectedError(
                 f"cannot merge {each.id}: it is a candidate; promote it first", rule="transition", subject=each.id
             )
         if each.status != "active":
             raise memory_domain.refusal(memory_domain.Supersede(None, ""), each)
         if each.quarantined:
-            raise Rejected(f"cannot merge {each.id}: it is quarantined; release it first", rule="merge")
+            raise RejectedError(f"cannot merge {each.id}: it is quarantined; release it first", rule="merge")
     for what in ("kind", "project"):
         if len({getattr(each, what) for each in members}) > 1:
-            raise Rejected(f"memories that are merged have one {what}, and these have several", rule="merge")
+            raise RejectedError(f"memories that are merged have one {what}, and these have several", rule="merge")
 
 
 def _refuse_twin(work: Work, members: Sequence[Memory], content: str) -> None:
@@ -284,7 +284,7 @@ def _refuse_twin(work: Work, members: Sequence[Memory], content: str) -> None:
     rows = {each.row for each in members}
     other = twins.same(work, first.kind, first.project, content, "active", besides=rows)
     if other is not None:
-        raise Rejected(
+        raise RejectedError(
             f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",
             rule="duplicate",
             subject=other.id,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain import near
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
 from ledger.domain.extraction import Dropped as Passed
@@ -198,7 +198,7 @@ class Batch:
             self.work.project = seen.target.project  # a successor belongs where the fact did that it replaces
         try:
             result = self._take(seen, lines)
-        except Rejected as refusal:
+        except RejectedError as refusal:
             result = Taken(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
         finally:
             self.work.project = project
@@ -341,7 +341,7 @@ class Batch:
         try:
             command = memory_domain.Relate(relation.source, relation.relation, relation.target)
             graph_rules.say(self.work, anchor, attempt, (command,))
-        except Rejected as refusal:
+        except RejectedError as refusal:
             del self.work.emitted[mark:]
             return Taken(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
         return Taken(EDGES, KEPT, anchor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ledger.domain import memory as memory_domain
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
@@ -62,7 +62,7 @@ def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
 def refuse_threat(work: Work, content: str, verb: str) -> None:
     """What is kept in quarantine would take the place of what is not: nobody would recall either."""
     if (found := work.threat(content)) is not None:
-        raise Rejected(
+        raise RejectedError(
             f"cannot {verb} this wording: it looks like a threat ({found.label}, by {found.scanner}): it would be quarantined, "
             "and what it takes the place of out of use; give it other words",
             rule="threat",
@@ -72,11 +72,11 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
 
 
 def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
-    """``Rejected`` when the change would make a second memory of one status say the same."""
+    """``RejectedError`` when the change would make a second memory of one status say the same."""
     said = memory.content if content is None else content
     other = same(work, memory.kind, memory.project, said, status, besides=(memory.row,))
     if other is not None:
-        raise Rejected(
+        raise RejectedError(
             f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",
             rule="duplicate",
             subject=memory.id,

@@ -24,7 +24,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 
 TEXT_BYTES = 64 * 1024  # the longest text that is looked at: room for hundreds of signatures
 ORIGIN = "memory-ledger/"
@@ -59,13 +59,17 @@ class Stated(Struct, frozen=True):
 
 
 def parse(text: str) -> Stated:
-    """A checkpoint from its text; ``Rejected`` with the line that is none. The ends of the lines may be those of Windows."""
+    """A checkpoint from its text; ``RejectedError`` with the line that is none. The ends of the lines may be those of Windows."""
     if len(text) > TEXT_BYTES:
-        raise Rejected(f"this is no checkpoint: one takes at most {TEXT_BYTES} characters, and this has {len(text):,}")
+        raise RejectedError(
+            f"this is no checkpoint: one takes at most {TEXT_BYTES} characters, and this has {len(text):,}"
+        )
     note, _, rest = text.replace("\r\n", "\n").strip("\n").partition("\n\n")
     lines = note.split("\n")
     if len(lines) != 5:
-        raise Rejected(f"this is no checkpoint: {_FIRST}, and has five lines before its signatures, not {len(lines)}")
+        raise RejectedError(
+            f"this is no checkpoint: {_FIRST}, and has five lines before its signatures, not {len(lines)}"
+        )
     patterns = (
         rf"{ORIGIN}([0-9a-f]{{32}})",
         r"([1-9][0-9]{0,18})",
@@ -76,12 +80,12 @@ def parse(text: str) -> Stated:
     found = [re.fullmatch(pattern, line, re.ASCII) for pattern, line in zip(patterns, lines, strict=True)]
     for number, each in enumerate(found, 1):
         if each is None:
-            raise Rejected(f"this is no checkpoint: line {number} is not as it is written; {_FIRST}")
+            raise RejectedError(f"this is no checkpoint: line {number} is not as it is written; {_FIRST}")
     ledger_id, size, root, head, time = (each[1] for each in found if each is not None)
     signatures = tuple(_signatures(rest, ledger_id))
     stated = Stated(ledger_id, int(size), base64.b64decode(root), bytes.fromhex(head), time, signatures)
     if stated.note != note + "\n":
-        raise Rejected("this is no checkpoint: line 3 is another base64 of the root than the one that is written")
+        raise RejectedError("this is no checkpoint: line 3 is another base64 of the root than the one that is written")
     return stated
 
 
@@ -95,7 +99,7 @@ def _signatures(text: str, ledger_id: str) -> list[tuple[bytes, bytes]]:
         except (binascii.Error, ValueError):
             value = b""
         if not line.startswith(_DASH) or not name or len(value) < 5:
-            raise Rejected("this is no checkpoint: after the blank line every line is a signature, and one is not")
+            raise RejectedError("this is no checkpoint: after the blank line every line is a signature, and one is not")
         if name == ORIGIN + ledger_id:
             found.append((value[:4], value[4:]))
     return found
@@ -133,13 +137,13 @@ def _key_id(stated: Stated, public: Any) -> bytes:
 
 
 def private_key(given: Any) -> Any:
-    """An Ed25519 private key that is one already, or from the bytes of its file; ``Rejected`` for any other."""
+    """An Ed25519 private key that is one already, or from the bytes of its file; ``RejectedError`` for any other."""
     ed25519, loaders = _library()
     if isinstance(given, bytes):
         load = loaders.load_ssh_private_key if b"BEGIN OPENSSH PRIVATE KEY" in given else loaders.load_pem_private_key
         given = _loaded(load, given, "an Ed25519 private key", password=None)
     if not isinstance(given, ed25519.Ed25519PrivateKey):
-        raise Rejected(f"a checkpoint is signed with an Ed25519 private key, and this is {_kind(given)}")
+        raise RejectedError(f"a checkpoint is signed with an Ed25519 private key, and this is {_kind(given)}")
     return given
 
 
@@ -149,7 +153,7 @@ def _public_key(given: Any) -> Any:
         load = loaders.load_ssh_public_key if given.startswith(b"ssh-") else loaders.load_pem_public_key
         given = _loaded(load, given, "an Ed25519 public key")
     if not isinstance(given, ed25519.Ed25519PublicKey):
-        raise Rejected(f"a signature is checked with an Ed25519 public key, and this is {_kind(given)}")
+        raise RejectedError(f"a signature is checked with an Ed25519 public key, and this is {_kind(given)}")
     return given
 
 
@@ -159,9 +163,11 @@ def _loaded(load: Any, data: bytes, wanted: str, **more: Any) -> Any:
     try:
         return load(data, **more)
     except TypeError:
-        raise Rejected("the private key is behind a passphrase, which is not asked for; give the key itself") from None
+        raise RejectedError(
+            "the private key is behind a passphrase, which is not asked for; give the key itself"
+        ) from None
     except (ValueError, UnsupportedAlgorithm):
-        raise Rejected(f"this file holds no key that can be read: {wanted} is wanted, as PEM or OpenSSH") from None
+        raise RejectedError(f"this file holds no key that can be read: {wanted} is wanted, as PEM or OpenSSH") from None
 
 
 def _kind(key: object) -> str:
@@ -173,7 +179,7 @@ def _library() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise Rejected(
+        raise RejectedError(
             f"signatures need the package cryptography, which is not there: pip install '{EXTRA}'", rule="extra"
         ) from None
     return ed25519, serialization

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import answers
-from ledger.domain.errors import NotFound, Rejected, StorageError
+from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 from ledger.proof import checkpoints
 from ledger.sqlite_files import StrPath, path_name
 
@@ -27,10 +27,10 @@ class Kept(Struct, frozen=True):
 
 
 def checkpoint(given: Given | None, public_key: Any, ledger_path: str) -> Kept | None:
-    """A checkpoint and what its signature is worth; ``Rejected`` where it is none."""
+    """A checkpoint and what its signature is worth; ``RejectedError`` where it is none."""
     if given is None:
         if public_key is not None:
-            raise Rejected("a public key is for the signature of a checkpoint: name that too (against=)")
+            raise RejectedError("a public key is for the signature of a checkpoint: name that too (against=)")
         return None
     stated = checkpoints.parse(_text(given, ledger_path))
     if public_key is None:
@@ -44,7 +44,9 @@ def _text(given: Given, ledger_path: str) -> str:
     if isinstance(given, str) and "\n" in given:
         return given
     if not isinstance(given, str | os.PathLike):
-        raise Rejected(f"a checkpoint is given as its path, its text or itself, and this is a {type(given).__name__}")
+        raise RejectedError(
+            f"a checkpoint is given as its path, its text or itself, and this is a {type(given).__name__}"
+        )
     return _read("the checkpoint", given, ledger_path).decode("utf-8", "replace")
 
 
@@ -57,18 +59,18 @@ def _read(what: str, given: StrPath, ledger_path: str) -> bytes:
     """A small file. Reading one of the ledger's own would take SQLite's locks away from this process."""
     name = path_name(given)
     if not name or "\x00" in name:
-        raise Rejected(f"{what} lies in a file, and {name[:40]!r} names none")
+        raise RejectedError(f"{what} lies in a file, and {name[:40]!r} names none")
     for each in OWN_FILES:
         with suppress(OSError):
             if os.path.samefile(name, ledger_path + each):
-                raise Rejected(f"{name} is a file of the ledger itself, and {what} lies in a file of its own")
+                raise RejectedError(f"{name} is a file of the ledger itself, and {what} lies in a file of its own")
     try:
         with open(name, "rb") as file:
             data = file.read(FILE_BYTES + 1)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {name}, in which {what} was to be") from None
+        raise NotFoundError(f"there is no file {name}, in which {what} was to be") from None
     except OSError as error:
         raise StorageError(f"{name} cannot be read: {error.strerror}") from None
     if len(data) > FILE_BYTES:
-        raise Rejected(f"{name} has more than {FILE_BYTES:,} bytes, and {what} has not")
+        raise RejectedError(f"{name} has more than {FILE_BYTES:,} bytes, and {what} has not")
     return data

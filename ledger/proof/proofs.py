@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain.errors import Rejected, StorageError
+from ledger.domain.errors import RejectedError, StorageError
 from ledger.integrity import GENESIS, leaf
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of
@@ -70,15 +70,15 @@ def check_root(proof: answers.Proof, root: bytes, whose: str) -> None:
 
 
 def size_of(position: int, wanted: int | None, kept: Stated | None, seal: Seal | None, last: int) -> int:
-    """How many events the log has that a proof is about; ``Rejected`` where none fits."""
+    """How many events the log has that a proof is about; ``RejectedError`` where none fits."""
     if kept is not None and kept.size > last:
-        raise Rejected(
+        raise RejectedError(
             f"the checkpoint covers {kept.size} events, and the log ends at {last}: see verify()", limit=last
         )
     if wanted is not None:
         least = max(position, kept.size if kept is not None else 0)
         if not least <= wanted <= last:
-            raise Rejected(
+            raise RejectedError(
                 f"size counts the events that a checkpoint covers: here from {least} to {last}, not {wanted}",
                 limit=last,
                 requested=wanted,
@@ -88,7 +88,7 @@ def size_of(position: int, wanted: int | None, kept: Stated | None, seal: Seal |
         return kept.size
     if seal is None or seal.size < position:
         covers = f"the last one covers {seal.size} events" if seal is not None else "none was sealed yet"
-        raise Rejected(f"no checkpoint covers position {position}: {covers}; checkpoint() makes one")
+        raise RejectedError(f"no checkpoint covers position {position}: {covers}; checkpoint() makes one")
     return seal.size
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger import answers, mapper
-from ledger.domain.errors import Conflict, NotFound, Rejected, StorageError
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
 from ledger.integrity import GENESIS, check_chain
 from ledger.memory_writes import By, who
@@ -46,7 +46,7 @@ class Proving(Reads):
         What an attacker computed anew from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
         (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
         ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
-        ``progress`` is called with (steps done, steps). ``Rejected`` for what is no checkpoint, or another ledger's.
+        ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.
         """
         path = self._store.path
         from_elsewhere = kept.checkpoint(against, public_key, path)
@@ -65,7 +65,7 @@ class Proving(Reads):
         with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
         """
         if self._writer.batching:
-            raise Conflict("checkpoint() cannot run inside a batch; leave the batch first")
+            raise ConflictError("checkpoint() cannot run inside a batch; leave the batch first")
         signer = checkpoints.private_key(kept.key(sign, self._store.path)) if sign is not None else None
         with self._store.snapshot() as connection:
             seal = next(seals(connection), None)
@@ -105,19 +105,21 @@ class Proving(Reads):
         It is about the log of ``size`` events: by itself that of the checkpoint given as ``against``, and without one that
         of the last checkpoint sealed. Where the event is younger than ``against``, the proof also shows that the log
         continues what that covers. ``state`` puts in what an event of ``user`` says. The answer's ``as_text()`` is a file
-        for ``tools/check_proof.py``. ``Rejected`` when no checkpoint covers the position, ``StorageError`` when the log is
+        for ``tools/check_proof.py``. ``RejectedError`` when no checkpoint covers the position, ``StorageError`` when the log is
         not the one that a checkpoint covers.
         """
         place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
         given = kept.checkpoint(against, None, self._store.path)
         older = given.stated if given is not None else None
         if older is not None and older.ledger_id != self._created.ledger_id:
-            raise Rejected(f"the checkpoint is of the ledger {older.ledger_id}, and this is {self._created.ledger_id}")
+            raise RejectedError(
+                f"the checkpoint is of the ledger {older.ledger_id}, and this is {self._created.ledger_id}"
+            )
         self._writer.settle()
         with self._store.snapshot() as connection:
             last = _last(connection)
             if place > last:
-                raise Rejected(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
+                raise RejectedError(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
             seal = next(seals(connection), None)
             proof = proofs.inclusion(
                 connection, self._created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
@@ -130,11 +132,15 @@ class Proving(Reads):
 
     def _with_state(self, connection: sqlite3.Connection, proof: answers.Proof, user: str | None) -> answers.Proof:
         if proof.type == "LedgerCreated":
-            raise Rejected("the first event holds the ledger's secret, which nothing shows; prove it without its state")
+            raise RejectedError(
+                "the first event holds the ledger's secret, which nothing shows; prove it without its state"
+            )
         sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
         row = connection.execute(sql, (proof.position,)).fetchone()
         if mapper.decode(proof.position, 1, *row).envelope.user != self._user(user):
-            raise Rejected(f"the event at position {proof.position} is not this user's; prove it without its state")
+            raise RejectedError(
+                f"the event at position {proof.position} is not this user's; prove it without its state"
+            )
         return replace(proof, state=row[3])
 
 
@@ -150,7 +156,7 @@ def verify_file(
     """``Ledger.verify`` for a file that may be too damaged to be opened as a ledger; it is only read."""
     real = checked_path(path)
     if not os.path.lexists(real):
-        raise NotFound(f"there is no ledger at {real}")
+        raise NotFoundError(f"there is no ledger at {real}")
     from_elsewhere = kept.checkpoint(against, public_key, real)
     try:
         with examining(real) as connection:
@@ -170,7 +176,7 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'blobs')"
     if found != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
-        raise Rejected(f"{path} is {no_ledger(path)}, not a ledger", rule="format")
+        raise RejectedError(f"{path} is {no_ledger(path)}, not a ledger", rule="format")
 
 
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:
@@ -197,7 +203,7 @@ def _last(connection: sqlite3.Connection) -> int:
 
 def _counted(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 2**63:
-        raise Rejected(f"{name} counts events from 1, and {given!r:.40} is none")
+        raise RejectedError(f"{name} counts events from 1, and {given!r:.40} is none")
     return given
 
 

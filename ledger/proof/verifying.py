@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ledger import answers, mapper
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
 from ledger.integrity import GENESIS, Erasures, check_chain
 from ledger.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
@@ -47,7 +47,7 @@ def verify(
     folded: bool = True,
     progress: Progress | None = None,
 ) -> answers.VerifyReport:
-    """Looks at everything through one snapshot; ``folded``: at the projections too. ``Rejected`` for another's checkpoint.
+    """Looks at everything through one snapshot; ``folded``: at the projections too. ``RejectedError`` for another's checkpoint.
 
     A projection that differs from the log proves nothing against the projection: the log may be what was changed.
     """
@@ -116,7 +116,7 @@ class _Look:
         """Whatever cannot be read is a problem, and the next part is looked at all the same."""
         try:
             yield
-        except Rejected:
+        except RejectedError:
             raise
         except sqlite3.Error as error:
             self.problem(f"{what}: {typed(error)}")
@@ -249,7 +249,7 @@ class _Look:
         if kept is None:
             return
         if self._created is not None and kept.stated.ledger_id != self._created.ledger_id:
-            raise Rejected(
+            raise RejectedError(
                 f"the checkpoint is of the ledger {kept.stated.ledger_id}, and this is {self._created.ledger_id}"
             )
         if kept.signed is False:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
 from ledger.memory_writes import checked_kind, text_list
 from ledger.reads import LIST_CAP
@@ -86,10 +86,10 @@ def checked(
     one_of("packing", packing, PACKINGS)
     one_of("ranking", ranking, RANKINGS)
     if packing == "shares" and bound is None:
-        raise Rejected("packing by shares shares a budget out, so it needs one")
+        raise RejectedError("packing by shares shares a budget out, so it needs one")
     for what, number in (("k", k), ("observations", observations)):
         if isinstance(number, bool) or not isinstance(number, int):
-            raise Rejected(f"{what} is a whole number, and {number!r:.40} is not")
+            raise RejectedError(f"{what} is a whole number, and {number!r:.40} is not")
     statuses = _statuses(status)
     return Asked(
         query=text,
@@ -116,21 +116,21 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
         return tuple(each for each in memory_domain.STATUSES if each not in (NEVER, memory_domain.ERASED))
     for each in wanted:
         if each == NEVER:
-            raise Rejected("a candidate is never recalled before it is promoted: see review()", rule="trust")
+            raise RejectedError("a candidate is never recalled before it is promoted: see review()", rule="trust")
         one_of("status", each, (*memory_domain.STATUSES, "all"))
     if not wanted:
-        raise Rejected('status names at least one: "active", others, or "all"')
+        raise RejectedError('status names at least one: "active", others, or "all"')
     return wanted
 
 
 def one_of(what: str, given: object, allowed: Sequence[str]) -> None:
     if given not in allowed:
-        raise Rejected(f"no {what} is called {given!r:.40}; there are: {', '.join(allowed)}")
+        raise RejectedError(f"no {what} is called {given!r:.40}; there are: {', '.join(allowed)}")
 
 
 def size(what: str, given: object) -> int | None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
-        raise Rejected(f"a {what} is a whole number from 0, and {given!r:.40} is not")
+        raise RejectedError(f"a {what} is a whole number from 0, and {given!r:.40} is not")
     return given
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import question
-from ledger.domain.errors import LedgerError, Rejected
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
@@ -165,7 +165,7 @@ class Recalling(Reads):
         return self._vectors.ask(text or whole, asked.user, asked.letters)
 
     def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
-        raise Rejected(
+        raise RejectedError(
             "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
         )
 

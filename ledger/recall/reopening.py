@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.erasure import BLACK
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
@@ -130,7 +130,7 @@ class Reopening(Recalling):
         door: Any = self
         try:
             return door.at(seen)
-        except Rejected:
+        except RejectedError:
             return door
 
     def _disputed_then(self, items: list[Item], seen: int) -> list[Item]:

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from ledger import answers
-from ledger.domain.errors import Conflict, NewerFormat, NotFound, StorageError
+from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, StorageError
 from ledger.domain.events import LedgerCreated
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
@@ -35,11 +35,11 @@ class BackingUp(Rebuilding):
 
         The copy has mode 0600, is checked from its first event to its last, and is in its place complete or not at all.
         It holds every text and the ledger's secret, and may itself be opened, best with ``readonly=True``. ``progress``
-        is called with (bytes written, bytes about). ``Rejected`` where something is, ``StorageError`` when the disk is
+        is called with (bytes written, bytes about). ``RejectedError`` where something is, ``StorageError`` when the disk is
         full or the log is damaged.
         """
         if self._writer.batching:
-            raise Conflict("backup() cannot run inside a batch; leave the batch first")
+            raise ConflictError("backup() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         place = free_place(path, "a backup")
         try:
@@ -80,13 +80,13 @@ class BackingUp(Rebuilding):
 
         The whole log is verified, every projection folded again and compared with what the backup held, and erasures
         that came after the backup are done again by their ``receipts``. It is in its place when all that went well, and
-        not at all otherwise: ``StorageError`` names the first position that is wrong, ``Rejected`` says what is in the way.
+        not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
         It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
         position. ``progress`` is called with (events copied, events in the backup).
         """
         started, given = time.monotonic(), os.path.abspath(path_name(backup))
         if not os.path.lexists(given):
-            raise NotFound(f"there is no backup at {given}")
+            raise NotFoundError(f"there is no backup at {given}")
         if os.path.isfile(given) and not os.path.getsize(given) and not os.path.exists(f"{given}-wal"):
             raise StorageError(f"the backup at {given} was cut short: it is empty")
         place = free_place(path, "a recovery")
@@ -112,7 +112,7 @@ class BackingUp(Rebuilding):
         door: Any = cls
         try:
             return door.open(part)
-        except NewerFormat:
+        except NewerFormatError:
             if receipts:
                 raise
             remove(part)
@@ -231,7 +231,7 @@ def _check_layout(connection: sqlite3.Connection, backup: str) -> None:
     _check_length(connection, backup)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > FORMAT:
-        raise Conflict(
+        raise ConflictError(
             f"{backup} has the file format {version} of a newer version, and this version recovers format {FORMAT}: "
             "recover it with that version; the backup is itself a whole ledger and may be read"
         )

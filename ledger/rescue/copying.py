@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from ledger import mapper
-from ledger.domain.errors import Conflict, LedgerError, Rejected, StorageError, UnknownEvent
+from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError, UnknownEventError
 from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain
@@ -130,7 +130,7 @@ def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
                 break
             try:
                 event = mapper.decode(row.position, *_event(row))
-            except UnknownEvent:  # not even an event
+            except UnknownEventError:  # not even an event
                 event = None
             if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
                 newer = least(event)[1] > WRITER
@@ -156,13 +156,15 @@ def _blobs(source: sqlite3.Connection) -> Iterator[tuple[str, bytes | None, int 
 
 
 def free_place(path: StrPath, what: str) -> str:
-    """The absolute path of a file that is to be made; ``Rejected`` where something is."""
+    """The absolute path of a file that is to be made; ``RejectedError`` where something is."""
     place = checked_path(path)
     if os.path.lexists(place):
-        raise Rejected(f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path")
+        raise RejectedError(
+            f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path"
+        )
     for suffix in ("-wal", "-journal"):
         if os.path.lexists(place + suffix) and os.stat(place + suffix).st_size:
-            raise Rejected(
+            raise RejectedError(
                 f"{place}{suffix} is there and may hold the last commits of a ledger that is missing: "
                 "put that back, or name a path where nothing is",
                 rule="path",
@@ -174,7 +176,7 @@ def free_place(path: StrPath, what: str) -> str:
 def in_the_making(place: str, what: str, *, put: bool = True) -> Iterator[str]:
     """The name to make a file under, ``<place>.part``; it gets its own at the end, and an error leaves nothing of it.
 
-    One maker at a time: ``Conflict`` for another. What a killed one left is removed first.
+    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first.
     """
     part = place + ".part"
     lock = lock_of(part)
@@ -185,7 +187,9 @@ def in_the_making(place: str, what: str, *, put: bool = True) -> Iterator[str]:
         if put:
             put_in_place(part, place)
     except FileExistsError:
-        raise Rejected(f"{place} was made by somebody else meanwhile; {what} never overwrites", rule="path") from None
+        raise RejectedError(
+            f"{place} was made by somebody else meanwhile; {what} never overwrites", rule="path"
+        ) from None
     except OSError as error:
         raise StorageError(f"{place} cannot be written: {error.strerror}") from error
     except sqlite3.Error as error:
@@ -205,7 +209,7 @@ def _lock_alone(lock: Any, what: str) -> None:
         except OSError as error:
             raise StorageError(f"{lock.path} cannot be made: {error.strerror}") from error
         if not taken:
-            raise Conflict(f"{what} to this place is being made by another process; wait for it")
+            raise ConflictError(f"{what} to this place is being made by another process; wait for it")
         with suppress(FileNotFoundError):
             if os.stat(lock.path).st_ino == os.fstat(lock._descriptor).st_ino:
                 return

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from ledger import answers
-from ledger.domain.errors import Conflict, LedgerError, NotFound
+from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
 from ledger.domain.events import TYPES
 from ledger.lease import is_alive
 from ledger.log_reading import READER, WRITER, last_upgrade, least, read_event
@@ -60,20 +60,20 @@ class Doctoring(Reads):
         ``progress`` is called with (steps done, steps).
         """
         if self._writer.batching:
-            raise Conflict("doctor() cannot run inside a batch; leave the batch first")
+            raise ConflictError("doctor() cannot run inside a batch; leave the batch first")
         return examine(self._store.path, progress=progress)
 
     @classmethod
     def examine(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-        """The same for a file that may not open as a ledger any more; ``NotFound`` where there is none."""
+        """The same for a file that may not open as a ledger any more; ``NotFoundError`` where there is none."""
         return examine(path, progress=progress)
 
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-    """Looks at a file and the place where it lies; only what is no file at all is refused (``NotFound``)."""
+    """Looks at a file and the place where it lies; only what is no file at all is refused (``NotFoundError``)."""
     started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
-        raise NotFound(f"there is no ledger at {name[:1000]!r}")
+        raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
     visit = _Visit(name, progress)
     visit.all()
     findings = tuple(visit.findings)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ledger import answers
 from ledger.care import Care, Progress
-from ledger.domain.errors import Conflict, Damaged, LedgerError, StorageError
+from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
 from ledger.proof.schema_check import has_changed, misshapen
@@ -34,7 +34,7 @@ OF_PAGES = re.compile(r"the file: (?!its )").match
 def damages(error: BaseException | None) -> bool:
     """Whether an error comes from a damaged page or row; whatever SQLite said lies beneath what is raised."""
     while error is not None:
-        if isinstance(error, Damaged) or _code(error) == sqlite3.SQLITE_CORRUPT:
+        if isinstance(error, DamagedError) or _code(error) == sqlite3.SQLITE_CORRUPT:
             return True
         error = error.__cause__
     return False
@@ -54,7 +54,7 @@ class Rebuilding(Care):
     def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
-        ``progress`` is called with (events folded, events in the log). ``Conflict`` while another rebuild runs. What was
+        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
         parked and folds now is resumed; what does not fold is parked. Where damaged pages are in the way or left, the whole
         file is made anew from its log, if that is sound; ``StorageError`` if it is not.
         """
@@ -119,7 +119,7 @@ class Rebuilding(Care):
         def guard(status: int, remaining: int, total: int) -> None:
             if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 if time.monotonic() > deadline:
-                    raise Conflict("another process kept the ledger locked for longer than the timeout")
+                    raise ConflictError("another process kept the ledger locked for longer than the timeout")
             elif not looked:  # from the first step to the last the writer's lock is held
                 looked.append(self._store.head()[0])
                 if looked[0] != copied:
@@ -154,7 +154,7 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
         _, parked = check_tables(connection, secret)
         last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
         folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
-    except Conflict:
+    except ConflictError:
         return None
     except sqlite3.DatabaseError as error:
         if not _is_of_damage(error):

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.language import calls
@@ -55,7 +55,9 @@ class Asker(Struct, frozen=True):
     cancelled: Cancelled | None = None
 
     def ask(self, lines: Sequence[Line]) -> Answered:
-        """``ModelFailed`` where it does not answer, or not so that anything can be understood; ``Rejected`` under the lock."""
+        """``ModelError`` where it does not answer, or not so that anything can be understood; ``RejectedError`` under
+        the lock.
+        """
         from ledger.language import extracting
 
         check_outside(self.ledger._writer)
@@ -71,7 +73,7 @@ class Asker(Struct, frozen=True):
         try:
             asked = ask(self.model, asked_for, cancelled=self.cancelled)
             parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
-        except ModelFailed as error:
+        except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
         with self.ledger._read("memories", "search") as connection:
@@ -83,7 +85,7 @@ class Asker(Struct, frozen=True):
 class Unanswered(Exception):
     """A request that came to nothing, and why."""
 
-    def __init__(self, request: Request, error: ModelFailed) -> None:
+    def __init__(self, request: Request, error: ModelError) -> None:
         super().__init__(str(error))
         self.request, self.error = request, error
 
@@ -143,33 +145,33 @@ def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
 
 
 def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | None:
-    """The model to ask, or None for the rules; ``Rejected`` for what is neither, and without a model where one is wanted."""
+    """The model to ask, or None for the rules; ``RejectedError`` for what is neither, and without a model where one is wanted."""
     if using not in (None, "model", "rules"):
-        raise Rejected(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
+        raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
     found: LanguageModel | None = ledger._meant_model(given)
     if using == "model" and found is None:
-        raise Rejected("this asks a model: open the ledger with one, or give one here", rule="model")
+        raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found
 
 
 def check_call(timeout: object, cancelled: object) -> None:
-    """``Rejected`` for what is no time to wait for a model, and for what cannot call it off."""
+    """``RejectedError`` for what is no time to wait for a model, and for what cannot call it off."""
     if timeout is not None:
         check_seconds(timeout)
     if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
-        raise Rejected(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
+        raise RejectedError(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
 
 
 def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
-    """``Rejected`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
+    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
     with ledger._read("memories") as connection:
         found = {(each.user, each.kind, each.source) for each in control.distrusted(connection)}
     sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
     for kind, source in sources.items():
         if (told.user, kind, source) in found:
-            raise Rejected(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
+            raise RejectedError(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
 
 
 # --- what it came to ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ledger.domain import rendering
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.message import Part
 from ledger.domain.rendering import Rendered, Said
 from ledger.domain.window import Item
@@ -103,5 +103,5 @@ class Assembly(Struct, frozen=True, kw_only=True):
         was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
         """
         if not isinstance(provider, str) or provider not in PROVIDERS:
-            raise Rejected(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
+            raise RejectedError(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
         return PROVIDERS[provider]([each.said for each in self.entries], memories=self.memories, system=system)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL, Fitted
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ContextAssembled, LeftOut, Ranges
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import Item
@@ -54,14 +54,14 @@ class SessionAssembly(SessionReads):
 
         With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
         conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
-        session has an empty window. ``Rejected`` for a budget below 1.
+        session has an empty window. ``RejectedError`` for a budget below 1.
         """
         budget = _whole("budget_tokens", budget_tokens)
         _whole("tail", tail)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-            raise Rejected(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
+            raise RejectedError(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
         if record and self._kept_out:
-            raise Rejected(
+            raise RejectedError(
                 f"the session {self._given!r:.60} is {self._kept_out}: nothing of it is recorded", rule="pattern"
             )
         pack = self._recalled(query, budget, share, among, record)
@@ -174,7 +174,7 @@ class SessionAssembly(SessionReads):
     def _recorded(self, found: Assembly, tail: int) -> Assembly:
         with self._reading() as (connection, state):
             if state is None:
-                raise NotFound(
+                raise NotFoundError(
                     f"no session of this user is called {self._given!r:.60}, so nothing of it can be recorded"
                 )
             messages = [each.item.position for each in found.entries if not each.item.is_summary]
@@ -202,7 +202,7 @@ class SessionAssembly(SessionReads):
         def body(work: Work) -> str:
             now = self._ledger._writer.named(work.who.user, "s", self._given)
             if now is None:
-                raise NotFound(f"no session of this user is called {self._given!r:.60}")
+                raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
             session = work.load(now, "s")
             work.project, work.session = session.project, session.id
             work.emit(session.id, event, first=session.row)
@@ -286,5 +286,5 @@ def _number(told: Mapping[str, object], name: str) -> int:
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
         told = f"{value!r:.40}" if not isinstance(value, int) or abs(value) <= 2**64 else "this one"
-        raise Rejected(f"{name} is a whole number above 0 and up to {MOST:,}, and {told} is not", rule="budget")
+        raise RejectedError(f"{name} is a whole number above 0 and up to {MOST:,}, and {told} is not", rule="budget")
     return value

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ledger.domain import compaction
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
-from ledger.domain.errors import Conflict, ModelFailed, NotFound, Rejected
+from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
@@ -76,7 +76,7 @@ class Compacting(Reconciling):
         Meant for every turn. ``summariser`` stands in for the ledger's; without any a leaf is the cut beginning of its
         messages, marked "fallback". The summariser is asked outside of any lock, for at most ``timeout`` seconds a time;
         where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
-        what was made, and why nothing more was. ``Rejected`` inside a batch, and for a budget below 1.
+        what was made, and why nothing more was. ``RejectedError`` inside a batch, and for a budget below 1.
         """
         bound = _whole(budget) if budget is not None else None
 
@@ -116,18 +116,20 @@ class Compacting(Reconciling):
         """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
         one, which stays in the log. What was written from the old one stands for nothing any more.
 
-        ``Rejected`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
-        key, for asked again there is nothing to rebuild; ``ModelFailed`` where it failed. Nothing is changed then.
+        ``RejectedError`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
+        key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
         """
         if by.get("key") is not None:
-            raise Rejected(
+            raise RejectedError(
                 "rebuild_summary takes no key: the summary it wrote is in summaries(), with what it replaces"
             )
         self._check_patience(timeout)
         self._check_taken_in()
         writer, told = self._writer_of(summariser), self._told(by)
         if writer is None:
-            raise Rejected("rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model")
+            raise RejectedError(
+                "rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model"
+            )
         row, sources, texts, seen, size = self._to_rebuild(id)
         tries = compaction.attempts(row.kind, size)
         heard = list[Heard]()
@@ -141,12 +143,12 @@ class Compacting(Reconciling):
 
         try:
             written = self._ask(writer, row.kind, tries, texts, [], timeout, None, heard)
-        except ModelFailed:
+        except ModelError:
             kept("failed")
             raise
         if written is None:
             kept("refused")
-            raise Rejected(
+            raise RejectedError(
                 f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
             )
         made = ""
@@ -157,7 +159,9 @@ class Compacting(Reconciling):
             now = self._summary_row(work.connection(), state, row.id)
             check_standing(now, "rebuilt")
             if erasures.last(work.connection()) != seen:
-                raise Conflict("something was erased while the summary was written, which may repeat it; ask again")
+                raise ConflictError(
+                    "something was erased while the summary was written, which may repeat it; ask again"
+                )
             everything = summaries.of_session(work.connection(), state.row)
             invalidate(work, state, everything, {row.id}, "rebuilt")
             made = record(work, state, sources, written, replaces=row.id)
@@ -166,7 +170,7 @@ class Compacting(Reconciling):
 
         try:
             self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
-        except (Rejected, Conflict, NotFound):
+        except (RejectedError, ConflictError, NotFoundError):
             kept("moved")
             raise
         return self._summary_now_of(made)
@@ -183,7 +187,7 @@ class Compacting(Reconciling):
             seen = erasures.last(connection)
         size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
         if size > REBUILT_TOKENS:
-            raise Rejected(
+            raise RejectedError(
                 f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"
                 " and compact again, in parts",
                 rule="size",
@@ -218,7 +222,7 @@ class Compacting(Reconciling):
         self._check_patience(timeout)
         writer, told = self._writer_of(given), self._told(by)
         if told.key is not None:
-            raise Rejected("a compaction takes no key: asked again it goes on from where the window is")
+            raise RejectedError("a compaction takes no key: asked again it goes on from where the window is")
         if self._kept_out:
             return self._report([], [answers.CompactionSkip(why=self._kept_out, kind="")], None, bound, 0)
         with self._reading() as (_, state):
@@ -234,9 +238,9 @@ class Compacting(Reconciling):
             return self._report(compactor.made, compactor.skipped, before, bound, compactor.calls)
 
     def _check_patience(self, timeout: object) -> None:
-        """``Rejected`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
+        """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
         if self._writer.batching:
-            raise Rejected(
+            raise RejectedError(
                 "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
             )
         check_seconds(timeout)
@@ -412,7 +416,7 @@ class Compactor:
             if self._heard and self.writer is not None:
                 self.session._record_calls(self.told, self.writer, self._heard, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
-        except ModelFailed as error:
+        except ModelError as error:
             self._record_skip("failed", run, error.kind)
             return self._skip("failed", run.kind, run.messages, run.tokens, error.kind)
         if sources is None:
@@ -527,5 +531,5 @@ def _beginning(texts: Iterator[str]) -> Iterator[str]:
 
 def _whole(budget: object) -> int:
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise Rejected(f"budget is a whole number of tokens above 0, and {budget!r:.40} is not", rule="budget")
+        raise RejectedError(f"budget is a whole number of tokens above 0, and {budget!r:.40} is not", rule="budget")
     return budget

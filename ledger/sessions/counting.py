@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.message import Draft
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
 
@@ -23,13 +23,13 @@ class Counter(Struct, frozen=True):
     count: Callable[[str], int]
 
     def of_text(self, text: str) -> int:
-        """Tokens of one text; ``ModelFailed`` where the counter raises or gives no whole number from 0."""
+        """Tokens of one text; ``ModelError`` where the counter raises or gives no whole number from 0."""
         if not text:
             return 0
         try:
             found: Any = self.count(text)
         except Exception as error:
-            raise ModelFailed(f"the token counter {self.name!r} failed ({type(error).__name__})") from error
+            raise ModelError(f"the token counter {self.name!r} failed ({type(error).__name__})") from error
         return checked(found, f"the token counter {self.name!r} gave")
 
     def of_message(self, draft: Draft) -> int:
@@ -38,15 +38,15 @@ class Counter(Struct, frozen=True):
 
 
 def check_tokens(name: str, given: object) -> int:
-    """What somebody else counted; ``Rejected`` where that is no number of tokens."""
+    """What somebody else counted; ``RejectedError`` where that is no number of tokens."""
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MAX_TOKENS:
-        raise Rejected(f"{name} is a whole number from 0 to {MAX_TOKENS:,}, and {given!r:.40} is not")
+        raise RejectedError(f"{name} is a whole number from 0 to {MAX_TOKENS:,}, and {given!r:.40} is not")
     return given
 
 
 def checked(count: object, what: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TOKENS:
-        raise ModelFailed(f"{what} {count!r:.40}, and tokens are counted in whole numbers from 0")
+        raise ModelError(f"{what} {count!r:.40}, and tokens are counted in whole numbers from 0")
     return count
 
 
@@ -58,9 +58,9 @@ def as_counter(given: Callable[[str], int] | None) -> Counter:
     if given is None:
         return ESTIMATE
     if not callable(given):
-        raise Rejected(f"a token counter is a function of a text, not {type(given).__name__}")
+        raise RejectedError(f"a token counter is a function of a text, not {type(given).__name__}")
     name = getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__
     name = str(name).strip("<>")
     if not _NAME.fullmatch(name):
-        raise Rejected(f"a token counter needs a name of letters, digits and . _ : / -, and {name!r:.60} is none")
+        raise RejectedError(f"a token counter needs a name of letters, digits and . _ : / -, and {name!r:.60} is none")
     return Counter(name, given)

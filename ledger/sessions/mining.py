@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import interaction as interactions_domain
 from ledger.domain import turns
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     CandidatesExtracted,
     Dropped,
@@ -97,11 +97,11 @@ class SessionMining(SessionWrites):
         behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
         messages and those of tools are passed over.
 
-        ``Rejected`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
+        ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
         """
         told, meant = self._told(by), meant_model(self._ledger, using, model)
         if told.key is not None:
-            raise Rejected("the extraction of a session takes no key: asked again it goes on from its cursor")
+            raise RejectedError("the extraction of a session takes no key: asked again it goes on from its cursor")
         check_call(timeout, cancelled)
         if meant is not None:
             check_outside(self._writer)
@@ -157,12 +157,12 @@ class SessionMining(SessionWrites):
 
     def _go_back(self, since: int, told: Who) -> None:
         if isinstance(since, bool) or not isinstance(since, int) or since < 0:
-            raise Rejected(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
+            raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
 
         def body(work: Work) -> str:
             state = self._known(work)
             if since > state.cursor:
-                raise Rejected(
+                raise RejectedError(
                     f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
                     " seed_extraction(up_to=…) passes it over on purpose"
                 )
@@ -177,10 +177,11 @@ class SessionMining(SessionWrites):
 
         With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
         with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
-        ``Rejected`` with neither, or for a position that is no message of this session; ``NotFound`` without such a parent.
+        ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
+        such a parent.
         """
         if parent is None and up_to is None:
-            raise Rejected(
+            raise RejectedError(
                 "seed_extraction needs a parent (the session that this one branched off), or up_to (a position)"
             )
         told = self._told(by)
@@ -206,25 +207,25 @@ class SessionMining(SessionWrites):
         self._writer.run("seed_extraction", told, body, (self._given, parent, up_to))
         found = self.info()
         if found is None:
-            raise NotFound(f"the session {self._given!r:.60} was undone meanwhile")
+            raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
         return found
 
     @staticmethod
     def _own_message(connection: Any, state: State, position: object) -> int:
         row = sessions.at_position(connection, position) if type(position) is int else None
         if row is None or row.session != state.row:
-            raise Rejected(f"up_to is the position of a message of this session, and {position!r:.40} is none")
+            raise RejectedError(f"up_to is the position of a message of this session, and {position!r:.40} is none")
         return row.row
 
     def _parent(self, connection: Any, given: str, own: State) -> State:
         if not isinstance(given, str):
-            raise Rejected(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
+            raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
         other = type(self)(self._ledger, given, self._who, None, self._counter)
         found = other._found(connection)
         if found is None:
-            raise NotFound(f"no session of this user is called {given!r:.60}")
+            raise NotFoundError(f"no session of this user is called {given!r:.60}")
         if found.id == own.id:
-            raise Rejected("a session cannot branch off itself: name the one that it was copied from")
+            raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
         return found
 
     def _in_common(self, connection: Any, own: State, parent: State) -> int:

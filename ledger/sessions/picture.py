@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from msgspec import Struct
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import dot_label, mermaid_label, one_line
 from ledger.domain.window import FALLBACK, Item
 from ledger.sessions.answers import SessionInfo
@@ -82,10 +82,10 @@ class Picture(Struct, frozen=True, kw_only=True):
         return f"{one_line(about.name or about.id)} · {said} · {window}"
 
     def draw(self, format: str = "tree") -> str:
-        """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``Rejected`` for
+        """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``RejectedError`` for
         any other."""
         if not isinstance(format, str) or format not in FORMATS:
-            raise Rejected(f"no picture is called {format!r:.40}; there are: {', '.join(FORMATS)}")
+            raise RejectedError(f"no picture is called {format!r:.40}; there are: {', '.join(FORMATS)}")
         return FORMATS[format](self)
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 
 from ledger.domain import ids
 from ledger.domain import message as messages
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
@@ -96,7 +96,7 @@ class SessionReads:
 
     def _needed(self, state: State | None) -> State:
         if state is None:
-            raise NotFound(f"no session of this user is called {self._given!r:.60}")
+            raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
         return state
 
     # --- messages ------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class SessionReads:
         """
         for what, value in (("limit", limit), ("before", before)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-                raise Rejected(f"{what} is a whole number, and {value!r:.40} is not")
+                raise RejectedError(f"{what} is a whole number, and {value!r:.40} is not")
         if limit is not None and limit <= 0:
             return []
         with self._reading() as (connection, state):
@@ -216,7 +216,7 @@ class SessionReads:
         if isinstance(given, str) and len(given) > 2 and ids.is_prefix(given, "y"):
             found = summaries.find(connection, state.row, given)
         if found is None:
-            raise NotFound(f"no summary of this session has the id {given!r:.40}")
+            raise NotFoundError(f"no summary of this session has the id {given!r:.40}")
         return found
 
     def window(self) -> list[Item]:
@@ -280,5 +280,5 @@ class Why:
 
 
 def session_name(given: object) -> str:
-    """A session's name as somebody gave it; ``Rejected`` where it is blank."""
+    """A session's name as somebody gave it; ``RejectedError`` where it is blank."""
     return check_text("a session's id", given, max_bytes=1024)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger.domain import message as messages
 from ledger.domain import times, transcript
-from ledger.domain.errors import Conflict
+from ledger.domain.errors import ConflictError
 from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
@@ -79,7 +79,7 @@ class Reconciling(SummaryWrites):
                 if plan.kind == transcript.UNCHANGED and not plan.repairs:
                     return total
             by = By(**{**by, "key": None})  # the rest goes on without it
-        raise Conflict(
+        raise ConflictError(
             f"the session {self._given!r:.60} is written to all the time, so no transcript can be held against it"
         )
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ledger.domain import grep, times
 from ledger.domain.compaction import EXPAND_TOKENS
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES
 from ledger.domain.session import Session as State
 from ledger.memory_writes import Time
@@ -85,13 +85,13 @@ class SessionSearch(SessionReads):
     ) -> Asked:
         tree = grep.parse(pattern)
         if not isinstance(scope, str) or scope not in SCOPES:
-            raise Rejected(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
+            raise RejectedError(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
         if role is not None and role not in ROLES:
-            raise Rejected(f"no role is called {role!r:.40}; there are: {', '.join(ROLES)}")
+            raise RejectedError(f"no role is called {role!r:.40}; there are: {', '.join(ROLES)}")
         if role is not None and scope == "summary":
-            raise Rejected("a summary has no role: leave the role out, or look among messages")
+            raise RejectedError("a summary has no role: leave the role out, or look among messages")
         if last is not None and since is not None:
-            raise Rejected("since and last both say from when; give one of them")
+            raise RejectedError("since and last both say from when; give one of them")
         return Asked(
             tree=tree,
             corpora=SCOPES[scope] if role is None else (MESSAGE,),
@@ -105,7 +105,9 @@ class SessionSearch(SessionReads):
     def _ago(self, last: object) -> str:
         told = _LAST.fullmatch(last) if isinstance(last, str) else None
         if told is None:
-            raise Rejected(f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not")
+            raise RejectedError(
+                f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not"
+            )
         now = times.parse("now", self._ledger._writer.now())
         try:
             return times.fixed(now - timedelta(hours=int(told[1]) * _HOURS[told[2]]))
@@ -164,14 +166,14 @@ class SessionSearch(SessionReads):
         session does not have is in ``unknown``.
         """
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-            raise Rejected(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
+            raise RejectedError(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
         if not isinstance(what, str | int | Unexpanded | Iterable):
-            raise Rejected(f"what is expanded are ids and positions, and {what!r:.40} is neither")
+            raise RejectedError(f"what is expanded are ids and positions, and {what!r:.40} is neither")
         given = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
         wanted = tuple(each.name if isinstance(each, Unexpanded) else each for each in given)
         for each in wanted:
             if isinstance(each, bool) or not isinstance(each, str | int):
-                raise Rejected(
+                raise RejectedError(
                     f"what is expanded is a summary's id or a message's position, and {each!r:.40} is neither"
                 )
         with self._reading() as (connection, state):

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.domain.errors import ReadOnly
+from ledger.domain.errors import ReadOnlyError
 from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
 from ledger.sessions import answers
 from ledger.sessions.assembled import Assembly
@@ -40,9 +40,9 @@ class PastSession(SessionQuestions):
         raise self._past("record")
 
     @staticmethod
-    def _past(name: str) -> ReadOnly:
+    def _past(name: str) -> ReadOnlyError:
         told = f"{name} writes, or is of today only, and this is a session of the past; ask the ledger itself"
-        return ReadOnly(told, rule="readonly")
+        return ReadOnlyError(told, rule="readonly")
 
 
 class SessionsRead(Reads):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.errors import ModelFailed, Rejected
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.harmless import fenced
 from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
 from ledger.language.asking import Asked, failure_of, within
@@ -80,7 +80,7 @@ class Heard(Struct, frozen=True):
     request: Request
     asked: Asked | None = None
     outcome: str = KEPT
-    error: ModelFailed | None = None
+    error: ModelError | None = None
 
 
 def by_model(model: LanguageModel, as_set: Callable[[Request], Request]) -> Summariser:
@@ -111,31 +111,31 @@ def as_summariser(given: Any) -> Summariser | None:
         return by_model(model, lambda request: request) if model is not None else None
     write = getattr(given, "summarise", given)
     if not callable(write):
-        raise Rejected(
+        raise RejectedError(
             f"a summariser is a function of a request, or has one called summarise; not {type(given).__name__}"
         )
     name = getattr(given, "name", None) or getattr(given, "model", None) or getattr(given, "__name__", None)
     name = str(name or type(given).__name__)
     if not NAME.fullmatch(name):
-        raise Rejected(f"a summariser needs a name of one line, and {name!r:.60} is none")
+        raise RejectedError(f"a summariser needs a name of one line, and {name!r:.60} is none")
     return Summariser(name, write)
 
 
 def ask(summariser: Summariser, asked: SummaryRequest, timeout: float) -> str:
-    """The answer, stripped; "" for none. ``ModelFailed`` where it raises, gives no text, or takes longer than ``timeout``
+    """The answer, stripped; "" for none. ``ModelError`` where it raises, gives no text, or takes longer than ``timeout``
     seconds: what it still does then is nobody's concern."""
     try:
         answer = within(timeout, lambda: summariser.write(asked))
     except Exception as error:
         kind = failure_of(error).kind
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from error
+        raise ModelError(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from error
     if answer is not None and not isinstance(answer, str):
-        raise ModelFailed(f"the summariser {summariser.name!r:.60} gave no text", kind="TypeError")
+        raise ModelError(f"the summariser {summariser.name!r:.60} gave no text", kind="TypeError")
     text = (answer or "").strip()
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ModelFailed(
+        raise ModelError(
             f"the summariser {summariser.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
         ) from error
     return text
@@ -149,7 +149,7 @@ def answer_of(summariser: Summariser, asked: SummaryRequest, timeout: float, hea
     request = summariser.request(asked)
     try:
         answer = ask_model(summariser.model, request, deadline=timeout)
-    except ModelFailed as error:
+    except ModelError as error:
         heard.append(Heard(request, error=error))
         raise
     heard.append(Heard(request, answer))

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from msgspec import Struct
 
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.domain.session import Session as State
 from ledger.domain.standing import meant
@@ -146,7 +146,7 @@ class SummaryWrites(SessionWrites):
         return self._change("invalidate_summary", body, (id, reason, subtree), by, "invalidated")
 
     def restore_summary(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Summary:
-        """Brings an invalidated summary back into the window, in the place of what it was written from; ``Rejected`` where
+        """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
         that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
         self._check_taken_in()
         check_reason("reason", reason)
@@ -169,9 +169,9 @@ class SummaryWrites(SessionWrites):
 
 
 def check_standing(row: Summary, what: str) -> None:
-    """``Rejected`` for a summary that stands neither in the window nor under another."""
+    """``RejectedError`` for a summary that stands neither in the window nor under another."""
     if row.status not in (summaries.WINDOW, summaries.UNDER):
-        raise Rejected(
+        raise RejectedError(
             f"the summary {row.id} is {row.status}, so it cannot be {what}; one that stands in the window or under another can",
             rule="transition",
             subject=row.id,
@@ -180,7 +180,7 @@ def check_standing(row: Summary, what: str) -> None:
 
 def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
     if row.status != summaries.INVALID:
-        raise Rejected(
+        raise RejectedError(
             f"the summary {row.id} is {row.status}; only an invalidated one can be restored",
             rule="transition",
             subject=row.id,
@@ -188,7 +188,7 @@ def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
     known = {each.id: (each.status, each.summaries) for each in summaries.of_session(connection, row.session)}
     beneath, standing = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
     if missing := [each for each in beneath if each not in standing]:
-        raise Rejected(
+        raise RejectedError(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
             rule="transition",
             subject=row.id,
@@ -197,7 +197,7 @@ def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
     taken = [*window.hidden_ranges, *(span for each in others for span in each.ranges)]
     count, tokens = sessions.count(connection, window.state.row, row.ranges)
     if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):
-        raise Rejected(
+        raise RejectedError(
             f"not all messages of the summary {row.id} are in the window: some are hidden, or another summary stands for them",
             rule="transition",
             subject=row.id,

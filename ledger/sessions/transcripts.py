@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ledger.domain import message as messages
 from ledger.domain import times
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
@@ -54,9 +54,9 @@ def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | N
 
 
 def outside(given: object) -> tuple[list[Outside], int]:
-    """The messages of a transcript, and how many say nothing and are left out; ``Rejected`` names the one that is none."""
+    """The messages of a transcript, and how many say nothing and are left out; ``RejectedError`` names the one that is none."""
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise Rejected(f"a transcript is a list of messages, not {type(given).__name__}")
+        raise RejectedError(f"a transcript is a list of messages, not {type(given).__name__}")
     found, left_out = [], 0
     for number, each in enumerate(given, 1):
         what = f"message {number:,} of the transcript"
@@ -70,12 +70,12 @@ def outside(given: object) -> tuple[list[Outside], int]:
 
 def _message(given: object, what: str) -> Outside | None:
     if not isinstance(given, Mapping):
-        raise Rejected(f"{what} is an object with a role and a content, not {type(given).__name__}")
+        raise RejectedError(f"{what} is an object with a role and a content, not {type(given).__name__}")
     told: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
         _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
     }
     if unknown := sorted(str(name) for name in told if name not in (*_OWN, *_CALLS)):
-        raise Rejected(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
+        raise RejectedError(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
     content, parts = _content(told, what)
     parts += _reasoning(told, what)
     if content in (None, "") or (isinstance(content, str) and not content.strip()):
@@ -116,7 +116,7 @@ def _listed(given: Any, what: str) -> list[Any]:
     if given is None:
         return []
     if not isinstance(given, list | tuple):
-        raise Rejected(f"{what} are a list, not {type(given).__name__}")
+        raise RejectedError(f"{what} are a list, not {type(given).__name__}")
     return list(given)
 
 
@@ -138,12 +138,12 @@ def _openai_part(part: Any) -> Any:
 def _call(call: Any, what: str) -> Any:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
-        raise Rejected(f"a tool call of {what} is an object with an id and a function")
+        raise RejectedError(f"a tool call of {what} is an object with an id and a function")
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:
             arguments = check_json("", msgspec.json.decode(arguments) if arguments.strip() else {})
-        except (msgspec.DecodeError, RecursionError, Rejected):
+        except (msgspec.DecodeError, RecursionError, RejectedError):
             arguments = {"": arguments}  # what a model wrote that is no JSON that can be kept, as it is
     return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger.domain import interaction as interactions_domain
 from ledger.domain import turns
-from ledger.domain.errors import NotFound
+from ledger.domain.errors import NotFoundError
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
 from ledger.domain.salience import GATE
@@ -37,7 +37,7 @@ from projections import erasures
 
 def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
-    to, and the outcome of the command. ``ModelFailed`` where the model fails: that is recorded, and counts as an attempt."""
+    to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = Mined(kept=[], superseded=[], dropped=[])
     with ledger._read("interactions", "sessions") as connection:
         lines = turn_lines(ledger, connection, subject)
@@ -58,7 +58,7 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
         if current is None and found is None:
-            raise NotFound(f"the interaction {subject.id} was undone")
+            raise NotFoundError(f"the interaction {subject.id} was undone")
         work.need(*NEEDS)
         work.project, work.session = subject.project, subject.session
         same = current is not None and current.extraction != "done" and current.response_at == subject.response_at

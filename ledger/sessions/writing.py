@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.domain import message as messages
 from ledger.domain import session as domain
 from ledger.domain import times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MessageAppended, MessageRepaired, MessagesHidden, SummaryInvalidated, SummarySet
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
@@ -102,7 +102,7 @@ class SessionWrites(SessionReads):
     def _again(self, outcome: Outcome) -> answers.Message:
         found = self.message(outcome.position)
         if found is None:
-            raise NotFound(f"the message at position {outcome.position} was undone meanwhile")
+            raise NotFoundError(f"the message at position {outcome.position} was undone meanwhile")
         return replace(found, replayed=True)
 
     def _tokens(self, draft: Draft, given: int | None) -> tuple[int, str]:
@@ -120,7 +120,7 @@ class SessionWrites(SessionReads):
     def _told(self, by: By) -> Who:
         """Who acts; always on the memory of the session's user."""
         if by.get("user", self.user) != self.user:
-            raise Rejected(
+            raise RejectedError(
                 f"this session is of the user {self.user!r:.60}; ask the ledger for another user's", rule="user"
             )
         return who(self._who, by)
@@ -142,7 +142,7 @@ class SessionWrites(SessionReads):
         """The session, which has to be there."""
         stream, first = self._opened(work)
         if not first:
-            raise NotFound(f"no session of this user is called {self._given!r:.60}")
+            raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
         work.rows.flush()
         state: State = work.load(stream, "s")
         return state
@@ -168,7 +168,7 @@ class SessionWrites(SessionReads):
         """Takes all but the last messages out of the session; 0 and less take all. They stay in the log, and can be read as
         they were with ``at()``. Summaries of what is hidden stand for nothing any more."""
         if isinstance(keep_last, bool) or not isinstance(keep_last, int):
-            raise Rejected(f"keep_last is a whole number, and {keep_last!r:.40} is not")
+            raise RejectedError(f"keep_last is a whole number, and {keep_last!r:.40} is not")
 
         def body(work: Work) -> None:
             state, kept = self._known(work), max(keep_last, 0)
@@ -217,9 +217,9 @@ class SessionWrites(SessionReads):
         return said[-1]
 
     def _check_taken_in(self) -> None:
-        """``Rejected`` where a pattern keeps the session out, and no answer could say that nothing was done."""
+        """``RejectedError`` where a pattern keeps the session out, and no answer could say that nothing was done."""
         if self._kept_out:
-            raise Rejected(
+            raise RejectedError(
                 f"the session {self._given!r:.60} is {self._kept_out}: nothing in it changes", rule="pattern"
             )
 
@@ -229,12 +229,14 @@ class SessionWrites(SessionReads):
 
     def add_alias(self, alias: str, **by: Unpack[By]) -> answers.SessionInfo:
         """Another name for the session. A name that stands for a session with a history brings it along, if this one has
-        none; ``Conflict`` where both have one (what is hidden is none), ``Rejected`` for the history of "main", which many
-        share, and in a session that a pattern keeps out."""
+        none; ``ConflictError`` where both have one (what is hidden is none), ``RejectedError`` for the history of
+        "main", which many share, and in a session that a pattern keeps out."""
         session_name(alias)
         self._check_taken_in()
         if why := self._ledger._keeps_out(alias):
-            raise Rejected(f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern")
+            raise RejectedError(
+                f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
+            )
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)
@@ -260,7 +262,7 @@ class SessionWrites(SessionReads):
         self._writer.run("add_session_alias", self._told(by), body, (self._given, alias))
         found = self.info()
         if found is None:
-            raise NotFound(f"the session {self._given!r:.60} was undone meanwhile")
+            raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
         return found
 
 

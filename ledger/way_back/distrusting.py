@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import ids, times
-from ledger.domain.errors import NotFound, Rejected
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     CommandRedone,
@@ -78,7 +78,8 @@ class Distrusting(Undoing):
         stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
         not made again. ``trust`` puts all of it back.
 
-        More than 50,000 events are ``Rejected`` unless the act is ``exclusive``: nobody else can write until it is done. With
+        More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: nobody else can write until it
+        is done. With
         the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
@@ -99,7 +100,7 @@ class Distrusting(Undoing):
             fields: dict[str, Any] = {"since": about.since, "reason": reason}
             if plan.positions or not _is_standing(work, about):
                 if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
-                    raise Rejected("the source has a secret in its name, and has written nothing", rule="secret")
+                    raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
                 for spans in bulk.parts(plan.positions) or [()]:
                     work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, spans, **fields))
 
@@ -120,8 +121,8 @@ class Distrusting(Undoing):
     ) -> answers.DistrustReport:
         """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
 
-        Its undos are in force again too: ``Conflict`` when something was built meanwhile on what they hide, unless ``cascade``
-        takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
+        Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
+        unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
@@ -133,7 +134,7 @@ class Distrusting(Undoing):
                 about = self._source(connection, told.user, source, kind, None)
                 found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
             if not found:
-                raise NotFound(f"no distrust of {source!r:.60} is in force for this user")
+                raise NotFoundError(f"no distrust of {source!r:.60} is in force for this user")
             ending = [each.act for each in found]
             plan = self._back(connection, head, ending, cascade or dry_run)
             undone = taken_again(connection, ending) | set(plan.along.positions)
@@ -206,12 +207,12 @@ class Distrusting(Undoing):
     def _source(
         self, connection: Any, user: str, source: str, kind: str | None, since: Position | Time | None
     ) -> Source:
-        """The source by kind and name or id; ``NotFound`` when nothing of this user has it."""
+        """The source by kind and name or id; ``NotFoundError`` when nothing of this user has it."""
         if kind is None:
             prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
             kind = IDENTIFIED.get(prefix, "")
         if kind not in KINDS:
-            raise Rejected(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
+            raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
         name = source if kind in NAMED else self._identified(connection, user, source, kind)
         return Source(kind, name, _since(connection, since, self._writer.now()))
 
@@ -224,7 +225,7 @@ class Distrusting(Undoing):
             is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
             found = event.stream if event is not None and is_one else None
         if found is None or found == NOWHERE:
-            raise NotFound(f"no {kind} of this user is called {source!r:.60}")
+            raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
         return found
 
     def _observations_moved(self, other: Otherwise, streams: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -283,18 +284,18 @@ def _since(connection: Any, given: Position | Time | None, now: str) -> int:
     if given is None:
         return 1
     if isinstance(given, bool) or (isinstance(given, int) and given < 1):
-        raise Rejected(f"since is a position from 1, or a time, and {given!r:.40} is neither")
+        raise RejectedError(f"since is a position from 1, or a time, and {given!r:.40} is neither")
     (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
     if isinstance(given, int):
         if given > last + 1:
-            raise Rejected(
+            raise RejectedError(
                 f"since is a position of the log, which ends at {last}, or the next one, and not"
                 f" {given if given < 10**18 else '…'}"
             )
         return given
     start = times.instant("since", given)
     if start > max(latest, now):
-        raise Rejected(f"since lies in the future ({start}); what is distrusted is what was recorded")
+        raise RejectedError(f"since lies in the future ({start}); what is distrusted is what was recorded")
     sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"
     return int(connection.execute(sql, (start,)).fetchone()[0])
 

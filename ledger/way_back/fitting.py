@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger import answers
 from ledger.domain import ids
-from ledger.domain.errors import Conflict
+from ledger.domain.errors import ConflictError, DependentsError
 from ledger.domain.events import (
     AnyEvent,
     DocumentIngested,
@@ -34,31 +34,32 @@ class Along(Struct, frozen=True):
     dependents: tuple[answers.Dependent, ...] = ()
 
 
-def built_later(dependents: Sequence[answers.Dependent], on: str) -> Conflict:
+def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
     """What keeps an act from being done without a cascade: the commands that were built on what it puts out of force."""
     first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
     more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
-    return Conflict(
+    return DependentsError(
         f"{len(dependents)} later command{many} built on {on}: {first}{more} (undo them first, or use cascade to undo them"
-        " together)"
+        " together)",
+        dependents=tuple(dependents),
     )
 
 
-def in_use(registered: AnyEvent, use: AnyEvent) -> Conflict:
+def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
     """What keeps a registration from being undone, with a cascade too."""
     name = registered.data.name or registered.stream
-    return Conflict(
+    return ConflictError(
         f"the project {name!r:.60} stands while others use it: {answers.dependent(use, 'is in it')} (undo that first)"
     )
 
 
-def _cannot(event: AnyEvent, why: str, first: str) -> Conflict:
+def _cannot(event: AnyEvent, why: str, first: str) -> ConflictError:
     """What keeps an event from being put back."""
-    return Conflict(f"{answers.dependent(event, why)} ({first})")
+    return ConflictError(f"{answers.dependent(event, why)} ({first})")
 
 
 def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
+    """``ConflictError`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
     _check_projects(reader, again, but)
     for stream in streams:
         _check_legal(reader, stream, again, but)
@@ -68,7 +69,7 @@ def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collecti
 
 
 def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when events put back do not fit what happened since."""
+    """``ConflictError`` when events put back do not fit what happened since."""
     family, state = FAMILIES[ids.kind_of(stream)], None
     for event in reader.counting(stream, but, again):
         if not family.admits(state, event.data):
@@ -79,7 +80,7 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
 
 
 def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
+    """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
     evidence."""
     for event in map(reader.event, sorted(again)):
         turn = event.data.interaction if isinstance(event.data, MemoryReinforced) else None
@@ -93,7 +94,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
 def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
     """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
 
-    ``Conflict`` that names it, unless it may fall too.
+    ``ConflictError`` that names it, unless it may fall too.
     """
     reader = Reader(connection, back=again)
     plan = UndoPlan(reader, but)
@@ -119,11 +120,13 @@ def _check_conversation(reader: Reader, session: str, state: Any, again: set[int
         why = "does not fit what happened to it since, for what it was made from is not there"
         raise _cannot(event, why, "put that back first, or undo this too")
     if state is not None and state.moved_to is not None and state.messages:
-        raise Conflict(f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again")
+        raise ConflictError(
+            f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again"
+        )
 
 
 def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``Conflict`` when something would be back in a project whose registration was undone since."""
+    """``ConflictError`` when something would be back in a project whose registration was undone since."""
     back = [event for event in map(reader.event, sorted(again)) if event.type not in WITHOUT_EFFECT]
     gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
     for event in back:
@@ -138,7 +141,9 @@ def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
         key = reader.event(position).key
         used = reader.connection.execute(sql, (key,)).fetchone() if key is not None else None
         if used is not None and used[0] != position:
-            raise Conflict(f"the key of the command at position {position} was used again since; it cannot be redone")
+            raise ConflictError(
+                f"the key of the command at position {position} was used again since; it cannot be redone"
+            )
 
 
 def _check_names(reader: Reader, positions: Iterable[int]) -> None:
@@ -152,7 +157,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         if isinstance(data, DocumentIngested):
             _check_path(reader, event, data)
         if found is not None and found[0] != event.stream:
-            raise Conflict(
+            raise ConflictError(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
                 "it cannot be redone"
             )
@@ -165,7 +170,7 @@ def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
         name = event.data.alias
         found = projects.find(reader.connection, event.envelope.user or "", "s", name) if name else None
         if found is not None and found[0] not in among:
-            raise Conflict(
+            raise ConflictError(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
                 "it cannot be redone"
             )
@@ -175,7 +180,7 @@ def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None
     owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
     known = documents.known_as(reader.connection, owner, path, digest)
     if known is not None and known.id != event.stream:
-        raise Conflict(
+        raise ConflictError(
             f"the document of position {event.position} was taken in again since, as {known.id}: it cannot be put back "
             "beside it; undo that ingestion first"
         )

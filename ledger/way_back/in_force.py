@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from ledger.citations import Citations
-from ledger.domain.errors import UnknownEvent
+from ledger.domain.errors import UnknownEventError
 from ledger.domain.events import (
     AnyEvent,
     ConflictResolved,
@@ -83,7 +83,7 @@ class Reader:
             out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
-                raise UnknownEvent(
+                raise UnknownEventError(
                     f"{stream} holds an event of a newer version, so nothing in it can be put out of force"
                 )
             self._streams[stream] = [(event, event.position not in out) for event in events]

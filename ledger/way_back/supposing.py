@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import ids
-from ledger.domain.errors import Rejected
+from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.policy import checked
 from ledger.domain.text import check_text
@@ -41,7 +41,7 @@ class Supposing(Distrusting):
         """
         owner = self._user(user)
         if without is None and policy is None:
-            raise Rejected(
+            raise RejectedError(
                 "what_if asks what would change without something, or under another policy: give one of them"
             )
         other = _other_policy(policy)
@@ -72,7 +72,7 @@ class Supposing(Distrusting):
     def _source_of(self, connection: Any, owner: str, without: Any, since: Any) -> Source | None:
         if isinstance(without, Mapping):
             if len(without) != 1:
-                raise Rejected(
+                raise RejectedError(
                     f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
                 )
             ((kind, name),) = without.items()
@@ -80,7 +80,7 @@ class Supposing(Distrusting):
         if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
             return self._source(connection, owner, without, None, since)
         if since is not None:
-            raise Rejected("since goes with a source, and a command is one moment")
+            raise RejectedError("since goes with a source, and a command is one moment")
         return None
 
     def _difference(
@@ -124,11 +124,13 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise Rejected(f"another policy is a dict of parameters and their values, and not a {type(given).__name__}")
+        raise RejectedError(
+            f"another policy is a dict of parameters and their values, and not a {type(given).__name__}"
+        )
     allowed = ("gain", "echo_gain", "matches_a_turn")
     if not given or (unknown := [each for each in given if each not in allowed]):
         what = f"{unknown[0]!r:.40} is" if given else "nothing was"
-        raise Rejected(
+        raise RejectedError(
             f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
         )
     return checked(dict(given))

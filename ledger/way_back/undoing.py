@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from msgspec import Struct
 
 from ledger import answers
-from ledger.domain.errors import LedgerError, NotFound, Rejected
+from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
@@ -85,15 +85,17 @@ class Undoing(MemoryWrites, Reads):
 
         A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
         extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
-        a ``Conflict``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
+        a ``ConflictError``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
         a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
-        are ``Rejected`` unless it is ``exclusive``: nobody else can write until it is done.
+        are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
         """
         told = who(self._default, by)
         reason = check_reason("reason", reason)
         given = target_of(target) if target is not None else None
         if (target is None) == (session is None and command is None):
-            raise Rejected("an undo names a command, or else a group by session= and command=, and not both or neither")
+            raise RejectedError(
+                "an undo names a command, or else a group by session= and command=, and not both or neither"
+            )
 
         def make(connection: Any, head: int) -> Plan:
             entries = self._named(connection, told.user, given, session, command)
@@ -237,11 +239,11 @@ class Undoing(MemoryWrites, Reads):
     def _named(
         self, connection: Any, user: str, target: str | int | None, session: str | None, command: str | None
     ) -> list[audit.Entry]:
-        """The entries of the commands meant; ``NotFound`` when they are not this user's."""
+        """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
         entries = self._grouped(connection, user, session, command) if target is None else _one(connection, target)
         if not entries or any(entry.user != user for entry in entries):
             what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
-            raise NotFound(
+            raise NotFoundError(
                 f"no command of this user is named by {what}: give a command's or event's id, a position, "
                 "a correlation id, or a session or verb that was used"
             )
@@ -251,7 +253,7 @@ class Undoing(MemoryWrites, Reads):
         ]
         if lasting := [entry for entry in taken if entry.type in LASTING]:
             told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
-            raise Rejected(told, rule="transition")
+            raise RejectedError(told, rule="transition")
         return entries
 
     @staticmethod
@@ -266,7 +268,7 @@ class Undoing(MemoryWrites, Reads):
     # --- putting back --------------------------------------------------------------------------------------------
 
     def _back(self, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
-        """What the acts keep out of force, if all of it still fits without what they put back; ``Conflict`` where not."""
+        """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
         reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
         held = [(act, control.taken_out_by(connection, act)) for act in acts]
         held = [(act, kept) for act, kept in held if kept or act in distrusts]
@@ -386,11 +388,11 @@ def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
 def target_of(given: str | int) -> str | int:
     """What a caller names, checked."""
     if isinstance(given, bool) or not isinstance(given, int | str):
-        raise Rejected(
+        raise RejectedError(
             f"a command is named by its or its event's id, or a position, and not by a {type(given).__name__}"
         )
     if isinstance(given, int):
         if not 0 < given < 2**63:
-            raise NotFound(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
+            raise NotFoundError(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
         return given
     return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)

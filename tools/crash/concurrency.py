@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger, Rejected
+from ledger import Ledger, RejectedError
 from ledger.integrity import check_chain
 from tools.crash.bits import CHECKED, verified
 from tools.crash.result import Result
@@ -186,7 +186,7 @@ def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Rand
     if action == "batch":
         with ledger.batch():
             return [ledger.remember(f"fact {number}.{each} of {name}") for each in range(5)]
-    with suppress(Rejected):  # a memory that is active cannot be rejected, and the refusal is written down
+    with suppress(RejectedError):  # a memory that is active cannot be rejected, and the refusal is written down
         ledger.reject(choose.choice(mine))
     return []
 

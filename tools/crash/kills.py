@@ -13,7 +13,7 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from ledger import Conflict, Rejected
+from ledger import ConflictError, RejectedError
 from tools.crash import workload
 from tools.crash.checking import Folds, look, lost
 from tools.crash.result import Result
@@ -209,7 +209,7 @@ def fork(play: Callable[[], None]) -> int:
 def write_for_ever(path: Path, name: str, number: int) -> None:
     choose = random.Random(name)
     player = Player(path, name, file=f"ACK{number}")
-    player.tolerated = (Rejected, Conflict)  # of another writer's memory, or while another rebuilds
+    player.tolerated = (RejectedError, ConflictError)  # of another writer's memory, or while another rebuilds
     player.open()
     while True:
         player.do(choose.choice(("remember", "remember", "capture", "batch", "supersede", "state", "rebuild")))

@@ -12,7 +12,7 @@ from ledger.domain import secrecy as _secrecy
 if TYPE_CHECKING:
     from ledger.answers import Interaction as Interaction
     from ledger.answers import Memory as Memory
-    from ledger.api import Ledger as Ledger
+    from ledger.core import Core as Ledger
     from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
     from ledger.domain.errors import ConflictError as ConflictError
     from ledger.domain.errors import DamagedError as DamagedError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Ledger": "ledger.api",
+    "Ledger": "ledger.core:Core",
     "Interaction": "ledger.answers",
     "Memory": "ledger.answers",
     "Session": "ledger.sessions.session",

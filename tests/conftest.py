@@ -16,7 +16,7 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.log_reading import Reading
 from projections.digests import digest
 from projections.projector import Projector, create_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import Window

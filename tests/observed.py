@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.events import Event, Evidence, ObservationFormed
 from ledger.log_reading import first_position
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.sessions.session import Session

@@ -14,7 +14,8 @@ from model_server import Reply, Server, serving
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from ledger import Ledger, ModelError, RejectedError, Settings
+from ledger import ModelError, RejectedError, Settings
+from ledger.core import Core as Ledger
 from ledger.language.adapters import Hosted, model_named
 from ledger.language.asking import ask
 from ledger.language.port import Answer, Request

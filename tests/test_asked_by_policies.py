@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from turns import NOTHING, Scripted, add, adds, contents, say
 
-from ledger import ConflictError, Ledger, LedgerError, ModelError, RejectedError, Settings
+from ledger import ConflictError, LedgerError, ModelError, RejectedError, Settings
+from ledger.core import Core as Ledger
 from ledger.language.naming import as_model
 from ledger.lease import Lease
 from ledger.sessions import asker

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import Ledger, ModelError, RejectedError, Settings
+from ledger import ModelError, RejectedError, Settings
+from ledger.core import Core as Ledger
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
 from ledger.language.port import Answer, Request

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from test_properties import LONG, QUICK, RESPONSES, START, TEXTS, USERS
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFoundError, RejectedError, SuspendedError
+from ledger import LedgerError, NotFoundError, RejectedError, SuspendedError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.event_store import EventStore
 from ledger.moments import Moment
 from projections import as_of, memories

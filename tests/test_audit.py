@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 
 
 @pytest.fixture

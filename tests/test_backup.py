@@ -19,7 +19,8 @@ from conftest import folded_from_zero
 from soundness import assert_sound, contents, problems
 from test_rebuild import life, raw
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.core import Core as Ledger
 from ledger.sqlite_files import lock_of
 
 PAGE = 4096
@@ -110,7 +111,7 @@ def test_a_backup_has_no_leases_no_rebuild_tables_and_no_free_pages(path, copy):
 def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path):
     """Threads and another process write all the time; each backup is a prefix of the log, with the projections of it."""
     script = (
-        "import sys\nfrom ledger import Ledger\n"
+        "import sys\nfrom ledger.core import Core as Ledger\n"
         f"with Ledger.open({str(path)!r}) as ledger:\n"
         "    for number in range(10_000):\n"
         "        ledger.remember(f'of the process {number}', key=str(number))\n"

@@ -10,16 +10,8 @@ from typing import Any
 
 import pytest
 
-from ledger import (
-    ConflictError,
-    DamagedError,
-    Ledger,
-    LedgerError,
-    ModelError,
-    NotFoundError,
-    RejectedError,
-    StorageError,
-)
+from ledger import ConflictError, DamagedError, LedgerError, ModelError, NotFoundError, RejectedError, StorageError
+from ledger.core import Core as Ledger
 from ledger.erasure.planning import NothingLeft
 
 STRANGE = [

@@ -7,7 +7,8 @@ import threading
 import pytest
 from soundness import assert_sound, contents, types
 
-from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError, writing
+from ledger import ConflictError, NotFoundError, RejectedError, StorageError, writing
+from ledger.core import Core as Ledger
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 
 
 def test_without_a_bound_two_hundred_facts_are_stored(ledger: Ledger) -> None:

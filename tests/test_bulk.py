@@ -12,7 +12,8 @@ import pytest
 from conftest import folded_from_zero
 from counting import steps
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 from ledger.erasure import erasing
 from ledger.log_reading import read_event
 from ledger.policies import bulk
@@ -160,7 +161,7 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
 
 KILLED = """
 import os, sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.event_store import EventStore
 with Ledger.open(sys.argv[1], actor="ann") as ledger:
     EventStore._commit = lambda store: os._exit(9)
@@ -262,7 +263,7 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
 
 ERASING = """
 import os, sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.erasure import erasing
 erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing.Erasing._complete
 def few(*given):

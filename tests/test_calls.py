@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, ModelError
+from ledger import ModelError
+from ledger.core import Core as Ledger
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
 from ledger.language.port import Answer, Request

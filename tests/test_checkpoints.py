@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tampering import erase, recompute, tamper
 from test_verify import run
 
-from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger.core import Core as Ledger
 from ledger.integrity import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
@@ -329,7 +330,7 @@ def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
 
 def test_opening_and_verifying_load_no_cryptography(tmp_path):
     code = (
-        "import sys; from ledger import Ledger\n"
+        "import sys; from ledger.core import Core as Ledger\n"
         f"with Ledger.open({str(tmp_path / 'memory.db')!r}) as ledger:\n"
         "    assert ledger.verify(against=ledger.checkpoint()).ok\n"
         "print('cryptography' in sys.modules)"

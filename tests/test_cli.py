@@ -15,10 +15,10 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from ledger import Ledger
 from ledger.cli import showing
 from ledger.cli.app import app
 from ledger.cli.terminal_text import as_json, shortened, visible
+from ledger.core import Core as Ledger
 from ledger.domain.harmless import one_line
 
 TOP = Path(__file__).resolve().parents[1]
@@ -601,7 +601,7 @@ def test_a_closed_pipe_is_left_quietly(db: str) -> None:
 
 
 def test_help_loads_neither_the_ledger_nor_its_foundation() -> None:
-    code = "import sys, ledger.cli; print(sorted({'eventsourcing', 'pydantic', 'sqlite3', 'ledger.api'} & set(sys.modules)))"
+    code = "import sys, ledger.cli; print(sorted({'eventsourcing', 'pydantic', 'sqlite3', 'ledger.core'} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(TOP)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "[]"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from test_cli import EVIL, RAW, TOP, answer, run
 
-from ledger import Ledger, Session
+from ledger import Session
 from ledger.cli import session_showing
+from ledger.core import Core as Ledger
 from ledger.domain.compaction import SKIPS
 
 OTHERWISE = {

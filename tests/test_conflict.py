@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import ConflictError, Ledger, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 
 LISBON, ROME, ATHENS = (f"Ana lives in {city}." for city in ("Lisbon", "Rome", "Athens"))
 

@@ -12,7 +12,8 @@ from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
 
 COFFEE = (

@@ -13,7 +13,8 @@ from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import Ledger, LedgerError, ModelError, RejectedError
+from ledger import LedgerError, ModelError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationFailed, ModelCalled
 from ledger.language.port import Request
 

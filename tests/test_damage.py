@@ -18,8 +18,9 @@ from test_evolution import log_of
 from test_rebuild import raw
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, StorageError
+from ledger import LedgerError, StorageError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.domain.errors import DamagedError
 from ledger.moments import Moment
 from ledger.sessions.session import PastSession

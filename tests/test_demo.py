@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ledger import Ledger
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.demo import play
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from test_at import run
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
 from ledger.answers import Memory
+from ledger.core import Core as Ledger
 
 PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
 

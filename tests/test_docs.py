@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger, Session
+from ledger import Session
+from ledger.core import Core as Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -19,7 +19,8 @@ from soundness import assert_sound, contents, problems, types
 from test_readonly import as_nobody, media  # noqa: F401 (a fixture)
 from test_rebuild import TABLES, life, raw
 
-from ledger import Ledger, NotFoundError, StorageError
+from ledger import NotFoundError, StorageError
+from ledger.core import Core as Ledger
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.rescue import doctor, rebuilding
 from ledger.sqlite_files import SCHEMA, lock_of
@@ -347,7 +348,7 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     filled(path, 1_500)
     overwrite(path, leaf_of_table(path, "memories"))
     script = (
-        "import sys\nfrom ledger import Ledger\n"
+        "import sys\nfrom ledger.core import Core as Ledger\n"
         f"with Ledger.open({str(path)!r}) as ledger:\n"
         "    print('open', flush=True)\n"
         "    for number in range(200):\n"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.erasure import erasing, purging
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
 
@@ -573,7 +574,7 @@ def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.M
 
 KILLED = """
 import os, sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.erasure import erasing, purging
 from projections import refolding
 path, point, subject = sys.argv[1:]

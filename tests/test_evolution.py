@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from soundness import assert_sound, contents, problems, types
 from test_rebuild import raw
 
-from ledger import ConflictError, Ledger, LedgerError, UnknownEventError, mapper
+from ledger import ConflictError, LedgerError, UnknownEventError, mapper
+from ledger.core import Core as Ledger
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
 from ledger.rescue.rebuilding import OF_PROJECTIONS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.policies import expiry
 
 

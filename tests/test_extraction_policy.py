@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFoundError
+from ledger import NotFoundError
+from ledger.core import Core as Ledger
 
 TEXT = (
     "Hello.\nDecision: store events only.\nFact: no\nI prefer tabs over spaces. And again: I prefer tabs over spaces."

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from test_properties import LONG, QUICK
 from typer.testing import CliRunner
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, answers
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, answers
 from ledger.cli import graphs
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.domain.memory import EDGES, NAME_CHARS
 from ledger.policies import edges as rules
 from projections import graph as projection

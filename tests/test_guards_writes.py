@@ -14,8 +14,9 @@ import pytest
 from conftest import Clock
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
 from ledger.guards import secrets, threats
 from ledger.quarantining import TEXTS

@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from ledger import AmbiguousIdError, Ledger, NotFoundError
+from ledger import AmbiguousIdError, NotFoundError
+from ledger.core import Core as Ledger
 from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 

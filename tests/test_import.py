@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.core import Core as Ledger
 
 LINE: dict[str, Any] = {
     "prompt": "Which coffee?",

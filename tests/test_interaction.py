@@ -10,7 +10,8 @@ from conftest import Clock
 from examples import BLOB, EVENTS, MEMORY, NOW, OTHER_MEMORY, interaction, recorded
 from msgspec.structs import replace
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain import events as e
 from ledger.domain.interaction import (
     Attach,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ledger import ConflictError, Ledger, RejectedError
+from ledger import ConflictError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.memory_writes import By
 from ledger.policies import reinforcement
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 
 LONG = "The user drinks two cups of dark roast coffee every single morning before going to work"
 NEAR = "The user drinks two cups of dark roast coffee every morning before going to work"

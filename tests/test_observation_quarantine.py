@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from conftest import folded_from_zero
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.events import ModelCalled
 from ledger.observation_answers import Observation
 

@@ -18,7 +18,8 @@ from conftest import Clock, folded, folded_from_zero
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain import observation as domain
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
@@ -906,7 +907,7 @@ def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
 
 _OBSERVES = """
 import sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(20):
         ledger.observe(f"Finding {number}.", [sys.argv[2]])

@@ -10,7 +10,8 @@ from conftest import Clock
 from msgspec.structs import replace
 from oracle import Act, Oracle, Part
 
-from ledger import ConflictError, Ledger
+from ledger import ConflictError
+from ledger.core import Core as Ledger
 
 SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
 

@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
 

@@ -8,7 +8,8 @@ import pytest
 from conftest import folded_from_zero
 from turns import Scripted, say
 
-from ledger import ConflictError, Ledger
+from ledger import ConflictError
+from ledger.core import Core as Ledger
 from ledger.domain.events import ObservationRetired
 from ledger.policies import extraction
 from ledger.work import Who

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 from soundness import assert_sound, contents, problems, types
 
-from ledger import Ledger, RejectedError, StorageError, SuspendedError
+from ledger import RejectedError, StorageError, SuspendedError
+from ledger.core import Core as Ledger
 from ledger.domain.errors import DamagedError
 from projections import (
     audit,

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_at import act, prefix
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.passages import PASSAGE_CHARS, day_words, split
 from projections import passages
 

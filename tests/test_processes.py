@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from soundness import assert_sound, problems, tables
 
-from ledger import ConflictError, Ledger
+from ledger import ConflictError
+from ledger.core import Core as Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -26,7 +27,8 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Every writer: a mix of commands, each acknowledged in a file of its own after the call returned.
 WRITER = """
 import json, os, random, sys
-from ledger import Ledger, LedgerError, RejectedError, NotFoundError
+from ledger import LedgerError, RejectedError, NotFoundError
+from ledger.core import Core as Ledger
 
 path, acks, name, count = sys.argv[1:4] + [int(sys.argv[4])]
 choose, mine = random.Random(name), []
@@ -73,7 +75,7 @@ print("done", flush=True)
 
 REBUILDER = """
 import sys, time
-from ledger import Ledger
+from ledger.core import Core as Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -86,7 +88,7 @@ print("done", count, flush=True)
 
 READER = """
 import sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 with Ledger.open(sys.argv[1], readonly=sys.argv[2] == "readonly") as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -175,7 +177,7 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
 def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
     program = """
         import sys
-        from ledger import Ledger
+        from ledger.core import Core as Ledger
         with Ledger.open(sys.argv[1]) as ledger:
             print("ready", flush=True)
             sys.stdin.readline()
@@ -200,7 +202,7 @@ def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
 def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
     program = """
         import sys
-        from ledger import Ledger
+        from ledger.core import Core as Ledger
         print("ready", flush=True)
         for number in range(int(sys.argv[3])):
             sys.stdin.readline()

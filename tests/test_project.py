@@ -6,7 +6,8 @@ import pytest
 from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
 
-from ledger import ConflictError, Ledger, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,

@@ -24,7 +24,8 @@ from hypothesis.stateful import (
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from soundness import problems, types
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from projections import rebuild
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tampering import erase, recompute, tamper
 from test_verify import run
 
-from ledger import Ledger, RejectedError, StorageError
+from ledger import RejectedError, StorageError
+from ledger.core import Core as Ledger
 from ledger.proof.merkle import inclusion_ranges
 
 SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "check_proof.py"

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from soundness import contents
 
-from ledger import ConflictError, Ledger, NotFoundError, RejectedError, api
+from ledger import ConflictError, NotFoundError, RejectedError, api
+from ledger.core import Core as Ledger
 from projections import audit, memories, search
 
 NOBODY = 65534

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import pytest
 from soundness import assert_sound, contents, problems, tables, types
 
-from ledger import ConflictError, Ledger
+from ledger import ConflictError
+from ledger.core import Core as Ledger
 from projections import memories, rebuild
 from projections.projector import projections
 

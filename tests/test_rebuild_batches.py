@@ -6,7 +6,8 @@ import pytest
 from soundness import assert_sound
 from test_rebuild import life
 
-from ledger import Ledger, sqlite_files
+from ledger import sqlite_files
+from ledger.core import Core as Ledger
 from projections import rebuild, search
 from projections.sqlite import SQLiteRows
 

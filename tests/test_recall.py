@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_properties import QUICK
 
-from ledger import Ledger, LedgerError, RejectedError
+from ledger import LedgerError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall.asked import AMONG, PACKINGS

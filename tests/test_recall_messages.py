@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import Clock, folded_from_zero
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.recall.packs import Item, Pack
 
 

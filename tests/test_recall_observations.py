@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
 from test_recall import HOSTILE
 
-from ledger import Ledger, RejectedError, answers
+from ledger import RejectedError, answers
+from ledger.core import Core as Ledger
 from ledger.domain import confidence as rules
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.events import (

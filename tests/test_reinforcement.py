@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.policies import reinforcement
 
 ROAST = "The user prefers dark roast coffee."

@@ -10,7 +10,8 @@ import pytest
 from conftest import Clock, folded_from_zero
 from msgspec.structs import replace
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.errors import ModelError
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack

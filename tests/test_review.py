@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 
 TEA = "Tea is in the tin."
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 from ledger.lease import Lease
 from ledger.running import JOBS, SPAN
 

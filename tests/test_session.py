@@ -12,7 +12,8 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from test_threads import together
 
-from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError, SessionStore
+from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError, SessionStore
+from ledger.core import Core as Ledger
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
@@ -701,7 +702,7 @@ def test_eight_threads_append_to_one_session(tmp_path: Path) -> None:
 
 APPENDER = """
 import sys
-from ledger import Ledger
+from ledger.core import Core as Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(40):
         ledger.session("chat").append("user", f"{sys.argv[2]} {number}")

@@ -13,7 +13,8 @@ from test_rendering import check_anthropic, check_openai
 from test_session import PICTURE, RAIN, WEATHER
 from test_session_compact import Writer, talk, words
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.tokens import MESSAGE_TOKENS, estimate
 

@@ -8,7 +8,8 @@ import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from soundness import assert_sound
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from soundness import assert_sound, types
 from test_session import RAIN, WEATHER, events_of, said, totals_agree
 from test_threads import together
 
-from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import LedgerError, ModelError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKENS, LEAF_TARGET
 from ledger.sessions.summarising import SummaryRequest
 
@@ -419,7 +420,7 @@ def test_two_threads_compact_one_session_and_one_of_them_works(tmp_path: Path) -
 
 COMPACTOR = """
 import sys, time
-from ledger import Ledger
+from ledger.core import Core as Ledger
 def write(asked):
     print("inside", flush=True)
     if sys.argv[2] == "wait":

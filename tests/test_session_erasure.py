@@ -10,7 +10,8 @@ from conversations import check_window, condensed, items, rewritten, standing, s
 from test_erase import RARE, agrees, remains, states
 from turns import Scripted, adds
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.erasure.erasing import Erasing
 from ledger.sessions import asker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from summarising import summarise
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
 from ledger.sessions.session import Session

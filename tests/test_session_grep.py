@@ -8,7 +8,7 @@ import pytest
 from conftest import Clock, folded_from_zero
 from summarising import invalidate, summarise, tie
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from test_session import RAIN, WEATHER
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 from ledger.sessions.session import SessionQuestions
 from ledger.sessions.transcripts import as_chat
 

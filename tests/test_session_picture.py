@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from summarising import invalidate, summarise
 
-from ledger import Ledger, RejectedError, Session
+from ledger import RejectedError, Session
+from ledger.core import Core as Ledger
 from ledger.sessions.picture import FORMATS, span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from test_at import prefix, tables_of
 from test_properties import LONG, QUICK
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 
 SAMPLE = 40 if LONG else 5  # positions of one history that are compared
 NAMES, ACTORS = ("one", "two"), ("", "", "", "ann", "bot")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from soundness import assert_sound
 from test_session import PICTURE, RAIN, WEATHER, events_of, said, totals_agree
 
-from ledger import ConflictError, Ledger, RejectedError
+from ledger import ConflictError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.sessions import reconciling
 from ledger.sessions.transcripts import as_chat
 

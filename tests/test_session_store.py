@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from test_session import PICTURE, events_of
 
-from ledger import Ledger, LedgerError, RejectedError
+from ledger import LedgerError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.sessions.store import SessionStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed, widened
 
-from ledger import ConflictError, Ledger, RejectedError
+from ledger import ConflictError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.standing import Visible, WindowFold
 
 

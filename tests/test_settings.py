@@ -13,8 +13,9 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from ledger import Ledger, LedgerError, NotFoundError, RejectedError, Settings
+from ledger import LedgerError, NotFoundError, RejectedError, Settings
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"

@@ -16,8 +16,9 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from typer.testing import CliRunner
 
-from ledger import ConflictError, Ledger, RejectedError
+from ledger import ConflictError, RejectedError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 
 ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
 NOTES = "# Office\n\nThe office is in Porto, near the river.\n\n# Hours\n\nIt opens at nine.\n"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from conftest import Clock, folded_from_zero
 
-from ledger import Ledger, ModelAnswer, ModelError, ModelRequest, RejectedError
+from ledger import ModelAnswer, ModelError, ModelRequest, RejectedError
+from ledger.core import Core as Ledger
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.sessions.summarising import PROMPTS
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 
 USERS = {
     "": "xylographer",

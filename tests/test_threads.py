@@ -9,7 +9,8 @@ import threading
 import pytest
 from soundness import assert_sound
 
-from ledger import Ledger, LedgerError, RejectedError
+from ledger import LedgerError, RejectedError
+from ledger.core import Core as Ledger
 
 THREADS, COMMANDS = 8, 50
 

@@ -11,7 +11,8 @@ import pytest
 from conftest import Clock, folded_from_zero
 from turns import NOTHING, Scripted, add, adds, contents, replaces, say
 
-from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.domain.turns import PIECE_LINES
 
 TEA, COFFEE = "The user prefers green tea over coffee.", "The user prefers black coffee over tea."

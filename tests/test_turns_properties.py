@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turns import Scripted, adds, contents, say
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 from ledger.domain.turns import Line, piece, turns
 
 FACTS = (

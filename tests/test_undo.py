@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import folded_from_zero
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 
 
 def agrees(ledger: Ledger) -> None:

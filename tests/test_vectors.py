@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from test_cli import answer, run
 
-from ledger import ConflictError, Ledger, ModelError, NotFoundError, RejectedError
+from ledger import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger.core import Core as Ledger
 from ledger.embedding import Asked, VectorSearch
 from ledger.erasure.scanning import Scan
 from projections import nearest
@@ -611,7 +612,7 @@ def test_a_model_that_gives_another_dimension_than_its_vectors_have_is_told_so(t
 
 
 def in_another_process(code: str, path: Path) -> None:
-    told = f"import sys\nfrom ledger import Ledger\nfrom test_vectors import Words\npath = sys.argv[1]\n{code}"
+    told = f"import sys\nfrom ledger.core import Core as Ledger\nfrom test_vectors import Words\npath = sys.argv[1]\n{code}"
     subprocess.run([sys.executable, "-c", told, str(path)], check=True, cwd=Path(__file__).parent)
 
 

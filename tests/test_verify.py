@@ -16,8 +16,9 @@ from test_readonly import media as media
 from test_readonly import sealed as sealed_media
 from typer.testing import CliRunner
 
-from ledger import Ledger, NotFoundError, RejectedError, StorageError
+from ledger import NotFoundError, RejectedError, StorageError
 from ledger.cli.app import app
+from ledger.core import Core as Ledger
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
 from ledger.proof.proving import verify_file
 from ledger.work import Who

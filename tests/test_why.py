@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 
 
 def millionths(value: float) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.language.port import Request
 
 Given = dict[str, Any] | str | Exception | Callable[[Request], Any]

@@ -35,7 +35,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain import question
 from ledger.domain.events import TYPES, Envelope
 from ledger.integrity import Erasures, check_chain

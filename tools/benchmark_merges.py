@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain import near
 
 CITIES = ("Lisbon", "Rome", "Athens", "Porto", "Oslo")

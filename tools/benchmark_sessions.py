@@ -11,7 +11,8 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from ledger import Ledger, SummaryRequest
+from ledger import SummaryRequest
+from ledger.core import Core as Ledger
 from ledger.domain.question import indexed
 from tools.measuring import (
     RAW_INSERT,

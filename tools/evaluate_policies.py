@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
 from tools.evaluate import load

@@ -25,8 +25,9 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger import Ledger, Session
+from ledger import Session
 from ledger.conversations import _time
+from ledger.core import Core as Ledger
 from tools.evaluate import load
 
 ASSISTANTS = ("assistant", "ai", "bot")

@@ -9,7 +9,7 @@ import typer
 from ledger.cli.frame import PAST, WRITES, Exclusive, command
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
 
 BACK = "Take back"

@@ -11,7 +11,7 @@ from ledger.cli.terminal_text import as_json
 from ledger.cli.writes import PROJECTS, TAKE_IN
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
     from ledger.transfer import Progress
 
@@ -108,7 +108,7 @@ def import_(
 def _import_log(
     path: str, told: dict[str, Any], progress: Progress | None, *, project: str | None, strict: bool
 ) -> Any:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
 
     if strict or project is not None or told["actor"] or told["occurred_at"]:
         raise typer.BadParameter(

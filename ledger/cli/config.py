@@ -10,7 +10,7 @@ from ledger.cli.frame import PAST, command
 from ledger.cli.reads import EXPLAIN, Limit
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.transfer import Progress
 
 

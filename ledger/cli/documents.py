@@ -14,7 +14,7 @@ from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.document_answers import Document
     from ledger.memory_writes import By
 

@@ -11,7 +11,7 @@ from ledger.cli.frame import WRITES, Exclusive, command, console, say
 from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
 
 ERASURE = "Erase"

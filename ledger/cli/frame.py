@@ -18,7 +18,7 @@ from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.harmless import one_line
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
@@ -217,7 +217,7 @@ def settled(told: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
     """The ledger, with what the caller said about itself as what its commands fall back on."""
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
 
     path = told["db"]
     if "\0" in path:

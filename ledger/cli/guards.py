@@ -10,7 +10,7 @@ from ledger.cli.frame import PAST, WRITES, command
 from ledger.cli.writes import MEMORIES, Reason
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
     from ledger.transfer import Progress
 

@@ -9,7 +9,7 @@ import typer
 from ledger.cli.frame import command, opened
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.transfer import Progress
 
 PROOF = "Proof"

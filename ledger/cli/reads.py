@@ -9,7 +9,7 @@ import typer
 from ledger.cli.frame import BELIEFS, PAST, command
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
 
 LOOK, EXPLAIN = "Look", "Explain"
 

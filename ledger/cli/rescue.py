@@ -11,7 +11,7 @@ from ledger.cli.frame import command
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.transfer import Progress
 
 SAFETY = "Safety"
@@ -44,7 +44,7 @@ def recover(
     ] = None,
 ) -> Any:
     """Make a ledger at a new --db from a backup: verified, folded again, compared, and what was erased is erased again."""
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
 
     receipts = [line for name in receipt or () for line in _lines(name)]
     return Ledger.recover(backup, told["db"], receipts=receipts, progress=progress)
@@ -65,6 +65,6 @@ def doctor(
     progress: Progress | None,
 ) -> Any:
     """Look at everything that may be wrong with the ledger's file, and say what to do; exit code 1 with a problem."""
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
 
     return Ledger.examine(told["db"], progress=progress)

@@ -13,7 +13,7 @@ from ledger.cli.writes import Since, Using
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
 
 SESSIONS, LOOK, WINDOW, HISTORY = "Sessions", "Look", "Keep it within a window", "Say more, or less"

@@ -17,7 +17,7 @@ from ledger.cli.terminal_text import as_json
 
 if TYPE_CHECKING:
     from ledger import answers
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.transfer import Progress
 
 

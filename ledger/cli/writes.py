@@ -10,7 +10,7 @@ import typer
 from ledger.cli.frame import WRITES, command
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.memory_writes import By
 
 Command = Callable[..., Any]

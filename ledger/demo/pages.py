@@ -16,7 +16,7 @@ from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.core import Core as Ledger
     from ledger.demo.play import Play
 
 TOP, TRAIL = 2, 6

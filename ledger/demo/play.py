@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
-from ledger.api import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.errors import LedgerError, RejectedError
 
 Progress = Callable[[int, int], None]

@@ -27,7 +27,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger, LedgerError, sqlite_files
+from ledger import LedgerError, sqlite_files
+from ledger.core import Core as Ledger
 from ledger.integrity import check_chain
 from ledger.log_reading import Reading
 from projections import shadow

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger
+from ledger.core import Core as Ledger
 from ledger.domain.events import AnyEvent, Blob
 from ledger.integrity import check_chain
 from ledger.log_reading import Reading

@@ -22,7 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger, RejectedError
+from ledger import RejectedError
+from ledger.core import Core as Ledger
 from ledger.integrity import check_chain
 from tools.crash.bits import CHECKED, verified
 from tools.crash.result import Result

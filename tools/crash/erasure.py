@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 from tools.crash.kills import fork
 from tools.crash.result import Result
 from tools.crash.searching import forms, hits, hits_elsewhere

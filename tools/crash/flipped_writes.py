@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 QUESTION = "coffee tea Porto marathon office"

@@ -19,7 +19,8 @@ import ledger.writing
 import projections.erasures
 import projections.projector
 import projections.rebuild
-from ledger import Ledger, LedgerError
+from ledger import LedgerError
+from ledger.core import Core as Ledger
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record

@@ -1,4 +1,4 @@
-"""The library door: ``Ledger`` opens one file, takes commands, answers questions, and looks after itself."""
+"""What is behind ``Ledger``: one open file with everything that works on it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ REBUILDS = (
 )
 
 
-class Ledger(
+class Core(
     ObservationWrites,
     ModelConsolidating,
     Running,
@@ -242,7 +242,7 @@ class Ledger(
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Ledger {self.path!r}>"
+        return f"<Core {self.path!r}>"
 
 
 def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:

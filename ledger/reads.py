@@ -23,7 +23,7 @@ from ledger.domain.policy import MILLIONTHS
 from ledger.domain.project import Project, check_category
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
-from ledger.log_reading import check_tables, find_row, read_event, read_stream
+from ledger.log_reading import check_tables, find_row, first_position, read_event, read_stream
 from ledger.memory_writes import Time, text_list
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.work import Who
@@ -183,8 +183,10 @@ class Reads:
         kind: str | Iterable[str] = (),
         project: str | None = None,
         tag: str | None = None,
+        tags: Iterable[str] = (),
         min_confidence: float = 0.0,
         limit: int | None = None,
+        after: str | None = None,
     ) -> list[answers.Memory]:
         """Memories of one user, newest first; ``status="all"`` for every status, ``project=""`` for global ones only."""
         owner, least = self._user(user), rules.millionths("min_confidence", min_confidence)
@@ -203,9 +205,10 @@ class Reads:
                 statuses=statuses,
                 kinds=kinds,
                 projects=scope,
-                tag=tag.strip().lower() if isinstance(tag, str) else tag,
+                tags=[each.strip().lower() for each in (*tags, *((tag,) if tag is not None else ()))],
                 min_confidence=least,
                 limit=listed(limit, MEMORY_CAP),
+                before=first_position(connection, after) if after is not None else None,
                 valid=self._valid,
             )
             return self._memories(connection, found)
@@ -229,7 +232,12 @@ class Reads:
         return [answers.memory(state, names) for state in states]
 
     def review(
-        self, *, user: str | None = None, project: str | None = None, limit: int = LIST_CAP
+        self,
+        *,
+        user: str | None = None,
+        project: str | None = None,
+        limit: int = LIST_CAP,
+        after: str | None = None,
     ) -> list[answers.Candidate]:
         """The candidates that wait for a decision, oldest first, with where they come from."""
         owner = self._user(user)
@@ -237,11 +245,11 @@ class Reads:
             scope = None if project is None else [named(connection, owner, "p", project)]
             if scope == [NOWHERE]:
                 return []
-            found = memories.listing(
-                connection, user=owner, statuses=("candidate",), projects=scope, limit=listed(limit, MEMORY_CAP)
-            )
+            behind = first_position(connection, after) or 0 if after is not None else 0
+            wanted = {"statuses": ("candidate",), "projects": scope, "limit": listed(limit, MEMORY_CAP)}
+            found = memories.listing(connection, user=owner, behind=behind, **wanted)  # type: ignore[arg-type]
             twins = self._active_twins(connection, found)
-            return [self._candidate(connection, state, twins.get(state.id)) for state in reversed(found)]
+            return [self._candidate(connection, state, twins.get(state.id)) for state in found]
 
     def _candidate(self, connection: Any, state: Memory, twin: str | None) -> answers.Candidate:
         return answers.Candidate(

@@ -123,13 +123,15 @@ def listing(
     statuses: Sequence[str] = (),
     kinds: Sequence[str] = (),
     projects: Sequence[str | None] | None = None,
-    tag: str | None = None,
+    tags: Sequence[str] = (),
     min_confidence: int = 0,
     limit: int,
     before: int | None = None,
+    behind: int | None = None,
     valid: str | None = None,
 ) -> list[Memory]:
-    """Current memories of one user, newest first; ``projects`` may hold None for global ones; ``valid`` is when they hold."""
+    """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
+    hold None for global ones; ``valid`` is when they hold."""
     where, values = ["user = ?"], [user]
     if valid is not None:
         where.append(f"quarantined = 0 AND {HOLDS}")
@@ -137,7 +139,7 @@ def listing(
     _among(where, values, "status", statuses)
     _among(where, values, "kind", kinds)
     _within(where, values, projects)
-    if tag is not None:
+    for tag in tags:
         where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
         values.append(tag)
     if min_confidence:
@@ -146,7 +148,11 @@ def listing(
     if before is not None:
         where.append("row < ?")
         values.append(before)  # type: ignore[arg-type]
-    sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    if behind is not None:
+        where.append("row > ?")
+        values.append(behind)  # type: ignore[arg-type]
+    order = "DESC" if behind is None else "ASC"
+    sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row {order} LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
 
 

@@ -98,7 +98,8 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None
 def test_no_function_is_over_seventy_lines(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 70, f"{node.name} is too long"
+            told = (ast.get_docstring(node, clean=False) or "").count("\n")  # what a parameter means is no length
+            assert (node.end_lineno or 0) - node.lineno - told < 70, f"{node.name} is too long"
 
 
 @pytest.mark.parametrize("path", PRODUCT, ids=module_name)

@@ -119,7 +119,7 @@ class Undoing(MemoryWrites, Reads):
         return self._report(self._act("undo", told, make, emit, (target, reason, cascade, session, command), dry_run))
 
     def redo(
-        self, target: str | int, reason: str = "", *, exclusive: bool = False, **by: Unpack[By]
+        self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
     ) -> answers.UndoReport:
         """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
         told = who(self._default, by)
@@ -139,7 +139,7 @@ class Undoing(MemoryWrites, Reads):
             bulk.check_size(plan.events, exclusive=exclusive)
             self._emit_back(work, plan, reason)
 
-        return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=False))
+        return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=dry_run))
 
     def _report(self, done: Done) -> answers.UndoReport:
         plan, outcome = done.plan, done.outcome

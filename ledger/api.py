@@ -1,0 +1,693 @@
+"""The library's public surface: ``Ledger``, one open file for one user, and ``PastLedger``, the same as it was at a moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, get_args
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.engine.paging import LIMIT, page, plural
+from ledger.engine.scope import Area, Scope
+from ledger.types import (
+    Channel,
+    Corpus,
+    DocumentPath,
+    Event,
+    Job,
+    MemoryStatus,
+    Method,
+    Moment,
+    Packing,
+    Page,
+    Project,
+    SessionName,
+    SessionPatterns,
+    Subject,
+    Time,
+    Triple,
+    Unit,
+    WriteOptions,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ledger.core import Core
+    from ledger.guarding import Scanner
+    from ledger.language.port import LanguageModel, Request
+    from ledger.memories.api import Memories, MemoriesRead
+    from ledger.models import EmbedderLike
+    from ledger.moments import Moment as PastCore
+    from ledger.observation_answers import Observation
+    from ledger.recall.packs import Pack
+    from ledger.settings import Settings
+
+
+T = TypeVar("T")
+
+
+class LedgerRead(Area):
+    """What can be asked, of now and of a moment of the past."""
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the file."""
+        return self._core.path
+
+    @property
+    def position(self) -> int:
+        """The position of the last event, 1 or more."""
+        return self._core.position
+
+    def recall(
+        self,
+        query: str,
+        *,
+        project: str | None = None,
+        kinds: Iterable[str] = (),
+        statuses: Iterable[MemoryStatus] = ("active",),
+        among: Iterable[Corpus] = ("memories", "chunks"),
+        limit: int = 20,
+        budget: int | None = None,
+        unit: Unit = "tokens",
+        packing: Packing = "prefix",
+        ranking: Literal["score/1", "rrf/1", "rubino/1"] = "score/1",
+        observations: int = 3,
+        explain: bool = False,
+        receipt: bool = False,
+    ) -> Pack:
+        """Find what answers a question, best first, and pack it for a prompt.
+
+        Args:
+            query: The question, or what the next prompt is about.
+            project: What is of this project or of none; None or "" for everything.
+            kinds: Only memories of these kinds.
+            statuses: Which memories are searched; candidates never are.
+            among: What is searched: "memories", "chunks" of documents, "turns" (interactions and messages).
+            limit: The most items, up to 500.
+            budget: The most that the pack may hold, counted in ``unit``; None for no bound.
+            unit: "tokens" or "chars".
+            packing: "prefix" stops at the first item that does not fit; "shares" divides the budget between kinds of items.
+            ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
+            observations: The most observations beside the items, up to 50; 0 for none.
+            explain: Also list the candidates that were ranked, with their signals.
+            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+        """
+        return self._core.recall(
+            query,
+            user=self._scope.user,
+            project=project,
+            kinds=plural("kinds", kinds),
+            status=plural("statuses", statuses, get_args(MemoryStatus)) or "all",
+            among=plural("among", among, get_args(Corpus)),
+            k=limit,
+            budget=budget,
+            unit=unit,
+            packing=packing,
+            ranking=ranking,
+            observations=observations,
+            explain=explain,
+            receipt=receipt,
+        )
+
+    def profile(self, *, budget: int = 1_375) -> Pack:
+        """Return what is known of the user: active memories of the kind user_profile, most confident first.
+
+        Args:
+            budget: The most characters that the pack may hold.
+        """
+        return self._core.user_profile(user=self._scope.user, budget=budget)
+
+    def why(self, id: str) -> answers.Why:
+        """Return why a memory or an observation is believed: every event behind it, with sources and their words.
+
+        Args:
+            id: A memory's or an observation's id.
+        """
+        return found("memory or observation", id, self._core.why(id, user=self._scope.user))
+
+    def review(
+        self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
+    ) -> Page[answers.Candidate]:
+        """List the candidates that wait for a decision, oldest first, each with where it was found."""
+
+        def fetch(count: int, start: str | None) -> list[answers.Candidate]:
+            return self._core.review(user=self._scope.user, project=project, limit=count, after=start)
+
+        filters = {"user": self._scope.user, "project": project}
+        return page("review", filters, limit, after, fetch, lambda each: each.id)
+
+    @property
+    def memories(self) -> MemoriesRead:
+        """List and read memories, and change their tags, validity and confidence."""
+        from ledger.memories.api import MemoriesRead
+
+        return MemoriesRead(self._core, self._scope)
+
+
+class Ledger(LedgerRead):
+    """The memory of an agent in one file: every change is an event, and every answer can say why.
+
+    ``user`` bounds everything: what one user's agent remembers, no other user's call can see. Thread-safe; a forked
+    process opens its own.
+    """
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str = "",
+        actor: str = "",
+        client: str = "",
+        channel: Channel = "user",
+        agent: str = "",
+        readonly: bool = False,
+        create: bool = True,
+        model: LanguageModel | Callable[[Request], Any] | str | None = None,
+        embedder: EmbedderLike | None = None,
+        summarizer: Any = None,
+        token_counter: Callable[[str], int] | None = None,
+        scanners: Sequence[Scanner] = (),
+        sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
+        jobs_after_capture: Sequence[Job] = (),
+        settings: Settings | None = None,
+        clock: Callable[[], datetime] | None = None,
+        random: Callable[[int], bytes] | None = None,
+    ) -> Self:
+        """Open a ledger, or begin one where there is no file.
+
+        Args:
+            path: The file; "~" is not expanded.
+            user: Whose memory; "" is one user too.
+            actor: Who acts: a person, an agent's name, a program.
+            client: Through which program.
+            channel: What kind of input: "user", "tool", "web", "agent" or "file".
+            agent: For which agent.
+            readonly: Write nothing; works on read-only media.
+            create: Begin a ledger where there is none; False raises ``NotFoundError`` instead.
+            model: A language model: an object with a name and ``answer``, a function of a ``ModelRequest``, or a name
+                ("openai:NAME", "anthropic:NAME"). Without one nothing is ever asked.
+            embedder: By its vectors recall searches besides words: an object with a name and ``embed``, a function, or a name
+                ("wordllama", "onnx:DIRECTORY").
+            summarizer: A function of a ``SummaryRequest`` that writes summaries of sessions; without one the model does.
+            token_counter: Counts the tokens of a text; without one they are estimated.
+            scanners: Your own, besides those of the product: objects with a name and ``scan(text)``.
+            sessions: Which sessions are ignored or read only, by name.
+            jobs_after_capture: Jobs that follow each capture, besides reinforcement, which always does.
+            settings: What all of this falls back on, as ``Settings.load()`` reads it.
+            clock: Gives the time, for tests.
+            random: Gives so many random bytes, for tests.
+
+        Raises:
+            RejectedError: The path is no place for a ledger.
+            NotFoundError: There is no file, and none may be created.
+            ConflictError: The file needs a newer version of this product.
+            StorageError: The file is no ledger, is damaged, or cannot be read.
+        """
+        from ledger.core import Core
+
+        besides: dict[str, Any] = {name: given for name, given in (("clock", clock), ("random", random)) if given}
+        core = Core.open(
+            path,
+            user=user,
+            actor=actor,
+            client=client,
+            channel=channel,
+            agent=agent,
+            readonly=readonly,
+            create=create,
+            model=model,
+            embedder=embedder,
+            summariser=summarizer,
+            token_counter=token_counter,
+            scanners=scanners,
+            ignored_sessions=sessions.ignore,
+            stateless_sessions=sessions.read_only,
+            after_capture=jobs_after_capture,
+            settings=settings,
+            **besides,
+        )
+        default = core._default  # with what the settings say
+        return cls(core, Scope(default.user, default.actor, default.client, default.channel, default.agent))
+
+    def bind(
+        self,
+        *,
+        user: str | None = None,
+        actor: str | None = None,
+        client: str | None = None,
+        channel: Channel | None = None,
+        agent: str | None = None,
+    ) -> Ledger:
+        """Return the same ledger for somebody else: same file, same locks, other defaults. Closing it does nothing.
+
+        Args:
+            user: Whose memory; None leaves it as it is, as for all of them.
+            actor: Who acts.
+            client: Through which program.
+            channel: What kind of input: "user", "tool", "web", "agent" or "file".
+            agent: For which agent.
+        """
+        given = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        return BoundLedger(self._core, self._scope.bound(given))
+
+    def at(self, moment: Moment, *, valid_at: Time | None = None) -> PastLedger:
+        """Return the ledger as it was known at a moment, with reads only.
+
+        Args:
+            moment: A position, the id of an event, or a time: the longest prefix of the log in which nothing was recorded later.
+            valid_at: A time in the world: memories, graph and recall then answer with what was true at that time, as known
+                at the moment.
+
+        Raises:
+            RejectedError: A position that the log does not have; a time in the future, before the first event, without offset.
+            NotFoundError: No event has this id.
+        """
+        return PastLedger(self._core.at(moment, valid_at), self._scope)
+
+    def close(self) -> None:
+        """Give the file back; a second call does nothing."""
+        self._core.close()
+
+    @contextmanager
+    def batch(self) -> Iterator[Self]:
+        """Group many commands into one commit, or one each 5 seconds or 10,000 events.
+
+        An exception that leaves the block takes back what was not committed yet. Reinforcement of what was captured inside is
+        left to ``jobs.run``.
+        """
+        with self._core.batch():
+            yield self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Ledger {os.path.basename(self.path)!r} user={self._scope.user!r}>"
+
+    @property
+    def id(self) -> str:
+        """The ledger's own id; a copy of the file has the same."""
+        return self._core.id
+
+    # --- capture -------------------------------------------------------------------------------------------------
+
+    def capture(
+        self,
+        prompt: str,
+        response: str = "",
+        *,
+        summary: str = "",
+        project: str | None = None,
+        session: str | None = None,
+        memories_used: Iterable[str] = (),
+        chunks_used: Iterable[str] = (),
+        context: Any = None,
+        reinforce: bool = True,
+        append: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> answers.Interaction:
+        """Record a turn; memories that its response restates are then reinforced.
+
+        Args:
+            prompt: What was asked.
+            response: What was answered; ``interactions.add_response`` adds one that comes later.
+            summary: A summary of the response.
+            memories_used: Ids of memories that the model had been shown, so that repeating them counts as an echo.
+            chunks_used: Ids of chunks that the model had been shown.
+            context: What the model was given: the ``Pack`` of a recall, or a dictionary.
+            reinforce: False if its response is no evidence.
+            append: Also append prompt and response to the session as messages, in the same append.
+        """
+        return self._core.capture(
+            prompt,
+            response,
+            response_summary=summary,
+            project=project,
+            session_id=session,
+            memories_used=plural("memories_used", memories_used),
+            chunks_used=plural("chunks_used", chunks_used),
+            context_pack=context.to_dict() if hasattr(context, "to_dict") else context,
+            reinforce=reinforce,
+            append=append,
+            **self._scope.by(options),
+        )
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "knowledge",
+        project: str | None = None,
+        session: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        sources: Iterable[str] = (),
+        relations: Iterable[Triple] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Record an active memory, without review; the same text in the same project and kind is one memory.
+
+        Args:
+            content: The statement, at most 64 KiB of UTF-8.
+            kind: What kind of statement: "knowledge", "preference", "user_profile" or any word of yours.
+            confidence: How much it is believed, from 0 to 1.
+            entities: Names that it is about.
+            tags: At most 10.
+            sources: Ids that it cites as evidence: interactions, memories, chunks, documents, sessions, observations.
+            relations: What it says of two names, as (subject, relation, object).
+            valid_from: From when on it is true in the world; None for now.
+            valid_to: Until when, exclusive; a date alone means through that day.
+        """
+        return self._core.remember(
+            content,
+            kind,
+            **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
+            **self._scope.by(options),
+        )
+
+    def propose(
+        self,
+        content: str,
+        *,
+        kind: str = "knowledge",
+        project: str | None = None,
+        session: str | None = None,
+        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        sources: Iterable[str] = (),
+        relations: Iterable[Triple] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Record a candidate, which waits for review; the arguments are those of ``remember``.
+
+        Args:
+            content: The statement, at most 64 KiB of UTF-8.
+            kind: What kind of statement.
+            confidence: How much it will be believed, from 0 to 1.
+            entities: Names that it is about.
+            tags: At most 10.
+            sources: Ids that it cites as evidence.
+            relations: What it says of two names, as (subject, relation, object).
+            valid_from: From when on it is true in the world; None for now.
+            valid_to: Until when, exclusive; a date alone means through that day.
+        """
+        return self._core.propose(
+            content,
+            kind,
+            **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
+            **self._scope.by(options),
+        )
+
+    # --- review --------------------------------------------------------------------------------------------------
+
+    def promote(
+        self, id: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.Memory:
+        """Make a candidate active.
+
+        Args:
+            content: Another wording, given in the same append.
+        """
+        return self._core.promote(id, reason, content=content, **self._scope.by(options))
+
+    def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
+        """Turn a candidate down; extraction does not propose the same text again."""
+        return self._core.reject(id, reason, **self._scope.by(options))
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    def revise(
+        self, id: str, content: str, *, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.Memory | Observation:
+        """Give a memory or an observation another wording; it keeps its id. ``supersede`` is for another fact.
+
+        Args:
+            content: The new text.
+        """
+        return self._core.revise(id, content, reason, **self._scope.by(options))
+
+    def supersede(
+        self,
+        id: str,
+        content: str,
+        *,
+        kind: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        sources: Iterable[str] = (),
+        relations: Iterable[Triple] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Replace an active memory by another fact, and return that one; the old one stays readable.
+
+        Args:
+            content: The new statement.
+            kind: Its kind; None for that of the old one.
+            confidence: How much it is believed, from 0 to 1.
+            entities: Names that it is about; None for those of the old one.
+            tags: Its tags; None for those of the old one.
+            sources: Ids that it cites as evidence.
+            relations: What it says of two names, as (subject, relation, object).
+            valid_from: From when on it is true, and the old one is not; None for now.
+            valid_to: Until when, exclusive; a date alone means through that day.
+        """
+        return self._core.supersede(
+            id,
+            content,
+            reason,
+            kind=kind,
+            confidence=confidence,
+            entities=None if entities is None else plural("entities", entities),
+            tags=None if tags is None else plural("tags", tags),
+            source=plural("sources", sources),
+            edges=relations,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            **self._scope.by(options),
+        )
+
+    def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
+        """Say that an active memory was wrong; ``restore`` brings it back."""
+        return self._core.invalidate(id, reason, **self._scope.by(options))
+
+    def retract(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory | Observation:
+        """Take a memory or an observation out of use; ``restore`` brings it back."""
+        return self._core.retract(id, reason, **self._scope.by(options))
+
+    def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Any:
+        """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
+        return self._core.restore(id, reason, **self._scope.by(options))
+
+    def reinforce(
+        self,
+        id: str,
+        *,
+        amount: float | None = None,
+        source: str | None = None,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Give an active memory one more reason to be believed.
+
+        Args:
+            amount: How much its confidence rises, from 0 to 1; None for what the policy says (0.02).
+            source: The id of what supports it; the same one counts once.
+        """
+        if isinstance(id, str) and id.startswith("i_"):
+            raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
+        del reason
+        answer = self._core.reinforce(id, amount, source=source, **self._scope.by(options))
+        assert isinstance(answer, answers.Memory)
+        return answer
+
+    # --- undo and erase ------------------------------------------------------------------------------------------
+
+    def undo(
+        self,
+        target: str | int,
+        *,
+        cascade: bool = False,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.UndoReport:
+        """Void everything that one command recorded, as if it had never been given.
+
+        Args:
+            target: The command: its id, the position or id of one of its events, or the id of what it made.
+
+        Raises:
+            DependentsError: Later commands built on it; ``cascade`` voids them too.
+        """
+        told = self._scope.by(options)
+        return self._core.undo(target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run, **told)
+
+    def redo(
+        self, target: str | int, *, dry_run: bool = False, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.UndoReport:
+        """Put back what an undo made void.
+
+        Args:
+            target: The undone command, or the undo: its id, or the position or id of one of its events.
+        """
+        return self._core.redo(target, reason, dry_run=dry_run, **self._scope.by(options))
+
+    def erase(
+        self,
+        subject: Subject,
+        *,
+        derived: str | None = None,
+        sources: str | None = None,
+        quotes: str | None = None,
+        keep: Iterable[str | int] = (),
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.ErasureReport:
+        """Remove texts for good, from the log too; the chain still verifies. It cannot be undone.
+
+        Args:
+            subject: An id; ``Project(name)``, ``SessionName(name)``, ``DocumentPath(path)``, ``Event(position)``; or
+                ``EVERYTHING`` of this user.
+            derived: What to do with what was derived from it: "erase" or "keep"; None to be asked where there is some.
+            sources: What to do with what it was derived from: "erase" or "keep".
+            quotes: What to do with texts that repeat it: "erase" the text, "cut" the words, or "keep".
+            keep: Ids and positions that stay, whatever else is chosen.
+            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+        """
+        told = self._scope.by(options)
+        more: dict[str, Any] = {"derived": derived, "sources": sources, "quotes": quotes, "keep": keep}
+        more |= {"dry_run": dry_run, "exclusive": exclusive} | told
+        match subject:
+            case Project(name):
+                return self._core.erase(reason=reason, project=name, **more)
+            case SessionName(name):
+                return self._core.erase(reason=reason, session=name, **more)
+            case DocumentPath(path):
+                return self._core.erase(reason=reason, document=path, **more)
+            case Event(position, fields, spans):
+                return self._core.erase(position, reason, fields=fields, spans=spans, **more)
+            case "everything":
+                return self._core.erase(reason=reason, **more)
+        return self._core.erase(subject, reason, **more)
+
+    # --- model and jobs ------------------------------------------------------------------------------------------
+
+    def extract(
+        self,
+        interaction: str,
+        *,
+        method: Method | None = None,
+        model: Any = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+        cancel: Any = None,
+        **options: Unpack[WriteOptions],
+    ) -> answers.ExtractionReport:
+        """Find candidates for memories in a turn, by the model or by rules.
+
+        Args:
+            interaction: The id of the turn.
+            method: "model" or "rules"; None for the model if there is one.
+            model: Another model than the ledger's, for this call.
+            timeout: Seconds to wait for the model.
+            cancel: An event or a function that says when to give up.
+        """
+        return self._core.extract(
+            interaction,
+            preview=dry_run,
+            using=method,
+            model=model,
+            timeout=timeout,
+            cancelled=cancel,
+            **self._scope.by(options),
+        )
+
+    @property
+    def memories(self) -> Memories:
+        """List and read memories, and change their tags, validity and confidence."""
+        from ledger.memories.api import Memories
+
+        return Memories(self._core, self._scope)
+
+
+class BoundLedger(Ledger):
+    """The same file for somebody else; closing it is left to whoever opened it."""
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the ledger closes it."""
+
+
+class PastLedger(LedgerRead):
+    """A ledger as it was known at a moment, with reads only. Holds nothing between two calls and needs no closing."""
+
+    if TYPE_CHECKING:
+        _core: PastCore
+
+    @property
+    def as_of(self) -> str:
+        """The latest time that was recorded by then, in UTC: what is "now" for this moment."""
+        return self._core.as_of
+
+    @property
+    def valid_at(self) -> str | None:
+        """The time in the world that is asked about, if any."""
+        return self._core.valid
+
+    def __repr__(self) -> str:
+        return f"<PastLedger {os.path.basename(self.path)!r} user={self._scope.user!r} position={self.position}>"
+
+
+def found(what: str, id: object, answer: T | None) -> T:
+    """The answer, or ``NotFoundError`` where there is none."""
+    if answer is None:
+        raise NotFoundError(f"no {what} of this user has the id {id!r:.40}")
+    return answer
+
+
+def _statement(
+    project: str | None,
+    session: str | None,
+    confidence: float,
+    entities: Iterable[str],
+    tags: Iterable[str],
+    sources: Iterable[str],
+    relations: Iterable[Triple],
+    valid_from: Time | None,
+    valid_to: Time | None,
+) -> dict[str, Any]:
+    return {
+        "project": project,
+        "session_id": session,
+        "confidence": confidence,
+        "entities": plural("entities", entities),
+        "tags": plural("tags", tags),
+        "source": plural("sources", sources),
+        "edges": relations,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
+    }

@@ -1,0 +1,1 @@
+"""How one command and one read run."""

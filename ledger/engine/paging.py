@@ -1,0 +1,112 @@
+"""One page of a listing: how many, from where, and the cursor that goes on."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ledger.domain.errors import RejectedError
+from ledger.types import Page
+
+T = TypeVar("T")
+LIMIT, CAP = 50, 1_000
+Key = int | str
+
+
+def page(
+    listing: str,
+    filters: Mapping[str, Any],
+    limit: int,
+    after: str | None,
+    fetch: Callable[[int, Any], Sequence[T]],
+    key: Callable[[T], Key],
+) -> Page[T]:
+    """Read one page.
+
+    ``fetch(count, start)`` gives at most so many items behind the item whose ``key`` is ``start``, None for the first page.
+    The cursor says which listing and filters it belongs to, and where it goes on; so what is added at the other end
+    meanwhile moves nothing.
+    """
+    count = checked_limit(limit)
+    mark = _mark(listing, filters)
+    start = None if after is None else _opened(after, mark)
+    if count == 0:
+        return Page()
+    items = fetch(count + 1, start)
+    more = len(items) > count
+    items = items[:count]
+    follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key)  # noqa: E731
+    return Page(items, _cursor(mark, key(items[-1])) if more else None, follow)
+
+
+def of_all(items: Sequence[T], key: Callable[[T], Key]) -> Callable[[int, Any], Sequence[T]]:
+    """A ``fetch`` for a listing that is short enough to be read whole; an item that is gone ends it where it was."""
+
+    def fetch(count: int, start: Any) -> Sequence[T]:
+        if start is None:
+            return items[:count]
+        place = next((number for number, each in enumerate(items) if key(each) == start), None)
+        if place is None:
+            raise RejectedError("what this cursor stands at is not listed any more: list again from the beginning")
+        return items[place + 1 : place + 1 + count]
+
+    return fetch
+
+
+def checked_limit(limit: object) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise RejectedError(f"limit is a whole number from 0 to {CAP:,}, and {limit!r:.40} is not", rule="limit")
+    if not 0 <= limit <= CAP:
+        raise RejectedError(
+            f"limit is from 0 to {CAP:,}, and {_short(limit)} is not; page.all() goes through every page", rule="limit"
+        )
+    return limit
+
+
+def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Any number of texts; a bare string is refused, and what a closed set does not have."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise RejectedError(f"{name} takes several, as in {name}=[…], and {given!r:.40} is not a list or a tuple")
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, str):
+            raise RejectedError(f"{name} takes texts, and {each!r:.40} is none")
+        one_of(name, each, allowed)
+    return found
+
+
+def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
+    if allowed and given not in allowed:
+        raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**12 else "that number"
+
+
+def _mark(listing: str, filters: Mapping[str, Any]) -> str:
+    told = json.dumps([listing, dict(sorted(filters.items()))], default=str)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _cursor(mark: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([mark, key]).encode()).decode().rstrip("=")
+
+
+def _opened(cursor: object, mark: str) -> Key:
+    try:
+        if not isinstance(cursor, str):
+            raise TypeError
+        told = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        of, key = told
+        if not isinstance(key, int | str) or isinstance(key, bool):
+            raise TypeError
+    except (TypeError, ValueError, binascii.Error, RecursionError):
+        raise RejectedError(f"{cursor!r:.60} is no cursor: give what page.next says") from None
+    if of != mark:
+        raise RejectedError("this cursor is of another listing, or of other filters: pass it with the same ones")
+    return key

@@ -1,0 +1,75 @@
+"""Who asks: said once, by ``open`` or ``bind``, and part of every call that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import check_text
+from ledger.types import WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+    from ledger.moments import Moment as PastCore
+
+NAME_BYTES = 1024
+CHANNELS = ("user", "tool", "web", "agent", "file")
+_OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
+_OF_THE_CORE = {"idempotency_key": "key"}
+
+
+class Scope(Struct, frozen=True):
+    """Whose memory (``user``), who acts, through which program and kind of input, for which agent."""
+
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    channel: str = "user"
+    agent: str = ""
+
+    def bound(self, given: Mapping[str, str | None]) -> Scope:
+        """The same with what is given in its place; None leaves a word as it is."""
+        changed = {name: value for name, value in given.items() if value is not None}
+        for name, value in changed.items():
+            check_text(name, value, max_bytes=NAME_BYTES, blank_allowed=True)
+        check_channel(changed.get("channel", self.channel))
+        return replace(self, **changed)
+
+    def by(self, options: WriteOptions) -> dict[str, Any]:
+        """What a command of the core is told about who acts, with the options of one call."""
+        if unknown := sorted(set(options) - set(_OPTIONS)):
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
+        told: dict[str, Any] = {
+            "user": self.user,
+            "actor": self.actor,
+            "client": self.client,
+            "channel": self.channel,
+            "agent": self.agent,
+        }
+        return told | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
+
+
+def check_channel(given: object) -> None:
+    if given not in CHANNELS:
+        raise RejectedError(f"no channel is called {given!r:.40}; there are: {', '.join(CHANNELS)}")
+
+
+class Area:
+    """One namespace, or a ledger: what it works on, and for whom. It holds no ledger, so nothing refers back to one."""
+
+    __slots__ = ("_core", "_scope")
+
+    _core: Core | PastCore
+
+    def __init__(self, core: Core | PastCore, scope: Scope) -> None:
+        self._core, self._scope = core, scope
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._core.path!r} user={self._scope.user!r}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} cannot be pickled: open the ledger there by its path")

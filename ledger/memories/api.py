@@ -1,0 +1,127 @@
+"""``ledger.memories``: list and read memories, and change their tags, validity and confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
+
+from ledger import answers
+from ledger.domain.errors import NotFoundError
+from ledger.engine.paging import LIMIT, page, plural
+from ledger.engine.scope import Area
+from ledger.types import MemoryStatus, Page, Time, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class MemoriesRead(Area):
+    """The memories of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        kinds: Iterable[str] = (),
+        statuses: Iterable[MemoryStatus] = ("active",),
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        min_confidence: float = 0.0,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[answers.Memory]:
+        """List memories, newest first.
+
+        Args:
+            kinds: Only memories of these kinds; none for every kind.
+            statuses: Only memories of these statuses; none for every status.
+            project: Only those of this project; "" for those of no project.
+            tags: Only memories that have each of these tags.
+            min_confidence: Only memories believed at least so much, from 0 to 1.
+
+        Raises:
+            RejectedError: A limit, cursor, status or confidence that cannot be.
+        """
+        wanted = plural("statuses", statuses, get_args(MemoryStatus))
+        kinds, tags = plural("kinds", kinds), plural("tags", tags)
+        filters = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags, "least": min_confidence}
+
+        def fetch(count: int, start: str | None) -> list[answers.Memory]:
+            return self._core.memories(
+                user=self._scope.user,
+                status=wanted or "all",
+                kind=kinds,
+                project=project,
+                tags=tags,
+                min_confidence=min_confidence,
+                limit=count,
+                after=start,
+            )
+
+        return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str) -> answers.Memory:
+        """Return one memory, whatever its status.
+
+        Raises:
+            NotFoundError: This user has no such memory.
+            AmbiguousIdError: Several ids begin so.
+        """
+        found = self._core.memory(id, user=self._scope.user)
+        if found is None:
+            raise NotFoundError(f"no memory of this user has the id {id!r:.40}")
+        return found
+
+    def confidence(self, id: str) -> tuple[answers.ConfidencePoint, ...]:
+        """Return every step of a memory's confidence, oldest first, each with its cause.
+
+        Raises:
+            NotFoundError: This user has no such memory.
+        """
+        self.get(id)
+        return tuple(self._core.confidence(id, user=self._scope.user))
+
+
+class Memories(MemoriesRead):
+    """The memories of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def tag(
+        self, id: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), **options: Unpack[WriteOptions]
+    ) -> answers.Memory:
+        """Add tags to a memory, or remove some.
+
+        Args:
+            add: Tags that it shall have, at most 10 in all.
+            remove: Tags that it shall not have.
+        """
+        add, remove = plural("add", add), plural("remove", remove)
+        return self._core.retag(id, add, remove, **self._scope.by(options))
+
+    def set_validity(
+        self,
+        id: str,
+        *,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Say when a memory was true in the world.
+
+        Args:
+            valid_from: From when on, inclusive; None leaves it.
+            valid_to: Until when, exclusive; a date alone means through that day. None leaves it.
+        """
+        return self._core.set_validity(id, valid_from, valid_to, reason, **self._scope.by(options))
+
+    def set_confidence(
+        self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.Memory:
+        """Set how much a memory is believed, by hand.
+
+        Args:
+            confidence: From 0 to 1, in steps of one millionth.
+        """
+        return self._core.adjust(id, confidence, reason, **self._scope.by(options))

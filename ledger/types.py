@@ -1,0 +1,153 @@
+"""What signatures name: closed sets, the options of every write, pages, and what an erasure is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, overload
+
+from ledger.domain.errors import RejectedError
+
+T = TypeVar("T")
+
+Time = str | datetime | date
+"""A time with its offset, ISO 8601, or a date (its midnight in UTC)."""
+Since = str | datetime | date
+"""A time, or a duration back from now: "30m", "12h", "7d", "2w"."""
+Moment = int | str | datetime | date
+"""A position, the id of an event, or a time."""
+Triple = tuple[str, str, str]
+"""A relation: (subject, relation, object)."""
+
+Channel = Literal["user", "tool", "web", "agent", "file"]
+MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
+DocumentStatus = Literal["active", "removed", "replaced", "erased"]
+ObservationStatus = Literal["active", "retracted", "erased"]
+Freshness = Literal["fresh", "stale", "unsupported"]
+Trend = Literal["new", "strengthening", "stable", "weakening", "dormant"]
+ConflictStatus = Literal["open", "resolved", "lapsed"]
+MergeStatus = Literal["proposed", "merged", "rejected", "obsolete"]
+SummaryStatus = Literal["active", "replaced", "invalid", "erased"]
+Corpus = Literal["memories", "chunks", "interactions", "observations", "messages", "summaries"]
+Unit = Literal["tokens", "chars"]
+Packing = Literal["prefix", "greedy"]
+Role = Literal["user", "assistant", "system", "tool"]
+Method = Literal["model", "rules"]
+Purpose = Literal["extract", "consolidate", "summarize"]
+OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
+Job = Literal["reinforce", "extract", "expire", "conflicts", "merges", "consolidate", "vectors"]
+
+EVERYTHING = "everything"
+"""All that a user has, for ``erase`` and ``holds.add``."""
+
+
+class Project(NamedTuple):
+    """A project as a subject, by name, alias or id: ``erase(Project("atlas"))``."""
+
+    name: str
+
+
+class SessionName(NamedTuple):
+    """A session as a subject, by name, alias or id: ``erase(SessionName("support-1"))``."""
+
+    name: str
+
+
+class DocumentPath(NamedTuple):
+    """A document as a subject, by the path it was added from: ``erase(DocumentPath("notes/porto.md"))``."""
+
+    path: str
+
+
+class Event(NamedTuple):
+    """One event as a subject: its texts, some of its ``fields``, or ``spans`` (field, start, end) in characters."""
+
+    position: int
+    fields: Sequence[str] = ()
+    spans: Sequence[tuple[str, int, int]] = ()
+
+
+Subject = str | Project | SessionName | DocumentPath | Event
+"""What an erasure or a hold is about: an id, one of these, or ``EVERYTHING``."""
+
+
+class SessionPatterns(NamedTuple):
+    """Sessions by name; ``**`` stands for any text, ``*`` for any without a colon. "heartbeat" is always ignored.
+
+    Of an ``ignore``d session nothing is recorded and nothing read; a ``read_only`` one is read, and nothing is recorded.
+    """
+
+    ignore: Sequence[str] = ()
+    read_only: Sequence[str] = ()
+
+
+class WriteOptions(TypedDict, total=False):
+    """What every write takes besides its own arguments."""
+
+    idempotency_key: str | None
+    """The same key with the same command and arguments gives the first answer, marked ``replayed``, and records nothing."""
+    occurred_at: Time | None
+    """When it happened in the world, if not now."""
+    correlation_id: str | None
+    """The run, request or import that it belongs to."""
+    causation_id: str | None
+    """The event that it reacts to."""
+    channel: Channel
+    """What kind of input it is: "user", "tool", "web", "agent" or "file"."""
+    client: str
+    """Through which program it came."""
+    agent: str
+    """For which agent it is."""
+    expected: int | None
+    """A position: refused with ``ConflictError`` if what the command changes has an event after it."""
+
+
+class Page(Sequence[T]):
+    """Some of a listing, in order. ``next`` continues it (``after=page.next``), and is None at its end."""
+
+    __slots__ = ("_follow", "_items", "_next")
+
+    def __init__(
+        self, items: Sequence[T] = (), next: str | None = None, follow: Callable[[str], Page[T]] | None = None
+    ) -> None:
+        self._items, self._next, self._follow = tuple(items), next, follow
+
+    @property
+    def next(self) -> str | None:
+        """The cursor of the page after this one, None at the end."""
+        return self._next
+
+    def all(self) -> Iterator[T]:
+        """Iterate over this and every further page, each read when it is reached."""
+        page: Page[T] = self
+        while True:
+            yield from page._items
+            if page._next is None:
+                return
+            if page._follow is None:
+                raise RejectedError("this page was pickled or copied: list again to go on from its cursor")
+            page = page._follow(page._next)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Page):
+            return (self._items, self._next) == (other._items, other._next)
+        return self._items == tuple(other) if isinstance(other, list | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._items, self._next))
+
+    def __repr__(self) -> str:
+        return f"<Page of {len(self._items)}" + (f", next={self._next!r}>" if self._next is not None else ">")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what follows belongs to an open ledger, and is left behind
+        return type(self), (self._items, self._next)

@@ -1,0 +1,119 @@
+"""``ledger.memories`` and the daily verbs, as somebody who embeds the library calls them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+
+from ledger import AmbiguousIdError, NotFoundError, RejectedError
+from ledger.api import Ledger
+from ledger.types import Page
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    with Ledger.open(tmp_path / "memory.db", user="ada", actor="planner") as opened:
+        yield opened
+
+
+def test_a_listing_is_read_page_by_page_newest_first_and_nothing_is_cut_in_silence(ledger: Ledger) -> None:
+    ids = [ledger.remember(f"Fact number {number}.").id for number in range(7)][::-1]
+    first = ledger.memories.list(limit=3)
+    assert [each.id for each in first] == ids[:3] and first.next is not None
+    ledger.remember("Newer than the first page.")
+    second = ledger.memories.list(limit=3, after=first.next)
+    assert [each.id for each in second] == ids[3:6]
+    assert [each.id for each in first.all()] == ids
+    with pytest.raises(RejectedError, match="limit is from 0 to 1,000"):
+        ledger.memories.list(limit=1_001)
+    with pytest.raises(RejectedError):
+        ledger.memories.list(limit=-1)
+    assert ledger.memories.list(limit=0) == []
+
+
+def test_a_cursor_belongs_to_its_listing_and_filters(ledger: Ledger) -> None:
+    for number in range(4):
+        ledger.remember(f"Fact number {number}.", tags=["a"])
+    cursor = ledger.memories.list(limit=2, tags=["a"]).next
+    with pytest.raises(RejectedError, match="other filters"):
+        ledger.memories.list(limit=2, after=cursor)
+    for wrong in ("", "nonsense", 7, "e30"):
+        with pytest.raises(RejectedError, match="is no cursor"):
+            ledger.memories.list(after=wrong)  # type: ignore[arg-type]
+
+
+def test_a_page_survives_pickling_but_for_what_follows(ledger: Ledger) -> None:
+    for number in range(3):
+        ledger.remember(f"Fact number {number}.")
+    page = ledger.memories.list(limit=2)
+    for twin in (pickle.loads(pickle.dumps(page)), copy.deepcopy(page)):
+        assert twin == page and isinstance(twin, Page)
+        with pytest.raises(RejectedError, match="list again"):
+            list(twin.all())
+
+
+def test_get_raises_where_there_is_nothing(ledger: Ledger) -> None:
+    with pytest.raises(NotFoundError):
+        ledger.memories.get("m_0000000000000000")
+    with pytest.raises(NotFoundError):
+        ledger.memories.confidence("m_0000000000000000")
+    with pytest.raises(NotFoundError):
+        ledger.why("m_0000000000000000")
+    for number in range(60):
+        ledger.remember(f"Fact number {number}.")
+    with pytest.raises(AmbiguousIdError):
+        for letter in "0123456789abcdefghjkmnpqrstvwxyz":
+            try:
+                ledger.memories.get(f"m_{letter}")
+            except AmbiguousIdError:
+                raise
+            except NotFoundError:
+                continue
+
+
+def test_who_asks_is_said_once_and_no_user_sees_another(ledger: Ledger) -> None:
+    mine = ledger.remember("Ada likes tea.")
+    bob = ledger.bind(user="bob")
+    theirs = bob.remember("Bob likes coffee.")
+    assert [each.id for each in ledger.memories.list()] == [mine.id]
+    assert [each.id for each in bob.memories.list()] == [theirs.id]
+    with pytest.raises(NotFoundError):
+        bob.memories.get(mine.id)
+    with pytest.raises(NotFoundError):
+        bob.retract(mine.id)
+    bob.close()
+    assert ledger.memories.get(mine.id).content == "Ada likes tea."
+    with pytest.raises(TypeError, match="unexpected keyword argument 'user'"):
+        ledger.remember("x", user="bob")  # type: ignore[call-arg]
+    with pytest.raises(RejectedError):
+        ledger.bind(channel="telepathy")  # type: ignore[arg-type]
+
+
+def test_a_bare_string_for_several_is_refused(ledger: Ledger) -> None:
+    for name, wrong in (("kinds", "fact"), ("statuses", "active"), ("tags", "a")):
+        with pytest.raises(RejectedError, match="takes several"):
+            ledger.memories.list(**{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(RejectedError, match="there are: candidate"):
+        ledger.memories.list(statuses=["gone"])  # type: ignore[list-item]
+    with pytest.raises(RejectedError, match="takes several"):
+        ledger.remember("x y z", tags="drink")
+
+
+def test_the_past_has_reads_only(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is on.")
+    then = ledger.at(ledger.position)
+    ledger.revise(fact.id, "The lamp is off.")
+    assert then.memories.get(fact.id).content == "The lamp is on."
+    assert ledger.memories.get(fact.id).content == "The lamp is off."
+    assert not hasattr(then, "remember") and not hasattr(then.memories, "tag")
+
+
+def test_review_is_oldest_first_and_goes_on_where_a_page_ended(ledger: Ledger) -> None:
+    ids = [ledger.propose(f"Candidate number {number}.").id for number in range(5)]
+    page = ledger.review(limit=2)
+    assert [each.id for each in page] == ids[:2]
+    ledger.promote(ids[0])
+    assert [each.id for each in ledger.review(limit=2, after=page.next)] == ids[2:4]

@@ -78,7 +78,7 @@ class Care(Numbers):
         parked and folds now is resumed; what does not fold is parked.
         """
         if self._writer.batching:
-            raise ConflictError("rebuild() cannot run inside a batch; leave the batch first")
+            raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         parked_before = self._parked()
         work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)

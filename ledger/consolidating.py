@@ -193,11 +193,13 @@ class Consolidating(InteractionWrites):
         self, over: Any, project: str | None, tags: Iterable[str], using: str | None, limit: int | None, told: Who
     ) -> Run:
         if told.key is not None:
-            raise RejectedError("a consolidation takes no key: asked again it goes on from where the last one ended")
+            raise RejectedError(
+                "a consolidation has no idempotency_key: called again it goes on from where the last one ended"
+            )
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
         if using not in (None, "grouping", "model"):
-            raise RejectedError(f'using is "grouping" or "model", or None for either; not {using!r:.40}')
+            raise RejectedError(f'method is "grouping" or "model", or None for either; not {using!r:.40}')
         labels = tuple(sorted(tag_list(tags))) if tags else ()
         asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
         if labels and over == INTERACTIONS:

@@ -62,7 +62,7 @@ def _check_kind(file: int, shown: str) -> None:
     found = os.fstat(file)
     if stat.S_ISDIR(found.st_mode):
         raise RejectedError(
-            f"{shown} is a directory, and a document is one file; ingest its files one by one (--recursive)"
+            f"{shown} is a directory, and a document is one file; add its files one by one (--recursive)"
         )
     if not stat.S_ISREG(found.st_mode):
         raise RejectedError(f"{shown} is a device, a pipe or a socket, and a document is a regular file")

@@ -126,7 +126,7 @@ class DocumentWrites(DocumentReads):
         if outcome.state is None:
             raise SuspendedError(
                 f"recorded at position {outcome.position}, but the projection 'documents' was parked by it, "
-                "so the document cannot be shown; rebuild() folds it again",
+                "so the document cannot be shown; maintenance.rebuild() makes it again",
             )
         told = [event.data for event in outcome.events]
         dropped = sum(last - first + 1 for data in told if isinstance(data, DocumentReplaced)
@@ -202,7 +202,8 @@ def _refuse_distrusted(work: Work, connection: Any, given: _Text) -> None:
             same_path = isinstance(data, DocumentIngested) and given.path and data.path == given.path
             if same_path or getattr(data, "digest", None) == given.digest:
                 raise RejectedError(
-                    f"the document {each.source} is distrusted; somebody has to trust() it before it is taken in again",
+                    f"the document {each.source} is distrusted; somebody has to end that by history.trust() "
+                    "before it is added again",
                     rule="trust",
                     subject=each.source,
                 )

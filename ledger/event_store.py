@@ -230,7 +230,9 @@ class EventStore:
 
     def _refuse_writing(self) -> Never:
         self._check_open()
-        raise RejectedError("this ledger was opened for reading (readonly=True) and takes no command", rule="readonly")
+        raise RejectedError(
+            "this ledger was opened for reading (readonly=True) and accepts no command", rule="readonly"
+        )
 
     def _check_open(self) -> None:
         if self._pool.foreign:

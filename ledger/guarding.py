@@ -381,7 +381,7 @@ class _Look:
         if policy == "refuse":
             raise RejectedError(
                 f"the text has a secret in it ({kind}, by {secrets.NAME}), and the policy refuses those: leave it out, or "
-                'adopt_policy(secrets="redact") to have it taken out',
+                'policy.set(secrets="redact") to have it removed',
                 rule="secret",
                 finding=kind,
                 scanner=secrets.NAME,
@@ -406,7 +406,7 @@ def refused(found: Found, subject: str | None = None) -> RejectedError:
     """What a command raises whose text is a threat; it never repeats the text."""
     return RejectedError(
         f"the text looks like what must not become a memory ({found.label}, by {found.scanner}); say it in other words, or "
-        'adopt_policy(threats="quarantine") to keep such texts out of recall instead',
+        'policy.set(threats="quarantine") to keep such texts out of recall instead',
         rule="threat",
         subject=subject,
         finding=found.label,

@@ -75,7 +75,7 @@ class InteractionWrites(MergeWrites, Reads):
         if not isinstance(reinforce, bool):
             raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
         if append and not (session_id or "").strip():
-            raise RejectedError("append needs a session_id: the session that the messages are appended to")
+            raise RejectedError("append needs a session: the one that the messages are appended to")
         pack = _json("context_pack", {} if context_pack is None else context_pack)
         given = (prompt, response, response_summary, project, session_id, pack, reinforce)
         captured = InteractionCaptured(
@@ -132,7 +132,7 @@ class InteractionWrites(MergeWrites, Reads):
             chunks_used=text_list("chunks_used", chunks_used),
         )
         if not attached.response and not attached.response_summary:
-            raise RejectedError("attach_response needs a response or a response_summary, and both are blank")
+            raise RejectedError("a response is added by a response or a summary, and both are blank")
         turn = Turn(self._counter, self._keeps_out, response=response) if response else None
 
         def body(work: Work) -> str:
@@ -190,7 +190,7 @@ class InteractionWrites(MergeWrites, Reads):
             return self._reinforce_memory(id, delta, source=source, by=by)
         if delta is not None or source is not None:
             raise RejectedError(
-                "an interaction reinforces by the policy in force and is its own source: give no delta and no source"
+                "an interaction reinforces by the current policy and is its own source: give no amount and no source"
             )
         told = who(self._default, by)
         with self._read("interactions") as connection:
@@ -296,7 +296,7 @@ class InteractionWrites(MergeWrites, Reads):
         if isinstance(id, str) and id.startswith("s_"):
             if preview:
                 raise RejectedError(
-                    "a preview is of an interaction; of a session extract() tells what it kept, and undo() takes it back"
+                    "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
                 )
             session: Any = self.session(id, user=by.get("user"))
             if session.id is None:

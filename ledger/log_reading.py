@@ -48,7 +48,8 @@ def read_known(connection: Any, position: int, first: int) -> AnyEvent:
     row = connection.execute(sql, (position,)).fetchone()
     if row is None:
         raise StorageError(
-            f"the event at position {position} is not there, although a row names it: rebuild() the projections"
+            f"the event at position {position} is not there, although a row names it: maintenance.rebuild() "
+            "makes the projections again"
         )
     event = mapper.decode(position, first, *row)
     if isinstance(event.data, Unknown):

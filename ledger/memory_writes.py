@@ -398,7 +398,7 @@ class MemoryWrites:
         if outcome.state is None:
             raise SuspendedError(
                 f"recorded at position {outcome.position}, but the projection 'memories' was parked by it, "
-                "so the memory cannot be shown; rebuild() folds it again",
+                "so the memory cannot be shown; maintenance.rebuild() makes it again",
             )
         state: Memory = outcome.state
         return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
@@ -457,7 +457,7 @@ def own(work: Work, source: str) -> str:
     state = work.load(source, source[0])
     if source[0] == "o" and not _is_borne_out(work, state.row):
         raise RejectedError(
-            f"{state.id} has no source that is in force, so nothing can rest on it; observe it from others first",
+            f"{state.id} has no live source, so nothing can rest on it; add other sources first",
             rule="evidence",
             subject=state.id,
         )
@@ -583,11 +583,11 @@ def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
     if given == ():  # as with most memories
         return ()
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"edges are several of (source, relation, target), not a {type(given).__name__}")
+        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
     found = []
     for each in given:
         if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
-            raise RejectedError("each edge is three texts: (source, relation, target)")
+            raise RejectedError("each relation is three texts: (subject, relation, object)")
         parts = [
             check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
             for what, part in zip(("source", "relation", "target"), each, strict=True)
@@ -595,7 +595,7 @@ def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
         found.append(domain.Relate(*parts))
         if len(found) > domain.EDGES:
             raise RejectedError(
-                f"a memory has at most {domain.EDGES} edges", rule="size", limit=domain.EDGES, requested=len(found)
+                f"a memory has at most {domain.EDGES} relations", rule="size", limit=domain.EDGES, requested=len(found)
             )
     return tuple(found)
 

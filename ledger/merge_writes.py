@@ -120,8 +120,9 @@ class MergeWrites(MemoryWrites, MergeReads):
                 work.rows.flush()
                 if why := merging.moot(work.connection(), proposal):
                     raise RejectedError(
-                        f"cannot merge by {proposal.id}: {why}; look again with find_merges(), or name the memories",
-                        rule="moot",
+                        f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
+                        "memories to merges.combine()",
+                        rule="obsolete",
                         subject=proposal.id,
                     )
             else:
@@ -257,6 +258,6 @@ def _there(outcome: Outcome) -> Any:
     if outcome.state is None:
         raise SuspendedError(
             f"recorded at position {outcome.position}, but its projection was parked by it, so it cannot be shown; "
-            "rebuild() folds it again",
+            "maintenance.rebuild() makes it again",
         )
     return outcome.state

@@ -58,7 +58,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
         if not given:
             raise RejectedError(
-                "an observation needs a source: the id of what bears it out, a memory, interaction or chunk"
+                "an observation needs a source: the id of what supports it, a memory, interaction or chunk"
             )
 
         def body(work: Work) -> str:
@@ -175,7 +175,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         """
         told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
         if not given:
-            raise RejectedError("withdraw_source names at least one source by its id")
+            raise RejectedError("withdraw needs at least one source by its id")
         named: list[str] = []
 
         def body(work: Work) -> str:

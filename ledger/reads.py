@@ -57,7 +57,7 @@ class Reads:
             for name in needs:
                 if name in parked:
                     raise SuspendedError(
-                        f"the projection {name!r} is parked, so this cannot be answered; rebuild() folds it again",
+                        f"the projection {name!r} is parked, so this cannot be answered; maintenance.rebuild() makes it again",
                         projection=name,
                     )
             try:

@@ -210,7 +210,7 @@ class Trail(DocumentReads, ObservationReads):
         if isinstance(id, str) and id.startswith("o_") and self._is_observation(id, self._user(user)):
             raise RejectedError(
                 f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
-                "observation() says what it is, under at() what it was, and why() with which each wording was given"
+                "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
             )
         with self._read("memories", "confidence") as connection:
             stream = self._owned_stream(connection, id, "m", self._user(user))
@@ -242,7 +242,8 @@ class Trail(DocumentReads, ObservationReads):
         owner = self._user(user)
         if isinstance(subject, str) and ids.kind_of(subject) == "y":
             raise RejectedError(
-                f"{subject:.40} is a summary: history() tells of it, and audit(subject=) of its session"
+                f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
+                "those of its session"
             )
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("audit", "projects", "memories", "interactions", "documents") as connection:

@@ -141,7 +141,7 @@ class Writer:
         for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
             if (who.user, kind, source) in distrusted:
                 raise RejectedError(
-                    f"the {kind} {source!r:.60} is distrusted; somebody else has to trust() it before it writes",
+                    f"the {kind} {source!r:.60} is distrusted; somebody else has to end that by history.trust() before it writes",
                     rule="trust",
                 )
 
@@ -325,7 +325,7 @@ class Writer:
         if blocked := self.projector.parked.intersection(ESSENTIAL):
             name = min(blocked)
             raise SuspendedError(
-                f"the projection {name!r} is parked, so nothing can be decided; rebuild() folds it again",
+                f"the projection {name!r} is parked, so nothing can be decided; maintenance.rebuild() makes it again",
                 projection=name,
             )
 
@@ -396,7 +396,9 @@ class Writer:
         """A parked projection answers nothing."""
         for name in names:
             if name in self.projector.parked:
-                raise SuspendedError(f"the projection {name!r} is parked; rebuild() folds it again", projection=name)
+                raise SuspendedError(
+                    f"the projection {name!r} is parked; maintenance.rebuild() makes it again", projection=name
+                )
 
     def find(self, given: str, kind: str, user: str) -> Any:
         """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""

@@ -144,7 +144,7 @@ def _wanted(
 def more(score: float | None) -> float:
     """FTS5's score, of which less is better, so that more is; it has none where the averages of the index are damaged."""
     if score is None:
-        raise StorageError("a text index of this ledger is damaged; a rebuild makes it anew")
+        raise StorageError("a text index of this ledger is damaged; a rebuild makes it again")
     return -score
 
 

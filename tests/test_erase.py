@@ -492,7 +492,7 @@ def test_an_erasure_with_a_key_happens_once(ledger: Ledger) -> None:
     again = ledger.erase(fact.id, key="gdpr-1")
     assert (again.replayed, again.command_id, again.receipt) == (True, first.command_id, first.receipt)
     assert ledger.position == position
-    with pytest.raises(RejectedError, match="no key"):
+    with pytest.raises(RejectedError, match="no idempotency_key"):
         ledger.erase(user="", key="x")
 
 

@@ -175,7 +175,7 @@ def test_what_joins_nothing_is_refused(ledger: Ledger, edge: tuple[str, str, str
 
 @pytest.mark.parametrize("edges", ["ana", [("a", "b")], ["abc"], [("a", "b", "c", "d")], [None], 7])
 def test_edges_that_are_none_are_refused(ledger: Ledger, edges: object) -> None:
-    with pytest.raises(RejectedError, match="edge"):
+    with pytest.raises(RejectedError, match="relation"):
         ledger.remember("Something.", edges=edges)  # type: ignore[arg-type]
 
 

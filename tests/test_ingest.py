@@ -274,7 +274,7 @@ def test_undo_of_a_newer_text_brings_the_old_one_back_and_takes_what_was_read_in
     ledger.undo(first.position, cascade=True)
     assert ledger.document(first.id) is None and ledger.memories() == [] and ledger.documents(status="all") == []
     other = ledger.ingest("Another.", path="a.md")
-    with pytest.raises(ConflictError, match="taken in again since"):
+    with pytest.raises(ConflictError, match="added again since"):
         ledger.redo(first.position)
     ledger.undo(other.position)
     ledger.redo(first.position)

@@ -195,8 +195,8 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
     ledger.retract(second)
     for source, told in (
         ([], "needs a source"),
-        ([second], "bears nothing out"),
-        ([first, second], "bears nothing out"),
+        ([second], "supports nothing"),
+        ([first, second], "supports nothing"),
         ([theirs], "another user"),
         ([ledger.project("home").id], "rests on memories"),  # type: ignore[union-attr]
     ):

@@ -141,7 +141,7 @@ def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: 
     fact = ledger.remember(WORDS[0])
     seen = ledger.observe("There is a lamp.", fact.id)
     undone = ledger.undo(fact.position)
-    with pytest.raises(RejectedError, match=f"{seen.id} has no source that is in force"):
+    with pytest.raises(RejectedError, match=f"{seen.id} has no live source"):
         ledger.remember(WORDS[1], source=seen.id)
     ledger.redo(undone.command_id or "")
     ledger.retract(fact.id)
@@ -150,7 +150,7 @@ def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: 
     read = ledger.observe("There is a vault.", paper.chunks[0].id)
     ledger.remember(WORDS[2], source=read.id)
     ledger.distrust("eve", kind="actor")
-    with pytest.raises(RejectedError, match="no source that is in force"):
+    with pytest.raises(RejectedError, match="no live source"):
         ledger.remember(WORDS[3], source=read.id)
 
 
@@ -229,7 +229,7 @@ def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -
     ledger.distrust("eve", kind="actor")
     built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
     revised = ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
-    with pytest.raises(ConflictError, match="2 later commands built on what is out of force again"):
+    with pytest.raises(ConflictError, match="2 later commands built on what becomes void again"):
         ledger.trust("eve", kind="actor")
     assert held(ledger, fact.id) and held(ledger, built.id)
     ledger.undo(built.position)

@@ -181,7 +181,7 @@ def test_what_is_no_position_of_the_log_is_refused(filled, position):
 
 
 def test_what_no_checkpoint_covers_is_refused_and_says_what_to_do(filled, tmp_path):
-    with pytest.raises(RejectedError, match=r"the last one covers 20 events; checkpoint\(\) makes one"):
+    with pytest.raises(RejectedError, match=r"the last one covers 20 events; proof.checkpoint\(\) makes one"):
         filled.prove(21)
     with Ledger.open(tmp_path / "new.db") as ledger, pytest.raises(RejectedError, match="none was sealed yet"):
         ledger.prove(1)

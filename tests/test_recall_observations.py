@@ -525,7 +525,7 @@ def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
         pack = ledger.recall("dark", among="memories", receipt=True)
         assert [item.id for item in pack.items] == [item.id for item in on.items] and pack.observations == ()
         assert pack.warnings == (
-            f"observations are left out: the projection {name!r} is parked; rebuild() folds it again",
+            f"observations are left out: the projection {name!r} is parked; maintenance.rebuild() makes it again",
         )
         assert as_given(ledger, pack) and ledger.recall("dark", among="memories", observations=0).warnings == ()
     finally:

@@ -651,7 +651,7 @@ def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_
 
 def test_a_turn_needs_a_session_and_blank_answers_are_no_message(ledger: Ledger) -> None:
     for blank in (None, "", "  "):
-        with pytest.raises(RejectedError, match="session_id"):
+        with pytest.raises(RejectedError, match="needs a session"):
             ledger.capture("What?", session_id=blank, append=True)
     ledger.capture("What?", "  ", session_id="chat", append=True)
     assert said(ledger.session("chat")) == ["What?"]

@@ -43,7 +43,7 @@ class Writer:
     def __init__(self, *answers: Any) -> None:
         self.answers, self.asked = list(answers), list[SummaryRequest]()
 
-    def summarise(self, asked: SummaryRequest) -> Any:
+    def summarize(self, asked: SummaryRequest) -> Any:
         self.asked.append(asked)
         answer = self.answers.pop(0) if self.answers else f"They spoke of {len(self.asked)}."
         if isinstance(answer, BaseException):
@@ -329,10 +329,10 @@ def test_what_is_not_shorter_replaces_nothing_and_the_loop_ends(chat) -> None:
 def test_what_is_no_summariser_is_refused(chat) -> None:
     talk(chat, 3)
     for bad in (5, "name", object(), []):
-        with pytest.raises(RejectedError, match="summariser"):
+        with pytest.raises(RejectedError, match="summarizer"):
             chat.compact(summariser=bad)
     with pytest.raises(RejectedError, match="name of one line"):
-        chat.compact(summariser=type("S", (), {"name": "two\nlines", "summarise": print})())
+        chat.compact(summariser=type("S", (), {"name": "two\nlines", "summarize": print})())
 
 
 # --- the window moves ------------------------------------------------------------------------------------------------
@@ -649,7 +649,7 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
         chat.rebuild_summary(second.id, summariser=Writer(RuntimeError()))
     with pytest.raises(RejectedError, match="short enough"):
         chat.rebuild_summary(second.id, summariser=Writer(*[words(5_000)] * 9))
-    with pytest.raises(RejectedError, match="needs a summariser"):
+    with pytest.raises(RejectedError, match="needs a summarizer"):
         chat.rebuild_summary(second.id)
     assert window(chat) == before
 
@@ -730,7 +730,7 @@ def test_a_batch_asks_no_model(ledger: Ledger, chat) -> None:
 
 def test_a_compaction_takes_no_key_and_needs_a_session(ledger: Ledger, chat) -> None:
     talk(chat, 3)
-    with pytest.raises(RejectedError, match="takes no key"):
+    with pytest.raises(RejectedError, match="no idempotency_key"):
         chat.compact(key="k")
     with pytest.raises(NotFoundError):
         ledger.session("nobody").compact()

@@ -977,7 +977,7 @@ def test_a_session_is_extracted_by_its_id_too(ledger: Ledger) -> None:
     assert len(ledger.extract(session.id).kept) == 1
     with pytest.raises(NotFoundError):
         ledger.extract("s_0000000000000000")
-    with pytest.raises(RejectedError, match="preview"):
+    with pytest.raises(RejectedError, match="dry run"):
         ledger.extract(session.id, preview=True)
     with pytest.raises(RejectedError, match="key"):
         session.extract(key="k")

@@ -105,7 +105,8 @@ class DamagedError(StorageError):
     def __init__(self, table: str, row: object = None, why: str = "it cannot be read") -> None:
         place = f"row {row} of the table {table}" if isinstance(row, int) else f"a row of the table {table}"
         super().__init__(
-            f"{place} is damaged ({why}): rebuild() makes the projections again from the log, and nothing in the log is lost"
+            f"{place} is damaged ({why}): maintenance.rebuild() makes the projections again from the log, and "
+            "nothing in the log is lost"
         )
         self.table, self.row = table, row
 

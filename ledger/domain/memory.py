@@ -274,7 +274,7 @@ def _verb(command: Struct) -> str:
 def _reinforcement(command: Reinforce, memory: Memory) -> Event:
     if command.delta < 0:
         raise RejectedError(
-            f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use adjust"
+            f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use memories.set_confidence()"
         )
     return MemoryReinforced(
         rule=command.rule,
@@ -310,7 +310,7 @@ def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
         return []
     if known is None and len(edges) >= EDGES:
         raise RejectedError(
-            f"a memory has at most {EDGES} edges; say the rest with another",
+            f"a memory has at most {EDGES} relations; give the rest to another",
             rule="size",
             limit=EDGES,
             current=len(edges),
@@ -327,22 +327,26 @@ def checked(given: Relate | Unrelate) -> Edge:
     for what, said in (("source", source), ("relation", relation), ("target", target)):
         if not name_form(said):
             raise RejectedError(
-                f"the {what} of an edge needs a letter or digit, and {said!r:.40} names nothing", rule="edge"
+                f"the {what} of a relation needs a letter or digit, and {said!r:.40} names nothing", rule="edge"
             )
         if len(said) > NAME_CHARS:
             raise RejectedError(
-                f"the {what} of an edge has {len(said):,} characters; at most {NAME_CHARS} are allowed",
+                f"the {what} of a relation has {len(said):,} characters; at most {NAME_CHARS} are allowed",
                 rule="size",
                 limit=NAME_CHARS,
                 requested=len(said),
             )
     if name_form(source) == name_form(target):
-        raise RejectedError(f"an edge joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
+        raise RejectedError(f"a relation joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
     if relation == CO_OCCURS:
-        raise RejectedError(f"{CO_OCCURS} follows from what a memory names; an edge says something else", rule="edge")
+        raise RejectedError(
+            f"{CO_OCCURS} follows from what a memory names; a relation says something else", rule="edge"
+        )
     start, end = (given.valid_from, given.valid_to) if isinstance(given, Relate) else (None, None)
     if start is not None and end is not None and end <= start:
-        raise RejectedError(f"an edge's validity must end after it begins: {start} to {end} is empty", rule="validity")
+        raise RejectedError(
+            f"a relation's validity must end after it begins: {start} to {end} is empty", rule="validity"
+        )
     return Edge(source, relation, target, start, end, 0)
 
 

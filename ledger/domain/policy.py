@@ -64,7 +64,7 @@ def _checked(name: str, value: object) -> object:
         return value
     if name == "matches_a_turn":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-            raise RejectedError(f"matches_a_turn must be a whole number from 0 to 1000, and {value!r:.40} is not")
+            raise RejectedError(f"max_matches must be a whole number from 0 to 1000, and {value!r:.40} is not")
         return value
     if name in ("user_chars", "memory_chars"):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:

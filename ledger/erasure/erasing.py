@@ -386,7 +386,7 @@ class Erasing(Distrusting, Holding):
             raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
         first: ContentErased = told.events[0].data
         listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
-        why = "" if done is not None else "what was erased may still lie in the files; finish_erasures() tries again"
+        why = "" if done is not None else "what was erased may still lie in the files; erasures.finish() tries again"
         return answers.ErasureReport(
             state="completed" if done is not None else "pending",
             kind=first.kind,
@@ -444,7 +444,7 @@ def _teller(told: Who, asked: Asked) -> Who:
     if asked.kind != "user":
         return told
     if told.key is not None:
-        raise RejectedError("the erasure of a whole user takes no key, for a key is one of the user's")
+        raise RejectedError("the erasure of a whole user has no idempotency_key, for a key is one of the user's")
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
     return replace(told, **hidden)
 

@@ -66,7 +66,7 @@ class Holding(Reads):
                 found = next((each for each in standing.values() if each.subject == stream), None)
             if found is None:
                 what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
-                raise NotFoundError(f"there is no hold {what}; holds() lists them")
+                raise NotFoundError(f"there is no hold {what}; holds.list() lists them")
             lifted.append(_shown(connection, found, None))
             work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
             return LEDGER_STREAM
@@ -135,7 +135,7 @@ def refuse_held(connection: Any, user: str, places: Places) -> None:
 
 def _refusal(held: Held, what: str) -> RejectedError:
     return RejectedError(
-        f"nothing was erased: {what} is on hold since position {held.position}; lift_hold({held.act!r}) would allow it",
+        f"nothing was erased: {what} is on hold since position {held.position}; holds.remove({held.act!r}) would allow it",
         rule="hold",
         subject=held.subject,
     )

@@ -45,7 +45,7 @@ class ModelConsolidating(Consolidating, Language):
     def _by_model(self, run: Run) -> None:
         if run.dry_run:
             raise RejectedError(
-                "a call of a model is always recorded, so there is no dry run with one: using='grouping' has one"
+                "a call of a model is always recorded, so there is no dry run with one: method='grouping' has one"
             )
         while (news := self._for_model(run)).pieces or news.standing:
             if not self._one_call(run, news) or run.full:

@@ -42,7 +42,7 @@ def check(
     if requested > 0 and current + requested > limit:
         raise RejectedError(
             f"the budget of the group {group!r} is {limit:,} characters; its active memories take {current:,}, and this"
-            f" would add {requested:,}: retract or supersede some, or adopt_policy({GROUPS[group]}=…)",
+            f" would add {requested:,}: retract or supersede some, or policy.set({GROUPS[group]}=…)",
             rule=f"budget:{group}",
             limit=limit,
             current=current,

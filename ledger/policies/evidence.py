@@ -39,7 +39,7 @@ def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
     alive = live(work, sources)
     if dead := [each for each in sources if each not in alive]:
         raise RejectedError(
-            f"{dead[0]} is not in use (hidden, quarantined, undone or erased), so it bears nothing out; restore it first",
+            f"{dead[0]} is not in use (hidden, quarantined, undone or erased), so it supports nothing; restore it first",
             rule="evidence",
             subject=dead[0],
         )

@@ -64,7 +64,7 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
     if (found := work.threat(content)) is not None:
         raise RejectedError(
             f"cannot {verb} this wording: it looks like a threat ({found.label}, by {found.scanner}): it would be quarantined, "
-            "and what it takes the place of out of use; give it other words",
+            "and what it replaces taken out of use; give it other words",
             rule="threat",
             finding=found.label,
             scanner=found.scanner,

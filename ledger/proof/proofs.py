@@ -73,7 +73,7 @@ def size_of(position: int, wanted: int | None, kept: Stated | None, seal: Seal |
     """How many events the log has that a proof is about; ``RejectedError`` where none fits."""
     if kept is not None and kept.size > last:
         raise RejectedError(
-            f"the checkpoint covers {kept.size} events, and the log ends at {last}: see verify()", limit=last
+            f"the checkpoint covers {kept.size} events, and the log ends at {last}: see proof.verify()", limit=last
         )
     if wanted is not None:
         least = max(position, kept.size if kept is not None else 0)
@@ -88,7 +88,7 @@ def size_of(position: int, wanted: int | None, kept: Stated | None, seal: Seal |
         return kept.size
     if seal is None or seal.size < position:
         covers = f"the last one covers {seal.size} events" if seal is not None else "none was sealed yet"
-        raise RejectedError(f"no checkpoint covers position {position}: {covers}; checkpoint() makes one")
+        raise RejectedError(f"no checkpoint covers position {position}: {covers}; proof.checkpoint() makes one")
     return seal.size
 
 
@@ -108,4 +108,4 @@ def _damaged() -> StorageError:
 
 
 def _other(whose: str, size: int) -> StorageError:
-    return StorageError(f"the first {size} events are not those that {whose} covers; verify() tells more")
+    return StorageError(f"the first {size} events are not those that {whose} covers; proof.verify() says more")

@@ -65,7 +65,7 @@ class Proving(Reads):
         with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
         """
         if self._writer.batching:
-            raise ConflictError("checkpoint() cannot run inside a batch; leave the batch first")
+            raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
         signer = checkpoints.private_key(kept.key(sign, self._store.path)) if sign is not None else None
         with self._store.snapshot() as connection:
             seal = next(seals(connection), None)
@@ -186,13 +186,13 @@ def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progr
     if tip is None:
         assert seal is not None
         raise StorageError(
-            f"the checkpoint sealed at position {seal.position} is not one of the log before it; verify() tells more"
+            f"the checkpoint sealed at position {seal.position} is not one of the log before it; proof.verify() says more"
         )
     if seal is not None and last == seal.position == seal.size + 1:
         return None
     rows, taken = counted(rows_after(connection, tip.size, last), last - tip.size, progress), erasures(connection)
     for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=taken, leaf_to=tip.tree.add):
-        raise StorageError(f"a damaged log cannot be sealed: {problem}; verify() tells the rest")
+        raise StorageError(f"a damaged log cannot be sealed: {problem}; proof.verify() says the rest")
     peaks = tuple(each.hex() for each in tip.tree.peaks)
     return CheckpointSealed(last, tip.tree.root().hex(), (head_at(connection, last) or b"").hex(), peaks)
 

@@ -39,7 +39,7 @@ class BackingUp(Rebuilding):
         full or the log is damaged.
         """
         if self._writer.batching:
-            raise ConflictError("backup() cannot run inside a batch; leave the batch first")
+            raise ConflictError("maintenance.backup() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         place = free_place(path, "a backup")
         try:

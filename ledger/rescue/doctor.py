@@ -60,7 +60,7 @@ class Doctoring(Reads):
         ``progress`` is called with (steps done, steps).
         """
         if self._writer.batching:
-            raise ConflictError("doctor() cannot run inside a batch; leave the batch first")
+            raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
         return examine(self._store.path, progress=progress)
 
     @classmethod

@@ -109,7 +109,7 @@ class Rebuilding(Care):
                         self._store.checkpoint()
                     return
         raise StorageError(
-            "the projections are damaged, and others wrote too much meanwhile for the file to be made anew"
+            "the projections are damaged, and others wrote too much meanwhile for the file to be made again"
         )
 
     def _pour(self, part: str, copied: int) -> bool:

@@ -161,7 +161,7 @@ def check_call(timeout: object, cancelled: object) -> None:
     if timeout is not None:
         check_seconds(timeout)
     if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
-        raise RejectedError(f"cancelled is a threading.Event or a function, and {cancelled!r:.40} is neither")
+        raise RejectedError(f"cancel is a threading.Event or a function, and {cancelled!r:.40} is neither")
 
 
 def check_trusted(ledger: Any, told: Who, session: str | None) -> None:

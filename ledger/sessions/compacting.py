@@ -121,14 +121,14 @@ class Compacting(Reconciling):
         """
         if by.get("key") is not None:
             raise RejectedError(
-                "rebuild_summary takes no key: the summary it wrote is in summaries(), with what it replaces"
+                "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
             )
         self._check_patience(timeout)
         self._check_taken_in()
         writer, told = self._writer_of(summariser), self._told(by)
         if writer is None:
             raise RejectedError(
-                "rebuild_summary needs a summariser: give one, or open the ledger with one", rule="model"
+                "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
             )
         row, sources, texts, seen, size = self._to_rebuild(id)
         tries = compaction.attempts(row.kind, size)
@@ -222,7 +222,7 @@ class Compacting(Reconciling):
         self._check_patience(timeout)
         writer, told = self._writer_of(given), self._told(by)
         if told.key is not None:
-            raise RejectedError("a compaction takes no key: asked again it goes on from where the window is")
+            raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
         if self._kept_out:
             return self._report([], [answers.CompactionSkip(why=self._kept_out, kind="")], None, bound, 0)
         with self._reading() as (_, state):

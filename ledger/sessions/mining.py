@@ -101,7 +101,9 @@ class SessionMining(SessionWrites):
         """
         told, meant = self._told(by), meant_model(self._ledger, using, model)
         if told.key is not None:
-            raise RejectedError("the extraction of a session takes no key: asked again it goes on from its cursor")
+            raise RejectedError(
+                "the extraction of a session has no idempotency_key: called again it goes on from its cursor"
+            )
         check_call(timeout, cancelled)
         if meant is not None:
             check_outside(self._writer)
@@ -164,7 +166,7 @@ class SessionMining(SessionWrites):
             if since > state.cursor:
                 raise RejectedError(
                     f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
-                    " seed_extraction(up_to=…) passes it over on purpose"
+                    " skip_extraction(until=…) passes it over on purpose"
                 )
             if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
                 work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
@@ -182,7 +184,7 @@ class SessionMining(SessionWrites):
         """
         if parent is None and up_to is None:
             raise RejectedError(
-                "seed_extraction needs a parent (the session that this one branched off), or up_to (a position)"
+                "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
             )
         told = self._told(by)
         self._check_taken_in()

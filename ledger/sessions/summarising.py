@@ -103,21 +103,21 @@ def by_model(model: LanguageModel, as_set: Callable[[Request], Request]) -> Summ
 
 
 def as_summariser(given: Any) -> Summariser | None:
-    """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarise``, or a language model."""
+    """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarize``, or a language model."""
     if given is None or isinstance(given, Summariser):
         return given
-    if hasattr(given, "answer") and hasattr(given, "name") and not hasattr(given, "summarise"):
+    if hasattr(given, "answer") and hasattr(given, "name") and not hasattr(given, "summarize"):
         model = as_model(given)
         return by_model(model, lambda request: request) if model is not None else None
-    write = getattr(given, "summarise", given)
+    write = getattr(given, "summarize", given)
     if not callable(write):
         raise RejectedError(
-            f"a summariser is a function of a request, or has one called summarise; not {type(given).__name__}"
+            f"a summarizer is a function of a request, or has one called summarize; not {type(given).__name__}"
         )
     name = getattr(given, "name", None) or getattr(given, "model", None) or getattr(given, "__name__", None)
     name = str(name or type(given).__name__)
     if not NAME.fullmatch(name):
-        raise RejectedError(f"a summariser needs a name of one line, and {name!r:.60} is none")
+        raise RejectedError(f"a summarizer needs a name of one line, and {name!r:.60} is none")
     return Summariser(name, write)
 
 
@@ -128,15 +128,15 @@ def ask(summariser: Summariser, asked: SummaryRequest, timeout: float) -> str:
         answer = within(timeout, lambda: summariser.write(asked))
     except Exception as error:
         kind = failure_of(error).kind
-        raise ModelError(f"the summariser {summariser.name!r:.60} failed ({kind})", kind=kind) from error
+        raise ModelError(f"the summarizer {summariser.name!r:.60} failed ({kind})", kind=kind) from error
     if answer is not None and not isinstance(answer, str):
-        raise ModelError(f"the summariser {summariser.name!r:.60} gave no text", kind="TypeError")
+        raise ModelError(f"the summarizer {summariser.name!r:.60} gave no text", kind="TypeError")
     text = (answer or "").strip()
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"the summariser {summariser.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
+            f"the summarizer {summariser.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
         ) from error
     return text
 

@@ -134,7 +134,7 @@ class Distrusting(Undoing):
                 about = self._source(connection, told.user, source, kind, None)
                 found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
             if not found:
-                raise NotFoundError(f"no distrust of {source!r:.60} is in force for this user")
+                raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
             ending = [each.act for each in found]
             plan = self._back(connection, head, ending, cascade or dry_run)
             undone = taken_again(connection, ending) | set(plan.along.positions)

@@ -103,7 +103,7 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
     if dependents := plan.dependents():
         positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
         if not cascade:
-            raise built_later(dependents, "what is out of force again then")
+            raise built_later(dependents, "what becomes void again then")
         named = plan.named
         commands = tuple(each for each in plan.commands if each not in named)
         return Along(commands, positions, dependents)
@@ -181,6 +181,6 @@ def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None
     known = documents.known_as(reader.connection, owner, path, digest)
     if known is not None and known.id != event.stream:
         raise ConflictError(
-            f"the document of position {event.position} was taken in again since, as {known.id}: it cannot be put back "
-            "beside it; undo that ingestion first"
+            f"the document of position {event.position} was added again since, as {known.id}: it cannot be put back "
+            "next to it; undo that addition first"
         )

@@ -83,9 +83,7 @@ class Reader:
             out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
-                raise UnknownEventError(
-                    f"{stream} holds an event of a newer version, so nothing in it can be put out of force"
-                )
+                raise UnknownEventError(f"{stream} holds an event of a newer version, so nothing in it can become void")
             self._streams[stream] = [(event, event.position not in out) for event in events]
         return self._streams[stream]
 

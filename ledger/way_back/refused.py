@@ -31,7 +31,7 @@ def may_not_have_been(plan: SourcePlan, event: AnyEvent, moved: Callable[[], Mov
         case "evidence" | "merge":  # which ones were asked for is not told
             changed = any(stream[0] in "di" for stream in plan.streams - plan.gone)
             return changed or any(_is_used(would) and not _is_used(was) for _, was, would in moved())
-        case "moot" | "conflict":
+        case "obsolete" | "conflict":
             return subject in touched or _is_about_one_of(plan, subject, moved())
         case "budget":
             return _would_fit(data, moved())

@@ -42,7 +42,7 @@ class Supposing(Distrusting):
         owner = self._user(user)
         if without is None and policy is None:
             raise RejectedError(
-                "what_if asks what would change without something, or under another policy: give one of them"
+                "a what-if asks what would change without something, or under another policy: give one of them"
             )
         other = _other_policy(policy)
         with self._read(*ASKED) as connection:
@@ -131,7 +131,7 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
     if not given or (unknown := [each for each in given if each not in allowed]):
         what = f"{unknown[0]!r:.40} is" if given else "nothing was"
         raise RejectedError(
-            f"what_if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
+            f"a what-if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
         )
     return checked(dict(given))
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-import msgspec
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict
 
 from ledger.document_answers import Chunk, Document
@@ -18,10 +17,11 @@ from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
+from ledger.engine.answer import Answer
 from ledger.observation_answers import Observation, Witness, Wording
 
 
-class Edge(Struct, frozen=True, kw_only=True):
+class Edge(Answer, frozen=True, kw_only=True):
     """What a memory says of two names since ``position``; without times it holds while the memory does."""
 
     source: str
@@ -32,7 +32,7 @@ class Edge(Struct, frozen=True, kw_only=True):
     position: int
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class Memory(Answer, frozen=True, kw_only=True):
     """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids."""
 
     id: str
@@ -103,7 +103,7 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
     )
 
 
-class Provenance(Struct, frozen=True, kw_only=True):
+class Provenance(Answer, frozen=True, kw_only=True):
     """Where a memory comes from: the rule, the span it was found in, and that text; of what a model found the beginning of the
     whole message. ``session`` and ``position`` name that message, ``role`` who said it."""
 
@@ -119,7 +119,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
     quote: str | None
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class Candidate(Answer, frozen=True, kw_only=True):
     """One entry of the review queue."""
 
     memory: Memory
@@ -136,22 +136,22 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return self.memory.content
 
 
-class Interaction(Struct, frozen=True, kw_only=True):
+class Interaction(Answer, frozen=True, kw_only=True):
     """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off. ``skipped``
     says why it did not become messages of its session, where it was to: "ignored" or "stateless"."""
 
     id: str
     prompt: str | None
     response: str | None
-    response_summary: str | None
+    summary: str | None
     user: str | None
     agent: str | None
     project: str | None
     client: str | None
-    session_id: str | None
+    session: str | None
     memories_used: tuple[str, ...]
     chunks_used: tuple[str, ...]
-    context_pack: Any
+    context: Any
     occurred_at: str
     recorded_at: str
     reinforcement: str
@@ -166,20 +166,20 @@ class Interaction(Struct, frozen=True, kw_only=True):
 def interaction(
     state: InteractionState, names: Mapping[str, str], prompt: str | None, answer: Mapping[str, str | None], pack: Any
 ) -> Interaction:
-    """``answer`` has the response and its summary; ``pack`` is the context pack as it was given."""
+    """``answer`` has the response and its summary; ``pack`` is the context as it was given."""
     return Interaction(
         id=state.id,
         prompt=prompt,
         response=answer["response"],
-        response_summary=answer["response_summary"],
+        summary=answer["response_summary"],
         user=state.user,
         agent=state.agent,
         project=names.get(state.project, state.project) if state.project else None,
         client=state.client,
-        session_id=names.get(state.session, state.session) if state.session else None,
+        session=names.get(state.session, state.session) if state.session else None,
         memories_used=state.memories_used,
         chunks_used=state.chunks_used,
-        context_pack=pack,
+        context=pack,
         occurred_at=state.occurred_at or state.recorded_at,
         recorded_at=state.recorded_at,
         reinforcement=state.reinforcement,
@@ -188,7 +188,7 @@ def interaction(
     )
 
 
-class StateEntry(Struct, frozen=True, kw_only=True):
+class StateEntry(Answer, frozen=True, kw_only=True):
     """One value of trusted state that a project has or had; ``to_position`` ends it."""
 
     category: str
@@ -201,7 +201,7 @@ class StateEntry(Struct, frozen=True, kw_only=True):
     to_position: int | None = None
 
 
-class Project(Struct, frozen=True, kw_only=True):
+class Project(Answer, frozen=True, kw_only=True):
     id: str
     name: str | None
     description: str | None
@@ -214,7 +214,7 @@ class Project(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class Step(Answer, frozen=True, kw_only=True):
     """One event behind a memory and what it did to the confidence; ``delta`` of the steps add up to it exactly."""
 
     position: int
@@ -230,7 +230,7 @@ class Step(Struct, frozen=True, kw_only=True):
     data: Any
 
 
-class Why(Struct, frozen=True, kw_only=True):
+class Why(Answer, frozen=True, kw_only=True):
     """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
     ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in.
 
@@ -253,7 +253,7 @@ class Why(Struct, frozen=True, kw_only=True):
     wordings: tuple[Wording, ...] = ()
 
 
-class AuditEntry(Struct, frozen=True, kw_only=True):
+class AuditEntry(Answer, frozen=True, kw_only=True):
     """One event of the trail; ``data`` is what it recorded, with ids for texts that lie elsewhere."""
 
     position: int
@@ -276,7 +276,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     data: Any = None
 
 
-class ConfidencePoint(Struct, frozen=True, kw_only=True):
+class ConfidencePoint(Answer, frozen=True, kw_only=True):
     position: int
     recorded_at: str
     type: str
@@ -288,7 +288,7 @@ class ConfidencePoint(Struct, frozen=True, kw_only=True):
     in_force: bool
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class Refusal(Answer, frozen=True, kw_only=True):
     position: int
     rule: str
     command: str
@@ -302,14 +302,14 @@ class Refusal(Struct, frozen=True, kw_only=True):
     scanner: str
 
 
-class Seed(Struct, frozen=True, kw_only=True):
+class Seed(Answer, frozen=True, kw_only=True):
     """A name that was asked about, as it was first written, and how many believed memories name it."""
 
     name: str
     memories: int
 
 
-class Neighbour(Struct, frozen=True, kw_only=True):
+class Neighbour(Answer, frozen=True, kw_only=True):
     """What a seed is joined to. ``relation`` is what memories say of the two, or "co_occurs" where they only name both.
 
     ``direction``: "out" from the seed, "in" to it, "both" for co_occurs. ``weight`` is the number of believed memories, whose
@@ -326,7 +326,7 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     valid_to: str | None
 
 
-class Graph(Struct, frozen=True, kw_only=True):
+class Graph(Answer, frozen=True, kw_only=True):
     """The names that were found in what was asked, longest first, and what one step leads to: said relations first, then
     names in the same memories, each by weight. ``total`` counts those that were not asked for too; not ``complete`` when a
     name stands in so many memories that only the newest were looked at."""
@@ -337,7 +337,7 @@ class Graph(Struct, frozen=True, kw_only=True):
     complete: bool = True
 
 
-class Reinforcement(Struct, frozen=True, kw_only=True):
+class Reinforcement(Answer, frozen=True, kw_only=True):
     """What one interaction reinforced: pairs of memory id and confidence before and after."""
 
     interaction: str
@@ -349,7 +349,7 @@ class Reinforcement(Struct, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class ExtractionReport(Struct, frozen=True, kw_only=True):
+class ExtractionReport(Answer, frozen=True, kw_only=True):
     """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
     (``superseded``), how many ``edges`` were stated, and what was dropped, each with its ``reason``.
 
@@ -375,7 +375,7 @@ class ExtractionReport(Struct, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class PolicyReport(Struct, frozen=True, kw_only=True):
+class PolicyReport(Answer, frozen=True, kw_only=True):
     """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
     these messages held nothing; ``waiting`` sessions and turns were left for the next run. ``conflicts`` it recorded,
     ``merges`` it proposed."""
@@ -399,7 +399,7 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
     observations_retired: int = 0
 
 
-class Dependent(Struct, frozen=True, kw_only=True):
+class Dependent(Answer, frozen=True, kw_only=True):
     """A command that was built on what an act takes out of force: at which position it did what to which subject, and why it
     cannot stay."""
 
@@ -416,7 +416,7 @@ def dependent(event: AnyEvent, why: str) -> Dependent:
     return Dependent(position=event.position, command=event.envelope.command, subject=event.stream, why=why)
 
 
-class UndoReport(Struct, frozen=True, kw_only=True):
+class UndoReport(Answer, frozen=True, kw_only=True):
     """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
 
     ``dependents`` are those of the commands that were not named: they were built on what was.
@@ -438,7 +438,7 @@ class UndoReport(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Undetermined(Struct, frozen=True, kw_only=True):
+class Undetermined(Answer, frozen=True, kw_only=True):
     """A decision that could have come out otherwise without a source: where it is in the log, and why."""
 
     position: int
@@ -447,7 +447,7 @@ class Undetermined(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class DistrustReport(Struct, frozen=True, kw_only=True):
+class DistrustReport(Answer, frozen=True, kw_only=True):
     """What a source had recorded and caused, out of force or (``trust``) in force again.
 
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
@@ -477,7 +477,7 @@ class DistrustReport(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Distrusted(Struct, frozen=True, kw_only=True):
+class Distrusted(Answer, frozen=True, kw_only=True):
     """A source out of force: its kind, its name or id, and the first position that it is about."""
 
     kind: str
@@ -489,7 +489,7 @@ class Distrusted(Struct, frozen=True, kw_only=True):
     recorded_at: str
 
 
-class Belief(Struct, frozen=True, kw_only=True):
+class Belief(Answer, frozen=True, kw_only=True):
     """One memory as it is and as it would be; ``None`` where it is not, or would not be."""
 
     id: str
@@ -497,7 +497,7 @@ class Belief(Struct, frozen=True, kw_only=True):
     then: Memory | None
 
 
-class ObservedBelief(Struct, frozen=True, kw_only=True):
+class ObservedBelief(Answer, frozen=True, kw_only=True):
     """One observation as it is and as it would be, by its wording, its live sources or its status; ``None`` where it is not,
     or would not be. Without a live source its status is "unsupported"."""
 
@@ -506,7 +506,7 @@ class ObservedBelief(Struct, frozen=True, kw_only=True):
     then: Observation | None
 
 
-class WhatIf(Struct, frozen=True, kw_only=True):
+class WhatIf(Answer, frozen=True, kw_only=True):
     """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and held otherwise.
 
     ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would stand otherwise.
@@ -521,7 +521,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     undetermined: tuple[Undetermined, ...]
 
 
-class Erased(Struct, frozen=True, kw_only=True):
+class Erased(Answer, frozen=True, kw_only=True):
     """One event of an erasure's lists: what of it is concerned, and "erase", "cut", "keep", or "" while nobody said.
 
     ``excerpt`` shows the text in a dry run only.
@@ -535,7 +535,7 @@ class Erased(Struct, frozen=True, kw_only=True):
     excerpt: str | None = None
 
 
-class ErasureReport(Struct, frozen=True, kw_only=True):
+class ErasureReport(Answer, frozen=True, kw_only=True):
     """What an erasure takes or took, and whether it is "dry run", "pending" (and why) or "completed".
 
     ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
@@ -564,7 +564,7 @@ class ErasureReport(Struct, frozen=True, kw_only=True):
     earlier: tuple[ErasureReport, ...] = ()
 
 
-class Hold(Struct, frozen=True, kw_only=True):
+class Hold(Answer, frozen=True, kw_only=True):
     """A legal hold: nothing of the subject, or without one of the user, can be erased until it is lifted by its id."""
 
     id: str
@@ -577,14 +577,14 @@ class Hold(Struct, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class RebuildReport(Struct, frozen=True, kw_only=True):
+class RebuildReport(Answer, frozen=True, kw_only=True):
     events: int
     seconds: float
     digest: str
     parked: tuple[str, ...] = ()
 
 
-class ProjectionStatus(Struct, frozen=True, kw_only=True):
+class ProjectionStatus(Answer, frozen=True, kw_only=True):
     name: str
     version: int
     position: int
@@ -592,7 +592,7 @@ class ProjectionStatus(Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-class Stats(Struct, frozen=True, kw_only=True):
+class Stats(Answer, frozen=True, kw_only=True):
     ledger_id: str
     position: int
     head: str
@@ -606,14 +606,14 @@ class Stats(Struct, frozen=True, kw_only=True):
     size_bytes: int
     wal_bytes: int
     sqlite_version: str
-    vectors: dict[str, int] = {}  # of each model
-    observations: dict[str, int] = {}
+    vectors: dict[str, int] = field(default_factory=dict)  # of each model
+    observations: dict[str, int] = field(default_factory=dict)
     sessions: int = 0
     messages: int = 0
     summaries: int = 0  # that stand in a window
 
 
-class EmbedReport(Struct, frozen=True, kw_only=True):
+class EmbedReport(Answer, frozen=True, kw_only=True):
     """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made)."""
 
     model: str
@@ -625,8 +625,8 @@ class EmbedReport(Struct, frozen=True, kw_only=True):
     dimension: int | None = None
 
 
-class ImportReport(Struct, frozen=True, kw_only=True):
-    """What an import did; ``errors`` are (line number, reason)."""
+class ImportReport(Answer, frozen=True, kw_only=True):
+    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason)."""
 
     path: str
     lines: int
@@ -634,10 +634,11 @@ class ImportReport(Struct, frozen=True, kw_only=True):
     known: int
     errors: tuple[tuple[int, str], ...] = ()
     correlation_id: str | None = None
+    dry_run: bool = False
     seconds: float = 0.0
 
 
-class ExportReport(Struct, frozen=True, kw_only=True):
+class ExportReport(Answer, frozen=True, kw_only=True):
     path: str
     events: int
     blobs: int
@@ -645,7 +646,7 @@ class ExportReport(Struct, frozen=True, kw_only=True):
     warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
 
 
-class BackupReport(Struct, frozen=True, kw_only=True):
+class BackupReport(Answer, frozen=True, kw_only=True):
     """A backup that was made and checked: the events it holds, and the head after the last (hex)."""
 
     path: str
@@ -656,7 +657,7 @@ class BackupReport(Struct, frozen=True, kw_only=True):
     warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
 
 
-class RecoverReport(Struct, frozen=True, kw_only=True):
+class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
     folded again; ``differing`` are those that were not what the log says. ``receipts``: erasures done again. ``cut_before``
     is the position of the first event that was left out, with all behind it, because no version can have written it."""
@@ -675,7 +676,7 @@ class RecoverReport(Struct, frozen=True, kw_only=True):
     cut_before: int | None = None
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class Finding(Answer, frozen=True, kw_only=True):
     """One thing the doctor looked at. ``level``: ok, note, warning or problem; ``hint``: what to do about it."""
 
     level: str
@@ -684,7 +685,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-class DoctorReport(Struct, frozen=True, kw_only=True):
+class DoctorReport(Answer, frozen=True, kw_only=True):
     """What the doctor found; ``ok`` when nothing of it is a problem."""
 
     path: str
@@ -693,7 +694,7 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class VerifyReport(Struct, frozen=True, kw_only=True):
+class VerifyReport(Answer, frozen=True, kw_only=True):
     """What a check of the whole ledger found; ``ok`` when there are no ``problems``, of which at most 100 are told.
 
     ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were
@@ -715,7 +716,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
+class Checkpoint(Answer, frozen=True, kw_only=True):
     """The first ``size`` events as one Merkle root and the head of the chain (hex), and the ``text`` to keep elsewhere.
 
     ``position`` is where the log itself says so; None where it was opened for reading.
@@ -731,7 +732,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     position: int | None = None
 
 
-class Proof(Struct, frozen=True, kw_only=True):
+class Proof(Answer, frozen=True, kw_only=True):
     """That an event is in the log whose first ``size`` events have this ``root``; the event's row, and the way up.
 
     ``path`` and ``consistency`` are hashes of 32 bytes, joined, in base64; the other hashes are hex. ``since`` is the size
@@ -756,10 +757,10 @@ class Proof(Struct, frozen=True, kw_only=True):
 
     def as_text(self) -> str:
         """One JSON object, for a file of its own."""
-        return json.dumps(plain(self), indent=1) + "\n"
+        return json.dumps(self.to_dict(), indent=1) + "\n"
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class Changed(Answer, frozen=True, kw_only=True):
     """One memory as it stood at the one moment and at the other; ``None`` where it was not there."""
 
     id: str
@@ -767,7 +768,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     after: Memory | None
 
 
-class Diff(Struct, frozen=True, kw_only=True):
+class Diff(Answer, frozen=True, kw_only=True):
     """What changed between two moments, each memory compared at its two ends, in the order in which they came to be.
 
     ``added``: not there before, whatever its status by now. ``promoted``: from candidate to active. ``superseded``:
@@ -833,8 +834,3 @@ def _says_otherwise(before: Memory, after: Memory) -> bool:
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status
     return before.valid_to != after.valid_to and not by_supersession
-
-
-def plain(answer: Any) -> Any:
-    """Any answer as dictionaries, lists, strings and numbers, ready for JSON."""
-    return msgspec.to_builtins(answer)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
-from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.engine.paging import LIMIT, page, plural
+from ledger.domain.errors import RejectedError
+from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area, Scope
 from ledger.types import (
     Channel,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ledger.core import Core
     from ledger.guarding import Scanner
+    from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.language.port import LanguageModel, Request
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.models import EmbedderLike
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from ledger.observation_answers import Observation
     from ledger.recall.packs import Pack
     from ledger.settings import Settings
-
-
-T = TypeVar("T")
 
 
 class LedgerRead(Area):
@@ -147,6 +145,13 @@ class LedgerRead(Area):
         from ledger.memories.api import MemoriesRead
 
         return MemoriesRead(self._core, self._scope)
+
+    @property
+    def interactions(self) -> InteractionsRead:
+        """List and read captured turns, add responses, and import files of them."""
+        from ledger.interactions.api import InteractionsRead
+
+        return InteractionsRead(self._core, self._scope)
 
 
 class Ledger(LedgerRead):
@@ -634,6 +639,13 @@ class Ledger(LedgerRead):
 
         return Memories(self._core, self._scope)
 
+    @property
+    def interactions(self) -> Interactions:
+        """List and read captured turns, add responses, and import files of them."""
+        from ledger.interactions.api import Interactions
+
+        return Interactions(self._core, self._scope)
+
 
 class BoundLedger(Ledger):
     """The same file for somebody else; closing it is left to whoever opened it."""
@@ -660,13 +672,6 @@ class PastLedger(LedgerRead):
 
     def __repr__(self) -> str:
         return f"<PastLedger {os.path.basename(self.path)!r} user={self._scope.user!r} position={self.position}>"
-
-
-def found(what: str, id: object, answer: T | None) -> T:
-    """The answer, or ``NotFoundError`` where there is none."""
-    if answer is None:
-        raise NotFoundError(f"no {what} of this user has the id {id!r:.40}")
-    return answer
 
 
 def _statement(

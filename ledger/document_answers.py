@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from ledger.domain.document import Document as DocumentState
+from ledger.engine.answer import Answer
 
 
-class Chunk(Struct, frozen=True, kw_only=True):
+class Chunk(Answer, frozen=True, kw_only=True):
     """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``text`` only if asked.
 
     ``status`` is "active"; "gone", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
@@ -34,7 +33,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
     to_position: int | None = None
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class Document(Answer, frozen=True, kw_only=True):
     """A document as it stands. ``size`` is in characters; ``chunks`` are told of one document, and not in a list.
 
     ``status`` is active, removed or erased; ``updated_at`` when its text was last taken in. ``added`` and ``dropped`` say
@@ -82,7 +81,7 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
     )
 
 
-class IngestReport(Struct, frozen=True, kw_only=True):
+class IngestReport(Answer, frozen=True, kw_only=True):
     """What taking in several files came to; ``errors`` are (path, reason), ``correlation_id`` names all of it for undo."""
 
     documents: tuple[Document, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from ledger.engine.answer import Answer
 
 
-class Quarantined(Struct, frozen=True, kw_only=True):
+class Quarantined(Answer, frozen=True, kw_only=True):
     """A memory, or a text by the ``position`` of the event that has it (of a memory its first).
 
     ``kind`` is "memory", "interaction", "response", "message", "chunk", "summary", "state" or "observation"; ``id`` that of
@@ -24,7 +24,7 @@ class Quarantined(Struct, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class StoredSecret(Struct, frozen=True, kw_only=True):
+class StoredSecret(Answer, frozen=True, kw_only=True):
     """A secret of this ``kind`` in a ``field`` of the event at a ``position``: only an erasure takes it out."""
 
     position: int
@@ -33,7 +33,7 @@ class StoredSecret(Struct, frozen=True, kw_only=True):
     user: str
 
 
-class RescanReport(Struct, frozen=True, kw_only=True):
+class RescanReport(Answer, frozen=True, kw_only=True):
     """What a scan of everything stored came to: how many memories and texts it read, put into quarantine and let out of it.
 
     ``scanners`` looked; ``secrets`` are those found, at most 1,000, and ``secrets_found`` how many there are.

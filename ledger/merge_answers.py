@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from ledger.answers import Memory
+from ledger.engine.answer import Answer
 
 
-class Merge(Struct, frozen=True, kw_only=True):
+class Merge(Answer, frozen=True, kw_only=True):
     """Memories that say nearly the same, as they are now. ``status``: proposed, moot (a proposal whose members are others
     by now; ``why`` says how), merged or rejected.
 
@@ -32,7 +31,7 @@ class Merge(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Conflict(Struct, frozen=True, kw_only=True):
+class Conflict(Answer, frozen=True, kw_only=True):
     """Memories that fill one slot with values that cannot both be so. ``status``: open, resolved (somebody decided), or
     settled (its members no longer clash, by themselves).
 
@@ -56,7 +55,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class MergeReport(Struct, frozen=True, kw_only=True):
+class MergeReport(Answer, frozen=True, kw_only=True):
     """What a search for near duplicates proposed; ``cut_short`` counts memories whose neighbours were too many to look at."""
 
     proposed: tuple[Merge, ...] = ()
@@ -64,7 +63,7 @@ class MergeReport(Struct, frozen=True, kw_only=True):
     cut_short: int = 0
 
 
-class ConflictReport(Struct, frozen=True, kw_only=True):
+class ConflictReport(Answer, frozen=True, kw_only=True):
     """The conflicts that a search found and recorded."""
 
     found: tuple[Conflict, ...] = ()

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 
-from msgspec import Struct
-
 from ledger.domain import confidence as rules
 from ledger.domain.observation import Observation as ObservationState
 from ledger.domain.times import moment
+from ledger.engine.answer import Answer
 
 
-class ObservationSource(Struct, frozen=True, kw_only=True):
+class ObservationSource(Answer, frozen=True, kw_only=True):
     """A source of an observation. ``at``: when what it says was so in the world; ``live``: it counts as proof.
 
     ``withdrawn`` is "" or why it was: "asked", "contradicted". A source that is not live without that was hidden,
@@ -25,7 +24,7 @@ class ObservationSource(Struct, frozen=True, kw_only=True):
     withdrawn: str = ""
 
 
-class Observation(Struct, frozen=True, kw_only=True):
+class Observation(Answer, frozen=True, kw_only=True):
     """An observation as it stands. ``proof_count`` is the number of its distinct live sources, ``confidence`` from 0 to 1.
 
     ``status`` is active, unsupported (active, and without a live source), retired or erased. ``freshness`` is "stale" when the
@@ -108,7 +107,7 @@ def observation(
     )
 
 
-class Witness(Struct, frozen=True, kw_only=True):
+class Witness(Answer, frozen=True, kw_only=True):
     """A source of an observation, dated, with its words as they are now; None where they are gone or were erased."""
 
     id: str
@@ -119,7 +118,7 @@ class Witness(Struct, frozen=True, kw_only=True):
     status: str
 
 
-class Wording(Struct, frozen=True, kw_only=True):
+class Wording(Answer, frozen=True, kw_only=True):
     """What an observation said from a position on: by whom, after which rule, and why. ``reason`` is "formed", that of a
     revision, or "again", where somebody said the same and it was more evidence."""
 
@@ -136,7 +135,7 @@ class Wording(Struct, frozen=True, kw_only=True):
     in_force: bool
 
 
-class WithdrawalReport(Struct, frozen=True, kw_only=True):
+class WithdrawalReport(Answer, frozen=True, kw_only=True):
     """What withdrawing sources did: the observations that lost one, those of them ``retired`` for want of any other, and those
     that are ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
 
@@ -155,7 +154,7 @@ class WithdrawalReport(Struct, frozen=True, kw_only=True):
         return not self.failed
 
 
-class Consolidated(Struct, frozen=True, kw_only=True):
+class Consolidated(Answer, frozen=True, kw_only=True):
     """One thing that a consolidation did or would do: ``what`` is formed, updated, retired or refreshed; with an ``id`` that is
     None only in a dry run. ``text`` is the wording it came to, "" where it stays."""
 
@@ -165,7 +164,7 @@ class Consolidated(Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
 
 
-class ConsolidationReport(Struct, frozen=True, kw_only=True):
+class ConsolidationReport(Answer, frozen=True, kw_only=True):
     """What a consolidation did: of how many new ``sources``, with what counts of observations; ``skipped`` counts what was not
     taken, by reason. ``left`` new sources were not looked at because of a limit. ``calls`` are those of a model."""
 

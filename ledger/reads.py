@@ -34,6 +34,7 @@ from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
 MEMORY_CAP = 1_000_000
+PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is another page
 QUOTED_CHARS = 500  # of a message that a model found something in
 
 
@@ -116,19 +117,27 @@ class Reads:
         since: Time | None = None,
         until: Time | None = None,
         limit: int = LIST_LIMIT,
+        after: str | None = None,
     ) -> list[answers.Interaction]:
-        """Newest first; an empty string is no filter; ``since`` is inclusive, ``until`` is not; at most 500."""
+        """Newest first; ``project=""`` for those of none; ``since`` is inclusive, ``until`` is not."""
         owner = self._user(user)
         bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
         with self._read("interactions", "projects") as connection:
-            scope = {
-                "project": named(connection, owner, "p", project),
-                "session": named(connection, owner, "s", session_id),
-            }
-            count = listed(limit)
-            if count == 0 or NOWHERE in scope.values():
+            scope = None if project is None else [named(connection, owner, "p", project)]
+            session = named(connection, owner, "s", session_id)
+            count = listed(limit, PAGE_CAP)
+            if count == 0 or scope == [NOWHERE] or session == NOWHERE:
                 return []
-            found = interactions.listing(connection, user=owner, client=client or None, limit=count, **scope, **bounds)
+            found = interactions.listing(
+                connection,
+                user=owner,
+                projects=scope,
+                session=session,
+                client=client or None,
+                before=first_position(connection, after) if after is not None else None,
+                limit=count,
+                **bounds,
+            )
             return self._interactions(connection, found)
 
     def _interactions(self, connection: Any, states: Sequence[Interaction]) -> list[answers.Interaction]:

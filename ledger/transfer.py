@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import IO, Any
 
@@ -21,6 +21,7 @@ from ledger.memory_writes import By, Time
 from ledger.reads import Reads
 from ledger.recorders import COLUMNS
 from ledger.rescue.copying import check_log, free_place, in_the_making
+from projections import control
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
@@ -41,6 +42,7 @@ class Transfer(Reads):
         user: str | None = None,
         actor: str = "import",
         occurred_at: Time | None = None,
+        dry_run: bool = False,
         progress: Progress | None = None,
     ) -> answers.ImportReport:
         """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
@@ -48,7 +50,8 @@ class Transfer(Reads):
 
         A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
         The same file twice adds nothing: each line has a key made of its place and content. Reinforcement and extraction
-        are left to ``run_policies``. ``progress`` is called with (lines done, lines).
+        are left to ``run_policies``. A ``dry_run`` checks and counts the lines, and writes nothing.
+        ``progress`` is called with (lines done, lines).
         """
         from ledger.schemas import Line, check_line
 
@@ -63,6 +66,9 @@ class Transfer(Reads):
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
         correlation = uuid7(time.time_ns(), self._writer.random(8))
         captured = known = 0
+        if dry_run:
+            known = self._known_lines(owner, [key for _, _, key in good])
+            captured, good = len(good) - known, []
         for start in range(0, len(good), CHUNK):
             with self._writer.batch():
                 for number, line, key in good[start : start + CHUNK]:
@@ -78,9 +84,15 @@ class Transfer(Reads):
             captured=captured,
             known=known,
             errors=tuple(sorted(errors)),
-            correlation_id=correlation if captured else None,
+            correlation_id=correlation if captured and not dry_run else None,
+            dry_run=dry_run,
             seconds=time.monotonic() - started,
         )
+
+    def _known_lines(self, owner: str, keys: Sequence[str]) -> int:
+        """How many of these keys were used by this user already."""
+        with self._read("keys") as connection:
+            return sum(control.has_answered(connection, self._writer.mac("key", owner, key)) for key in keys)
 
     def _import_line(
         self, line: Any, by: By, occurred_at: Time | None, errors: list[tuple[int, str]], number: int, strict: bool

@@ -268,6 +268,12 @@ def answer(rows: Rows, key: bytes) -> Answer | None:
     return found if found is not None and found.released_at is None else None
 
 
+def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
+    """Whether a command in force used a key."""
+    sql = "SELECT 1 FROM keys WHERE key = ? AND released_at IS NULL"
+    return connection.execute(sql, (key,)).fetchone() is not None
+
+
 def refused(connection: sqlite3.Connection, attempt: int) -> bool:
     return connection.execute("SELECT 1 FROM refusals WHERE attempt = ? LIMIT 1", (attempt,)).fetchone() is not None
 

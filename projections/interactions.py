@@ -13,7 +13,7 @@ from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
 from ledger.domain.interaction import Interaction
 from projections.rows import Rows, Values, check
-from projections.subjects import Change, Family, keep, versioned
+from projections.subjects import Change, Family, keep, of_projects, versioned
 
 INTERACTIONS, VERSIONS = versioned(
     "interactions",
@@ -90,20 +90,25 @@ def listing(
     connection: sqlite3.Connection,
     *,
     user: str,
-    project: str | None = None,
+    projects: Sequence[str | None] | None = None,
     session: str | None = None,
     client: str | None = None,
     since: str | None = None,
     until: str | None = None,
+    before: int | None = None,
     limit: int,
 ) -> list[Interaction]:
-    """Interactions of one user, newest first; ``since`` is inclusive, ``until`` is not."""
-    conditions = {"project = ?": project, "session = ?": session, "client = ?": client}
+    """Interactions of one user, newest first, from ``before`` a row; ``since`` is inclusive, ``until`` is not.
+
+    ``projects`` may hold None for those of no project.
+    """
+    conditions = {"session = ?": session, "client = ?": client, "row < ?": before}
     conditions |= {"time >= ?": since, "time < ?": until}
     given = {sql: value for sql, value in conditions.items() if value is not None}
-    where = " AND ".join(["user = ?", *given])
-    sql = f"SELECT * FROM interactions WHERE {where} ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (user, *given.values(), limit))]
+    where, values = ["user = ?", *given], list[Any]([user, *given.values()])
+    of_projects(where, values, projects)
+    sql = f"SELECT * FROM interactions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:

@@ -14,7 +14,7 @@ from ledger.domain.events import AnyEvent, Origin
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from projections.rows import Rows, Values, check
-from projections.subjects import Change, Family, keep, versioned
+from projections.subjects import Change, Family, keep, of_projects, versioned
 
 MEMORIES, VERSIONS = versioned(
     "memories",
@@ -138,7 +138,7 @@ def listing(
         values.extend((valid, valid))
     _among(where, values, "status", statuses)
     _among(where, values, "kind", kinds)
-    _within(where, values, projects)
+    of_projects(where, values, projects)
     for tag in tags:
         where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
         values.append(tag)
@@ -161,15 +161,9 @@ def active_texts(
 ) -> sqlite3.Cursor:
     """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
     where, values = ["user = ?"], [user]
-    _within(where, values, projects)
+    of_projects(where, values, projects)
     sql = f"SELECT {columns} FROM memories WHERE {' AND '.join(where)} AND status = 'active' AND quarantined = 0"
     return connection.execute(f"{sql} AND content IS NOT NULL ORDER BY row", values)
-
-
-def _within(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:
-    if projects is not None:
-        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
-        values.extend(projects)
 
 
 HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"

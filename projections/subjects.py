@@ -100,3 +100,10 @@ def keep(change: Change, rows: Rows, family: Family) -> None:
         rows.remove(family.live, (change.first,))
     else:
         rows.put(family.live, (change.first,), family.to_row(change.new))
+
+
+def of_projects(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:
+    """Bounds a listing to these projects, in which None stands for what is of no project; no bound without any given."""
+    if projects is not None:
+        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
+        values.extend(projects)

@@ -38,7 +38,7 @@ def test_strange_texts_come_back_exactly(ledger: Ledger, text: str) -> None:
     )
     found = ledger.interaction(turn.id)
     assert found is not None
-    assert (found.prompt, found.response, found.response_summary, found.context_pack) == (text, text, text, {"x": text})
+    assert (found.prompt, found.response, found.summary, found.context) == (text, text, text, {"x": text})
     assert (found.client, found.agent) == (short, short)
     ledger.adopt_policy(by={"user": short}, threats="off")
     fact = ledger.remember(text, entities=[short], project=short, session_id=short, user=short, key=short)

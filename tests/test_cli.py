@@ -130,7 +130,7 @@ def test_version_and_no_arguments() -> None:
 
 def test_a_life_of_a_memory_in_json(db: str) -> None:
     turn = answer("capture", "Which coffee?", "Dark roast, as always.", "--project", "shop", "--session", "s1", db=db)
-    assert (turn["project"], turn["session_id"], turn["client"]) == ("shop", "s1", "cli")
+    assert (turn["project"], turn["session"], turn["client"]) == ("shop", "s1", "cli")
     fact = answer(
         "remember", "The user drinks dark roast coffee.", "--kind", "preference", "-c", "0.7", "--tag", "food", db=db
     )

@@ -61,7 +61,7 @@ def beliefs(ledger: Ledger, known: dict[str, Any] | None = None) -> dict[str, An
                 for point in ledger.confidence(each.id, user=user) or ()
             ]
         for turn in ledger.interactions(user=user, limit=500):
-            texts = [len(turn.prompt or ""), len(turn.response or ""), turn.session_id, turn.project]
+            texts = [len(turn.prompt or ""), len(turn.response or ""), turn.session, turn.project]
             found["interactions"].append([user, turn.id, *texts, turn.reinforcement, turn.extraction])
         for project in ledger.projects(user=user):
             state = [[each.category, each.key, each.value] for each in project.state]

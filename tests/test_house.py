@@ -33,6 +33,7 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.log_reading", "ledger.work", "ledger.guarding"),
     ("ledger.writing", "ledger.policies"),
     (
+        "ledger.engine.answer",
         "ledger.answers",
         "ledger.document_answers",
         "ledger.observation_answers",

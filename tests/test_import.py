@@ -43,11 +43,11 @@ def test_every_field_of_a_line_comes_in(ledger: Ledger, tmp_path: Path) -> None:
     report = ledger.import_file(jsonl(tmp_path / "turns.jsonl", LINE))
     assert (report.lines, report.captured, report.known, report.errors) == (1, 1, 0, ())
     (turn,) = ledger.interactions()
-    assert (turn.prompt, turn.response, turn.response_summary, turn.project, turn.session_id, turn.client) == (
+    assert (turn.prompt, turn.response, turn.summary, turn.project, turn.session, turn.client) == (
         "Which coffee?", "Dark roast.", "roast", "assistant", "s1", "cli",
     )  # fmt: skip
     assert (turn.occurred_at, turn.chunks_used) == ("2025-05-05T10:00:00.000000+02:00", ("c1",))
-    assert turn.context_pack == {"budget": 800, "line_id": "7"}
+    assert turn.context == {"budget": 800, "line_id": "7"}
     entry = ledger.audit(type="InteractionCaptured")[0]
     assert (entry.actor, entry.channel, entry.correlation_id) == ("import", "file", report.correlation_id)
 
@@ -175,7 +175,7 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
     path.write_text(json.dumps(conversations))
     report = ledger.import_file(path)
     assert (report.captured, [number for number, _ in report.errors]) == (4, [4])
-    told = [(each.prompt, each.response, each.project, each.session_id) for each in reversed(ledger.interactions())]
+    told = [(each.prompt, each.response, each.project, each.session) for each in reversed(ledger.interactions())]
     assert told == [
         ("Ann: text 1", "Ben: text 2", "garden", "garden/1"),
         ("Ann: text 3", "", "garden", "garden/1"),
@@ -184,7 +184,7 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
     ]
     first = ledger.interactions()[-1]
     assert first.occurred_at == "2023-05-08T13:56:00.000000Z"
-    assert first.context_pack == {"turns": ["D1", "D2"], "line_id": "garden/D1"}
+    assert first.context == {"turns": ["D1", "D2"], "line_id": "garden/D1"}
     assert ledger.import_file(path).known == 4
     for broken in ("[", "[{]", "[" * 100_000):
         path.write_text(broken)

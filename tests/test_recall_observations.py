@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
 from test_recall import HOSTILE
 
-from ledger import RejectedError, answers
+from ledger import RejectedError
 from ledger.core import Core as Ledger
 from ledger.domain import confidence as rules
 from ledger.domain.errors import ReadOnlyError
@@ -425,7 +425,7 @@ def test_whatever_it_says_it_is_one_harmless_line(text: str) -> None:
 
 def test_json_has_them(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, _, id = drinker
-    told = json.loads(json.dumps(answers.plain(ledger.recall("coffee"))))
+    told = json.loads(json.dumps(ledger.recall("coffee").to_dict()))
     assert [each["id"] for each in told["observations"]] == [id]
     assert told["observations"][0]["observation"]["proof_count"] == 3
     assert told["observations"][0]["observation"]["trending"] == "stale"

@@ -52,7 +52,7 @@ def mixed(ledger, user, seed):
             assert mine[id].confidence == pytest.approx(number / COMMANDS)
         elif action == "capture":
             turn = ledger.capture(f"question {number}", f"answer of {seed}", project="p1", session_id="s", user=user)
-            assert (turn.project, turn.session_id, turn.response) == ("p1", "s", f"answer of {seed}")
+            assert (turn.project, turn.session, turn.response) == ("p1", "s", f"answer of {seed}")
         elif action == "state":
             project = ledger.set_state("p1", "fact", f"of {seed}", str(number), user=user)
             assert (f"of {seed}", str(number)) in {(entry.key, entry.value) for entry in project.state}

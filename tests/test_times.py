@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ledger import RejectedError
-from ledger.domain.times import days_between, moment, until, with_offset
+from ledger.domain.times import days_between, moment, since, until, with_offset
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,24 @@ def test_whole_days_between() -> None:
         ("2025-01-01T00:00:00.000000Z", 0),
     ]:
         assert days_between(start, end) == days
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("30m", "2026-03-01T09:30:00.000000Z"),
+        ("12h", "2026-02-28T22:00:00.000000Z"),
+        (" 7d ", "2026-02-22T10:00:00.000000Z"),
+        ("2w", "2026-02-15T10:00:00.000000Z"),
+        ("2026-01-01", "2026-01-01T00:00:00.000000Z"),
+        ("2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.000000Z"),
+    ],
+)
+def test_since_is_a_time_or_a_duration_back_from_now(given: str, stored: str) -> None:
+    assert since("since", given, "2026-03-01T10:00:00.000000Z") == stored
+
+
+@pytest.mark.parametrize("given", ["2026-01-01T01:00:00", "7 days", "-7d", "7y", "", 7, "9999999w"])
+def test_since_is_refused_without_an_offset_or_a_known_unit(given: Any) -> None:
+    with pytest.raises(RejectedError):
+        since("since", given, "2026-03-01T10:00:00.000000Z")

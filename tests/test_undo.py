@@ -366,7 +366,7 @@ def test_an_import_is_undone_by_its_correlation_and_can_come_again(ledger: Ledge
         )
 
     def turns() -> list[object]:
-        return [(each.prompt, each.response, each.project, each.session_id) for each in ledger.interactions()]
+        return [(each.prompt, each.response, each.project, each.session) for each in ledger.interactions()]
 
     first = ledger.import_file(file)
     told, said = beliefs(), turns()

@@ -56,7 +56,7 @@ class Store:
         path.unlink()
         for session in {turn["session"] for turn in turns}:
             for each in self._ledger.interactions(session_id=f"transcript/{session}", limit=500):
-                told = zip(FIELDS, each.context_pack["turns"], strict=True)
+                told = zip(FIELDS, each.context["turns"], strict=True)
                 self._turns |= {(each.id, field): id for field, id in told if id is not None}
         if len(self._turns) != len(turns):
             raise RuntimeError(f"{len(self._turns)} of {len(turns)} turns came in")

@@ -268,10 +268,10 @@ def stdin_text(most: int = STDIN_BYTES) -> str:
 
 def show(answer: Any, view: str, *, json: bool, quiet: bool) -> None:
     """Data to stdout; messages about it to stderr."""
-    from ledger.answers import plain
+    from msgspec import to_builtins
 
     if json:
-        print(as_json(plain(answer), ascii_only=not _is_utf8(sys.stdout)))
+        print(as_json(to_builtins(answer), ascii_only=not _is_utf8(sys.stdout)))
     else:
         _show_to_people(answer, view, quiet=quiet)
     sys.stdout.flush()

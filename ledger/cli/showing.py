@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import to_builtins
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -491,7 +492,7 @@ def interactions(found: Sequence[answers.Interaction]) -> RenderableType:
 
 
 def _turn(found: answers.Interaction) -> Text:
-    return detailed(_quote(found), found.project, found.session_id, found.client)
+    return detailed(_quote(found), found.project, found.session, found.client)
 
 
 def captured(found: answers.Interaction) -> RenderableType:
@@ -500,13 +501,13 @@ def captured(found: answers.Interaction) -> RenderableType:
 
 
 def interaction(found: answers.Interaction) -> RenderableType:
-    pack = compact(found.context_pack) if found.context_pack else ""
-    names = ("project", "session_id", "client", "user", "agent", "reinforcement", "extraction", "position")
+    pack = compact(found.context) if found.context else ""
+    names = ("project", "session", "client", "user", "agent", "reinforcement", "extraction", "position")
     head = {"id": found.id, "when": moment(found.occurred_at), "recorded": moment(found.recorded_at)}
     lists = {"memories used": ", ".join(found.memories_used), "chunks used": ", ".join(found.chunks_used)}
-    used = lists | {"context pack": pack}
-    fields = head | {name.replace("_id", ""): getattr(found, name) for name in names} | used
-    said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.response_summary}
+    used = lists | {"context": pack}
+    fields = head | {name: getattr(found, name) for name in names} | used
+    said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.summary}
     texts = [part for name, text in said.items() if text != "" for part in titled(name, whole(text))]
     return Group(card_of(fields), *texts)
 
@@ -541,7 +542,7 @@ def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
 
 def report(found: Any) -> RenderableType:
     """Any report or set of numbers, field by field under the names it has in Python."""
-    return card_of({name: _told(value) for name, value in answers.plain(found).items()})
+    return card_of({name: _told(value) for name, value in to_builtins(found).items()})
 
 
 def _told(value: Any) -> str:
@@ -555,7 +556,7 @@ def _told(value: Any) -> str:
 
 
 def stats(found: answers.Stats) -> RenderableType:
-    fields = answers.plain(found)
+    fields = to_builtins(found)
     fields.pop("projections")
     parked = [each.name for each in found.projections if each.parked_at is not None]
     behind = [each.name for each in found.projections if each.position != found.position and each.parked_at is None]

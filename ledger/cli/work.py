@@ -58,10 +58,7 @@ def _tell(done: dict[str, int], *, json: bool, quiet: bool) -> None:
 
 
 def _numbers(report: answers.PolicyReport) -> dict[str, int]:
-    from ledger.answers import plain
-
-    found: dict[str, int] = plain(report)
-    return found
+    return report.to_dict()
 
 
 def _report(total: dict[str, int]) -> answers.PolicyReport:

@@ -14,6 +14,8 @@ _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _WEEK = re.compile(r"\d{4}-?W\d{2}", re.ASCII)
 _ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?=[Tt ]|$)", re.ASCII)
 _END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=(:?00){0,2}([.,]0+)?(Z|[+-][\d:]+)?$)", re.ASCII)
+_DURATION = re.compile(r"\s*(\d{1,9})([mhdw])\s*", re.ASCII)
+_MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
 _DAYS = {"day": 1, "week": 7, "month": 31}  # at the most
 
 
@@ -103,6 +105,17 @@ def instant(name: str, value: object) -> str:
             "a date alone, or give a datetime with a tzinfo"
         )
     return found
+
+
+def since(name: str, value: object, now: str) -> str:
+    """An ``instant``, or a duration back from now: "30m", "12h", "7d", "2w"."""
+    told = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if told is None:
+        return instant(name, value)
+    try:
+        return fixed(parse("now", now) - timedelta(minutes=int(told[1]) * _MINUTES[told[2]]))
+    except OverflowError:
+        raise RejectedError(f"{name} lies before the year 1: {value!s:.60}") from None
 
 
 def is_time(text: str) -> bool:

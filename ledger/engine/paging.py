@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ledger.domain.errors import RejectedError
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.types import Page
 
 T = TypeVar("T")
@@ -55,6 +55,13 @@ def of_all(items: Sequence[T], key: Callable[[T], Key]) -> Callable[[int, Any], 
         return items[place + 1 : place + 1 + count]
 
     return fetch
+
+
+def found(what: str, id: object, answer: T | None) -> T:
+    """The answer, or ``NotFoundError`` where there is none."""
+    if answer is None:
+        raise NotFoundError(f"no {what} of this user has the id {id!r:.40}")
+    return answer
 
 
 def checked_limit(limit: object) -> int:

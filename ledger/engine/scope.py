@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
-from ledger.types import WriteOptions
+from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.core import Core
@@ -67,6 +68,11 @@ class Area:
 
     def __init__(self, core: Core | PastCore, scope: Scope) -> None:
         self._core, self._scope = core, scope
+
+    def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:
+        """The bounds that are given, as stored times; a duration counts back from now, or from the moment asked about."""
+        given = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
+        return {name: times.since(name, value, self._core._writer.now()) for name, value in given.items()}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._core.path!r} user={self._scope.user!r}>"

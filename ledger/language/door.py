@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.engine.answer import Answer
 from ledger.language.naming import as_model
 from ledger.language.port import LanguageModel, Request
 from ledger.reads import LIST_LIMIT, Reads, listed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ledger.settings import Settings
 
 
-class ModelCall(Struct, frozen=True, kw_only=True):
+class ModelCall(Answer, frozen=True, kw_only=True):
     """One call of a language model, answered (``ok``) or failed with an ``error`` in one word. Its actions, kept and dropped,
     are in the audit trail at its position."""
 

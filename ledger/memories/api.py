@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger import answers
-from ledger.domain.errors import NotFoundError
-from ledger.engine.paging import LIMIT, page, plural
+from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
@@ -66,10 +65,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             AmbiguousIdError: Several ids begin so.
         """
-        found = self._core.memory(id, user=self._scope.user)
-        if found is None:
-            raise NotFoundError(f"no memory of this user has the id {id!r:.40}")
-        return found
+        return found("memory", id, self._core.memory(id, user=self._scope.user))
 
     def confidence(self, id: str) -> tuple[answers.ConfidencePoint, ...]:
         """Return every step of a memory's confidence, oldest first, each with its cause.

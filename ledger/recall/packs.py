@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import field
 
 from ledger.answers import Memory, StateEntry
 from ledger.domain.harmless import fenced, one_line
+from ledger.engine.answer import Answer
 from ledger.observation_answers import Observation
 
 
-class Passage(Struct, frozen=True, kw_only=True):
+class Passage(Answer, frozen=True, kw_only=True):
     """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
 
     ``id`` is the interaction's or chunk's, of a message its session's, which has it at ``position``; ``field`` is "prompt" or
@@ -30,7 +31,7 @@ class Passage(Struct, frozen=True, kw_only=True):
     heading_path: tuple[str, ...] = ()
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class Item(Answer, frozen=True, kw_only=True):
     """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
     document, trusted state, or an observation.
 
@@ -43,7 +44,7 @@ class Item(Struct, frozen=True, kw_only=True):
     source: str
     id: str
     text: str | None
-    signals: dict[str, float] = {}
+    signals: dict[str, float] = field(default_factory=dict)
     cut: str = ""
     memory: Memory | None = None
     passage: Passage | None = None
@@ -59,7 +60,7 @@ class Item(Struct, frozen=True, kw_only=True):
         return self.passage.text if self.passage is not None else self.text
 
 
-class Pack(Struct, frozen=True, kw_only=True):
+class Pack(Answer, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
     ``observations`` are a list of their own, with ranks of their own: what several sources have in common, beside them.

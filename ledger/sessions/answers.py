@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from ledger.domain.message import Part, readable
+from ledger.engine.answer import Answer
 from projections.summaries import Summary as SummaryRow
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class Message(Answer, frozen=True, kw_only=True):
     """A message, known by its ``position``. ``content`` is its text, or the longest one of its ``parts``; None where it was
     erased. ``created_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
     nothing to store, ``skipped`` says so and the position is 0."""
@@ -40,7 +39,7 @@ class Message(Struct, frozen=True, kw_only=True):
         return readable(self.content, self.parts)
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Answer, frozen=True, kw_only=True):
     """A summary in the graph over a session. ``status`` is "window", "under" (another was written from it), "replaced" (by
     one of the same messages), "invalid" or "erased"; ``level`` "normal", "aggressive" or "fallback". ``messages`` are how
     many it stands for, ``ranges`` their positions, ``summaries`` what it was written from (none: the messages)."""
@@ -68,7 +67,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     recorded_at: str
 
 
-class SessionInfo(Struct, frozen=True, kw_only=True):
+class SessionInfo(Answer, frozen=True, kw_only=True):
     """A session as it stands: ``messages`` are those not hidden, with their ``tokens``; the window is what of them, and
     which summaries instead, stands for the conversation."""
 
@@ -90,7 +89,7 @@ class SessionInfo(Struct, frozen=True, kw_only=True):
     cursor: int = 0  # the position up to which it was looked at for what to remember
 
 
-class HistoryChange(Struct, frozen=True, kw_only=True):
+class HistoryChange(Answer, frozen=True, kw_only=True):
     """What became of a session's history: how many messages were kept, appended, repaired in place and hidden, and which
     summaries stand for nothing since; of a key used again the position alone. ``change`` is "none", "appended", "replaced",
     "truncated" or "cleared"; ``skipped`` says why nothing was done at all."""
@@ -108,7 +107,7 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
     skipped: str = ""
 
 
-class CompactionSkip(Struct, frozen=True, kw_only=True):
+class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Something that was not compacted, and why: a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless",
     "under_way" (another compaction of the session is), "failed" (the summariser; ``error`` says how) or "moved" (the window
     was no longer what was summarised)."""
@@ -120,7 +119,7 @@ class CompactionSkip(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class CompactionReport(Struct, frozen=True, kw_only=True):
+class CompactionReport(Answer, frozen=True, kw_only=True):
     """What a compaction did: the summaries it made, what it passed over, and the window before and after. ``under`` says
     whether the window fits the ``budget``; ``calls`` is how often the summariser was asked."""
 

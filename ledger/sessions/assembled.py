@@ -9,6 +9,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.message import Part
 from ledger.domain.rendering import Rendered, Said
 from ledger.domain.window import Item
+from ledger.engine.answer import Answer
 from ledger.recall.packs import Pack, observed
 
 
@@ -23,7 +24,7 @@ def texts_of(pack: Pack | None) -> tuple[str, ...]:
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Answer, frozen=True, kw_only=True):
     """A message or summary with its texts; None where they were erased. ``item`` says which one it is, and which of its
     tool calls and results can be shown."""
 
@@ -65,7 +66,7 @@ class Evicted(Struct, frozen=True):
     tokens: int = 0
 
 
-class Assembly(Struct, frozen=True, kw_only=True):
+class Assembly(Answer, frozen=True, kw_only=True):
     """A session's window within a budget, oldest first. ``tokens`` is what all of it takes: the entries, the ``overhead`` of
     the note around summaries, and what was recalled (``pack``). ``left_out`` are entries that were looked at and not taken,
     as (position, why); ``reasons`` are codes of ``ledger.domain.assembly.REASONS``."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from msgspec import Struct
-
 from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import dot_label, mermaid_label, one_line
 from ledger.domain.window import FALLBACK, Item
+from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import SessionReads, info
 from ledger.sessions.window import Window
@@ -21,7 +20,7 @@ MESSAGES = "messages"
 MODEL_CHARS = 40
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(Answer, frozen=True, kw_only=True):
     """Messages that stand side by side in the window as themselves (``kind`` "messages"), or a summary ("leaf" or
     "condensed"), which stands for so many messages with ``source_tokens`` and takes ``tokens``. ``beneath`` are the
     summaries that it was written from; they are left out where ``again`` says that it is drawn before, with them."""
@@ -65,7 +64,7 @@ class Node(Struct, frozen=True, kw_only=True):
         return (level, status, size, model, times, "drawn above" if self.again else "")
 
 
-class Picture(Struct, frozen=True, kw_only=True):
+class Picture(Answer, frozen=True, kw_only=True):
     """The window of a session, oldest first; ``apart`` are the summaries that stand for nothing any more, where asked for."""
 
     session: SessionInfo

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
+from ledger.engine.answer import Answer
 from ledger.sessions.answers import Message
 
 
-class GrepHit(Struct, frozen=True, kw_only=True):
+class GrepHit(Answer, frozen=True, kw_only=True):
     """A message or summary (``kind``) that a pattern matches, known by its ``position``.
 
     ``created_at`` is when the message was said; of a summary ``created_at`` to ``until`` is the time that it tells of. ``id``,
@@ -35,7 +34,7 @@ class GrepHit(Struct, frozen=True, kw_only=True):
     status: str | None = None
 
 
-class GrepResult(Struct, frozen=True, kw_only=True):
+class GrepResult(Answer, frozen=True, kw_only=True):
     """The ``hits`` of a grep, newest first. ``total`` is how many there are in all where it ``is_exact``, else there may be
     more. ``searched`` is among how many messages and summaries; ``hint`` says where to look where nothing was found."""
 
@@ -46,7 +45,7 @@ class GrepResult(Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-class Unexpanded(Struct, frozen=True, kw_only=True):
+class Unexpanded(Answer, frozen=True, kw_only=True):
     """What did not fit: the messages at the positions ``first`` to ``last``, how many with how many tokens; where they are
     all that a ``summary`` stands for, its id."""
 
@@ -62,7 +61,7 @@ class Unexpanded(Struct, frozen=True, kw_only=True):
         return self.summary if self.summary is not None else f"{self.first}-{self.last}"
 
 
-class Expansion(Struct, frozen=True, kw_only=True):
+class Expansion(Answer, frozen=True, kw_only=True):
     """Messages whole, in the order in which they were said, of ``tokens`` in all; a hidden one says so.
 
     ``rest`` is what is still to expand, by its summary's id or its positions. ``is_over_budget`` where the first message

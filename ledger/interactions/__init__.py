@@ -1,0 +1,1 @@
+"""What people asked, and what was answered."""

@@ -1,0 +1,153 @@
+"""``ledger.interactions``: list and read captured turns, add responses, count what they restate, and import a file of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Unpack
+
+from ledger import answers
+from ledger.domain.errors import RejectedError
+from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.scope import Area
+from ledger.types import Page, Since, Time, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class InteractionsRead(Area):
+    """The interactions of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        client: str | None = None,
+        since: Since | None = None,
+        until: Since | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[answers.Interaction]:
+        """List interactions, newest first.
+
+        Args:
+            client: Only those captured through this program.
+            since: Only those that happened then or later.
+            until: Only those that happened before.
+
+        Raises:
+            RejectedError: A limit, cursor or time that cannot be.
+        """
+        filters = {"project": project, "session": session, "client": client, "since": since, "until": until}
+        bounds = self._bounds(since, until)
+
+        def fetch(count: int, start: str | None) -> list[answers.Interaction]:
+            return self._core.interactions(
+                user=self._scope.user,
+                project=project,
+                session_id=session,
+                client=client,
+                limit=count,
+                after=start,
+                **bounds,
+            )
+
+        return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str) -> answers.Interaction:
+        """Return one interaction with its texts.
+
+        Raises:
+            NotFoundError: This user has no such interaction.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("interaction", id, self._core.interaction(id, user=self._scope.user))
+
+
+class Interactions(InteractionsRead):
+    """The interactions of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def add_response(
+        self,
+        id: str,
+        response: str,
+        *,
+        summary: str = "",
+        memories_used: Iterable[str] = (),
+        chunks_used: Iterable[str] = (),
+        **options: Unpack[WriteOptions],
+    ) -> answers.Interaction:
+        """Add the response to an interaction that was captured without one; it has one response, and that stays.
+
+        Args:
+            response: What was answered; "" where there is only a summary of it.
+            summary: A summary of the response.
+            memories_used: Ids of memories that the model had been shown, so that repeating them counts as an echo.
+            chunks_used: Ids of chunks that the model had been shown.
+
+        Raises:
+            RejectedError: Both texts are blank, or the interaction has a response already.
+        """
+        return self._core.attach_response(
+            id,
+            response,
+            response_summary=summary,
+            memories_used=plural("memories_used", memories_used),
+            chunks_used=plural("chunks_used", chunks_used),
+            **self._scope.by(options),
+        )
+
+    def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:
+        """Look again which memories a response restates, and count those that it did not count yet.
+
+        Returns the memories with their confidence before and after.
+        """
+        if not isinstance(id, str) or not id.startswith("i_"):
+            raise RejectedError(
+                f"{id!r:.40} is no interaction; reinforce(id) gives a memory one more reason to be believed"
+            )
+        answer = self._core.reinforce(id, **self._scope.by(options))
+        assert isinstance(answer, answers.Reinforcement)
+        return answer
+
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        project: str | None = None,
+        strict: bool = False,
+        occurred_at: Time | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> answers.ImportReport:
+        """Capture the interactions of a file; the same file again adds nothing.
+
+        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. Whoever is not bound as
+        an actor acts as "import". Reinforcement and extraction are left to ``jobs.run``.
+
+        Args:
+            path: The file.
+            project: For lines that name none.
+            strict: With a bad line write nothing and raise; otherwise bad lines are listed and skipped.
+            occurred_at: For lines without a time.
+            progress: Called with (lines done, lines).
+
+        Raises:
+            NotFoundError: There is no such file.
+            RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
+        """
+        return self._core.import_file(
+            path,
+            project=project,
+            strict=strict,
+            user=self._scope.user,
+            actor=self._scope.actor or "import",
+            occurred_at=occurred_at,
+            dry_run=dry_run,
+            progress=progress,
+        )

@@ -1,0 +1,121 @@
+"""``ledger.interactions``: captured turns, their responses, and files of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ledger import AmbiguousIdError, NotFoundError, RejectedError
+from ledger.api import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    with Ledger.open(tmp_path / "memory.db", user="ada", actor="planner") as opened:
+        yield opened
+
+
+def test_a_listing_is_read_page_by_page_newest_first(ledger: Ledger) -> None:
+    ids = [ledger.capture(f"Question {number}?").id for number in range(5)][::-1]
+    first = ledger.interactions.list(limit=2)
+    ledger.capture("Newer than the first page?")
+    assert [each.id for each in first] == ids[:2]
+    assert [each.id for each in ledger.interactions.list(limit=2, after=first.next)] == ids[2:4]
+    assert [each.id for each in first.all()] == ids
+    with pytest.raises(RejectedError, match="other filters"):
+        ledger.interactions.list(client="cli", after=first.next)
+
+
+def test_a_page_may_have_a_thousand(ledger: Ledger) -> None:
+    with ledger.batch():
+        for number in range(1_003):
+            ledger.capture(f"Question {number}?", reinforce=False)
+    page = ledger.interactions.list(limit=1_000)
+    assert len(page) == 1_000 and page.next is not None
+    assert len(list(page.all())) == 1_003
+
+
+def test_filters_never_raise_for_what_is_not_known(ledger: Ledger) -> None:
+    one = ledger.capture("One?", project="atlas", session="monday", client="cli")
+    two = ledger.capture("Two?")
+    shown = lambda **filters: [each.id for each in ledger.interactions.list(**filters)]  # noqa: E731
+    assert shown(project="atlas") == shown(session="monday") == shown(client="cli") == [one.id]
+    assert shown(project="") == [two.id]
+    assert shown(project="nobody") == shown(session="nobody") == shown(client="nobody") == []
+    assert shown(since="1h") == [two.id, one.id] and shown(until="1h") == []
+    assert shown(since=datetime.now(UTC).date()) == [two.id, one.id]
+    for wrong in ("2026-01-01T10:00:00", "yesterday", "7y"):
+        with pytest.raises(RejectedError):
+            shown(since=wrong)
+
+
+def test_get_gives_the_texts_or_raises(ledger: Ledger) -> None:
+    turn = ledger.capture("Tea?", "Yes.", summary="yes", session="monday", context={"shown": [1]})
+    found = ledger.interactions.get(turn.id)
+    assert (found.prompt, found.response, found.summary, found.session, found.context) == (
+        "Tea?", "Yes.", "yes", "monday", {"shown": [1]},
+    )  # fmt: skip
+    assert found.to_dict()["context"] == {"shown": [1]}
+    with pytest.raises(NotFoundError):
+        ledger.interactions.get("i_0000000000000000")
+    with pytest.raises(NotFoundError):
+        ledger.bind(user="bob").interactions.get(turn.id)
+    assert ledger.bind(user="bob").interactions.list() == []
+    for number in range(40):
+        ledger.capture(f"Question {number}?")
+    ids = sorted(each.id for each in ledger.interactions.list())
+    shared = next(one[:3] for one, other in pairwise(ids) if one[:3] == other[:3])
+    with pytest.raises(AmbiguousIdError):
+        ledger.interactions.get(shared)
+
+
+def test_a_response_may_come_later_and_only_once(ledger: Ledger) -> None:
+    turn = ledger.capture("Tea?")
+    done = ledger.interactions.add_response(turn.id, "Yes, green.", summary="green", chunks_used=["c_1"])
+    assert (done.response, done.summary, done.chunks_used) == ("Yes, green.", "green", ("c_1",))
+    with pytest.raises(RejectedError, match="has one already"):
+        ledger.interactions.add_response(turn.id, "No.")
+    with pytest.raises(RejectedError, match="takes several"):
+        ledger.interactions.add_response(turn.id, "No.", memories_used="m_1")
+    with pytest.raises(NotFoundError):
+        ledger.bind(user="bob").interactions.add_response(turn.id, "No.")
+
+
+def test_reinforce_counts_what_a_response_restates(ledger: Ledger) -> None:
+    turn = ledger.capture("What does Ada drink?", "Ada drinks green tea every single morning.")
+    fact = ledger.remember("Ada drinks green tea every single morning.", kind="preference", confidence=0.5)
+    report = ledger.interactions.reinforce(turn.id)
+    assert [(id, before) for id, before, _ in report.reinforced] == [(fact.id, 0.5)]
+    with pytest.raises(RejectedError, match="no interaction"):
+        ledger.interactions.reinforce(fact.id)
+
+
+def test_the_past_has_reads_only(ledger: Ledger) -> None:
+    turn = ledger.capture("Tea?")
+    then = ledger.at(ledger.position)
+    ledger.interactions.add_response(turn.id, "Yes.")
+    ledger.capture("Coffee?")
+    assert then.interactions.get(turn.id).response == ""
+    assert [each.id for each in then.interactions.list()] == [turn.id]
+    assert not hasattr(then.interactions, "add_response")
+
+
+def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text("".join(json.dumps({"prompt": f"Question {n}?"}) + "\n" for n in range(3)) + "{}\n")
+    before = ledger.position
+    tried = ledger.interactions.import_file(file, dry_run=True)
+    assert (tried.dry_run, tried.captured, tried.known, len(tried.errors), ledger.position) == (True, 3, 0, 1, before)
+    done = ledger.interactions.import_file(file, project="atlas")
+    assert (done.captured, done.known, [line for line, _ in done.errors]) == (3, 0, [4])
+    assert [each.project for each in ledger.interactions.list()] == ["atlas"] * 3
+    again = ledger.interactions.import_file(file, project="atlas", dry_run=True)
+    assert (again.captured, again.known) == (0, 3)
+    with pytest.raises(RejectedError, match="line 4"):
+        ledger.interactions.import_file(file, strict=True)
+    with pytest.raises(NotFoundError):
+        ledger.interactions.import_file(tmp_path / "none.jsonl")

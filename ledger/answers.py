@@ -171,7 +171,7 @@ def interaction(
         id=state.id,
         prompt=prompt,
         response=answer["response"],
-        summary=answer["response_summary"],
+        summary=answer["summary"],
         user=state.user,
         agent=state.agent,
         project=names.get(state.project, state.project) if state.project else None,
@@ -395,8 +395,8 @@ class PolicyReport(Answer, frozen=True, kw_only=True):
     failures: int = 0
     consolidated: int = 0
     observations_formed: int = 0
-    observations_updated: int = 0
-    observations_retired: int = 0
+    observations_revised: int = 0
+    observations_retracted: int = 0
 
 
 class Dependent(Answer, frozen=True, kw_only=True):

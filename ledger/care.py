@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import ConflictError
-from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionParked
+from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionSuspended
 from ledger.log_reading import Reading
 from ledger.reads import Reads
 from ledger.recorders import read_tip
@@ -100,12 +100,12 @@ class Care(Numbers):
         writer = self._writer
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)
-        work = Work(writer, transaction, "rebuild", Who(actor="ledger"), writer.now())
+        work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
         for name in sorted(parked_before - projector.parked):
             work.emit(LEDGER_STREAM, resumed(name))
         for name, at, error in projector.poisoned:
             if name not in parked_before:
-                work.emit(LEDGER_STREAM, ProjectionParked(name, at, error))
+                work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
         if work.emitted:
             writer.append(work, None, None, LEDGER_STREAM)
 

@@ -296,5 +296,5 @@ def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> Led
             work.emit(LEDGER_STREAM, created)
             return LEDGER_STREAM
 
-        writer.run("create", Who(actor=default.actor, client=default.client), body)
+        writer.run("open", Who(actor=default.actor, client=default.client), body)
     return created

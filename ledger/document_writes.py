@@ -16,7 +16,7 @@ from ledger.domain import chunking
 from ledger.domain import document as domain
 from ledger.domain.document import Document
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
-from ledger.domain.events import ChunkAdded, DocumentIngested, DocumentReplaced
+from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.text import check_text
 from ledger.guarding import Taken
 from ledger.log_reading import read_event
@@ -82,7 +82,7 @@ class DocumentWrites(DocumentReads):
             work.taken.update(taken)
             return _ingest(work, given, command, project, doc_type)
 
-        outcome = self._writer.run("ingest", told, body, (given.digest, name, title, labels, project, doc_type))
+        outcome = self._writer.run("documents.add", told, body, (given.digest, name, title, labels, project, doc_type))
         return self._document_answer(outcome)
 
     def _without_secrets(self, text: str, told: Who) -> tuple[str, dict[str, tuple[Taken, ...]]]:
@@ -106,11 +106,11 @@ class DocumentWrites(DocumentReads):
     def remove_document(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Document:
         """Takes a document out of use, with its chunks; what was remembered from it stays. ``restore_document`` brings it
         back, and so does taking it in again."""
-        return self._on_document("remove_document", id, domain.Remove(check_reason("reason", reason)), by)
+        return self._on_document("documents.remove", id, domain.Remove(check_reason("reason", reason)), by)
 
     def restore_document(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Document:
         """Brings a removed document back."""
-        return self._on_document("restore_document", id, domain.Restore(check_reason("reason", reason)), by)
+        return self._on_document("documents.restore", id, domain.Restore(check_reason("reason", reason)), by)
 
     def _on_document(self, verb: str, id: str, command: domain.Remove | domain.Restore, by: By) -> answers.Document:
         def body(work: Work) -> str:
@@ -195,11 +195,11 @@ def _refuse_distrusted(work: Work, connection: Any, given: _Text) -> None:
     for each in control.distrusted(connection):
         if (each.user, each.kind) != (work.who.user, "document"):
             continue
-        sql = "SELECT position FROM events WHERE stream = ? AND type IN ('DocumentIngested', 'DocumentReplaced')"
+        sql = "SELECT position FROM events WHERE stream = ? AND type IN ('DocumentAdded', 'DocumentReplaced')"
         for (position,) in connection.execute(sql, (each.source,)).fetchall():
             event = read_event(connection, position)
             data = event.data if event is not None else None
-            same_path = isinstance(data, DocumentIngested) and given.path and data.path == given.path
+            same_path = isinstance(data, DocumentAdded) and given.path and data.path == given.path
             if same_path or getattr(data, "digest", None) == given.digest:
                 raise RejectedError(
                     f"the document {each.source} is distrusted; somebody has to end that by history.trust() "

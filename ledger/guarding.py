@@ -37,17 +37,17 @@ _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for i
 NAMES: dict[type[e.Event], tuple[str, ...]] = {
     e.ProjectRegistered: ("name",),
     e.ProjectAliasAdded: ("alias",),
-    e.ProjectStateSet: ("key",),
+    e.ProjectStateSet: ("name",),
     e.SessionOpened: ("name",),
     e.SessionAliasAdded: ("alias",),
-    e.DocumentIngested: ("path",),
-    e.EdgeAsserted: ("source", "relation", "target"),
+    e.DocumentAdded: ("path",),
+    e.RelationAdded: ("subject", "relation", "object"),
 }
 # These repeat a name that is in the log already, and must name it as it is.
 REPEATED: dict[type[e.Event], tuple[str, ...]] = {
-    e.SourceDistrusted: ("source",),
-    e.ProjectStateInvalidated: ("key",),
-    e.EdgeRetired: ("source", "relation", "target"),
+    e.OriginDistrusted: ("origin",),
+    e.ProjectStateInvalidated: ("name",),
+    e.RelationRemoved: ("subject", "relation", "object"),
     e.MemoryRetagged: ("removed",),
 }
 # What of a memory, of an observation or of trusted state a threat is looked for in: what recall may give a model.
@@ -55,19 +55,19 @@ BELIEFS: dict[type[e.Event], tuple[str, ...]] = {
     e.MemoryCaptured: ("content", "entities", "tags"),
     e.MemoryRevised: ("content",),
     e.MemoryRetagged: ("added",),
-    e.EdgeAsserted: ("source", "relation", "target"),
-    e.ProjectStateSet: ("key", "value"),
-    e.ObservationFormed: ("text",),
-    e.ObservationRevised: ("text",),
+    e.RelationAdded: ("subject", "relation", "object"),
+    e.ProjectStateSet: ("name", "value"),
+    e.ObservationFormed: ("content",),
+    e.ObservationRevised: ("content",),
 }
 # ... and of raw material, which is kept whatever it says.
 MATERIAL: dict[type[e.Event], tuple[str, ...]] = {
-    e.InteractionCaptured: ("prompt", "response", "response_summary"),
-    e.ResponseAttached: ("response", "response_summary"),
+    e.InteractionCaptured: ("prompt", "response", "summary"),
+    e.ResponseAttached: ("response", "summary"),
     e.MessageAppended: ("content", "reasoning", "parts", "speaker"),
     e.ChunkAdded: ("content", "heading_path"),
     e.SummaryCreated: ("content",),
-    e.SummarySet: ("summary",),
+    e.AbstractSet: ("content",),
 }
 
 

@@ -15,6 +15,7 @@ from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
     CandidatesExtracted,
+    Dropped,
     InteractionCaptured,
     MemoryReinforced,
     PolicyAdopted,
@@ -81,10 +82,10 @@ class InteractionWrites(MergeWrites, Reads):
         captured = InteractionCaptured(
             prompt=prompt,
             response=_text("response", response),
-            response_summary=_text("response_summary", response_summary),
+            summary=_text("response_summary", response_summary),
             memories_used=text_list("memories_used", memories_used) if memories_used else (),
             chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
-            context_pack=pack,
+            context=pack,
             reinforce=reinforce,
         )
         skipped = self._keeps_out(session_id or "") if append else ""
@@ -106,7 +107,7 @@ class InteractionWrites(MergeWrites, Reads):
         arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
         outcome = self._writer.run("capture", told, body, arguments)
         if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
-            answer = {"response": response, "response_summary": response_summary}
+            answer = {"response": response, "summary": response_summary}
             told_of = [prompt, answer, msgspec.json.decode(pack)]
             if outcome.redacted:
                 told_of = self._writer.guard.cleaned(told_of, {})
@@ -127,11 +128,11 @@ class InteractionWrites(MergeWrites, Reads):
         """The answer to a prompt captured before; an interaction has one response, and it stays."""
         attached = ResponseAttached(
             response=_text("response", response),
-            response_summary=_text("response_summary", response_summary),
+            summary=_text("response_summary", response_summary),
             memories_used=text_list("memories_used", memories_used),
             chunks_used=text_list("chunks_used", chunks_used),
         )
-        if not attached.response and not attached.response_summary:
+        if not attached.response and not attached.summary:
             raise RejectedError("a response is added by a response or a summary, and both are blank")
         turn = Turn(self._counter, self._keeps_out, response=response) if response else None
 
@@ -147,7 +148,7 @@ class InteractionWrites(MergeWrites, Reads):
             return subject.id
 
         told = who(self._default, by)
-        return self._react(self._writer.run("attach_response", told, body, (id, attached)), told)
+        return self._react(self._writer.run("interactions.add_response", told, body, (id, attached)), told)
 
     def _capture_line(self, line: Any, by: By) -> answers.Interaction:
         """One line of an import, as a capture."""
@@ -228,7 +229,7 @@ class InteractionWrites(MergeWrites, Reads):
             evaluated.append(reinforcement.record(work, current, found, work.policy()))
             return current.id
 
-        outcome = self._writer.run("reinforce", told, body, subject.id)
+        outcome = self._writer.run("interactions.reinforce", told, body, subject.id)
         with self._read("audit", "confidence") as connection:
             events = list(outcome.events) or self._events_of_command(connection, outcome)
             recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
@@ -270,7 +271,7 @@ class InteractionWrites(MergeWrites, Reads):
                     work.emit(current.id, event, first=current.row)
             return subject.id
 
-        self._writer.run(command.work, told, body)
+        self._writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
 
     # --- extraction ----------------------------------------------------------------------------------------------
 
@@ -370,7 +371,7 @@ class InteractionWrites(MergeWrites, Reads):
             interaction=subject.id,
             extractor=data.extractor,
             kept=kept,
-            dropped=(*(msgspec.to_builtins(each) for each in data.dropped), *done.dropped),
+            dropped=(*map(_dropped, data.dropped), *done.dropped),
             superseded=tuple(done.superseded),
             edges=done.edges,
             skipped=done.skipped,
@@ -381,7 +382,7 @@ class InteractionWrites(MergeWrites, Reads):
     # --- policies ------------------------------------------------------------------------------------------------
 
     def adopt_policy(self, *, by: By | None = None, **parameters: Any) -> dict[str, Any]:
-        """Changes the policy of one user from here on: matcher, gain, echo_gain, matches_a_turn, extract, expire."""
+        """Changes the policy of one user from here on: matcher, gain, echo_gain, max_matches, extract, expire."""
         told = who(self._default, by or By())
 
         def body(work: Work) -> str:
@@ -390,7 +391,7 @@ class InteractionWrites(MergeWrites, Reads):
                 work.emit(LEDGER_STREAM, PolicyAdopted(given))
             return LEDGER_STREAM
 
-        self._writer.run("adopt_policy", told, body, parameters)
+        self._writer.run("policy.set", told, body, parameters)
         return self.policy(user=told.user)
 
 
@@ -429,3 +430,8 @@ def _text(name: str, text: str) -> str:
 def _json(name: str, value: Any) -> msgspec.Raw:
     check_json(name, value)
     return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _dropped(each: Dropped) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(each)
+    return told | {"reason": told.pop("why")}

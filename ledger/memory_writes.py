@@ -218,7 +218,7 @@ class MemoryWrites:
                 raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
             _emit(work, memory, command)
 
-        return self._change("retag", id, body, by, (id, asked))
+        return self._change("memories.tag", id, body, by, (id, asked))
 
     def set_validity(
         self,
@@ -231,12 +231,16 @@ class MemoryWrites:
         """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
         start, end = _validity(valid_from, valid_to)
         command = domain.SetValidity(start, end, check_reason("reason", reason))
-        return self._change("set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
+        return self._change(
+            "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+        )
 
     def adjust(self, id: str, confidence: float, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """Sets the confidence by hand, with a reason."""
         command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
-        return self._change("adjust", id, lambda work, memory: _emit(work, memory, command), by, (id, command))
+        return self._change(
+            "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+        )
 
     def supersede(
         self,
@@ -306,7 +310,7 @@ class MemoryWrites:
         """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
 
         It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
-        other active memories say of the same two names in other words, over a time in common, is retired with it.
+        other active memories say of the same two names in other words, over a time in common, is retracted with it.
         """
         start, end = _validity(valid_from, valid_to)
         command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
@@ -314,7 +318,7 @@ class MemoryWrites:
         def body(work: Work, memory: Memory) -> None:
             graph_rules.relate(work, memory, command)
 
-        return self._change("relate", memory_id, body, by, (memory_id, command))
+        return self._change("graph.relate", memory_id, body, by, (memory_id, command))
 
     def unrelate(
         self, memory_id: str, source: str, relation: str, target: str, reason: str = "", **by: Unpack[By]
@@ -323,7 +327,7 @@ class MemoryWrites:
         asked = edge_list([(source, relation, target)])[0]
         command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
         return self._change(
-            "unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
+            "graph.unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
         )
 
     # --- out of use and back -------------------------------------------------------------------------------------
@@ -354,10 +358,10 @@ class MemoryWrites:
 
     def quarantine(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
         """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
-        return self._simple("quarantine", id, domain.Quarantine, reason, by)
+        return self._simple("guards.quarantine", id, domain.Quarantine, reason, by)
 
     def release(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        return self._simple("release", id, domain.Release, reason, by)
+        return self._simple("guards.release", id, domain.Release, reason, by)
 
     def _reinforce_memory(
         self, id: str, delta: float | None = None, *, source: str | None = None, by: By

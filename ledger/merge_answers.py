@@ -7,7 +7,7 @@ from ledger.engine.answer import Answer
 
 
 class Merge(Answer, frozen=True, kw_only=True):
-    """Memories that say nearly the same, as they are now. ``status``: proposed, moot (a proposal whose members are others
+    """Memories that say nearly the same, as they are now. ``status``: proposed, obsolete (a proposal whose members are others
     by now; ``why`` says how), merged or rejected.
 
     ``similarity`` is the least of two members when it was proposed, from 0 to 1; ``content`` how the one memory would read,
@@ -33,9 +33,9 @@ class Merge(Answer, frozen=True, kw_only=True):
 
 class Conflict(Answer, frozen=True, kw_only=True):
     """Memories that fill one slot with values that cannot both be so. ``status``: open, resolved (somebody decided), or
-    settled (its members no longer clash, by themselves).
+    lapsed (its members no longer clash, by themselves).
 
-    ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "both", or "".
+    ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "accept", or "".
     """
 
     id: str

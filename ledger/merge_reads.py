@@ -26,8 +26,8 @@ class MergeReads(Reads):
         self, status: str | Iterable[str] = domain.PROPOSED, *, user: str | None = None, project: str | None = None,
         limit: int | None = None,
     ) -> list[merge_answers.Merge]:  # fmt: skip
-        """Merges, newest first: proposed ones unless another ``status`` is asked for (moot, merged, rejected, or "all")."""
-        owner, wanted = self._user(user), _among(status, (*domain.STATUSES, domain.MOOT), "merge")
+        """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
+        owner, wanted = self._user(user), _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
         with self._read(*_NEEDS, "merges") as connection:
             about = named(connection, owner, "p", project)
             if about == NOWHERE or not (count := listed(limit)):
@@ -52,7 +52,7 @@ class MergeReads(Reads):
             content = one.content if one is not None else None
         return merge_answers.Merge(
             id=state.id,
-            status=domain.MOOT if why else state.status,
+            status=domain.OBSOLETE if why else state.status,
             memories=tuple(self._memories(connection, members)),
             content=content,
             similarity=shown(state.similarity),
@@ -70,7 +70,7 @@ class MergeReads(Reads):
         self, status: str | Iterable[str] = conflict_domain.OPEN, *, user: str | None = None, project: str | None = None,
         limit: int | None = None,
     ) -> list[merge_answers.Conflict]:  # fmt: skip
-        """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, settled, or "all")."""
+        """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
         owner, wanted = self._user(user), _among(status, conflict_domain.STATUSES, "conflict")
         with self._read(*_NEEDS, "conflicts") as connection:
             about = named(connection, owner, "p", project)

@@ -76,7 +76,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         return known
 
     def _propose_merges(self, told: Who, found: Sequence[merging.Found]) -> list[str]:
-        return self._in_lots("find_merges", told, found, merging.TOGETHER, merging.propose)
+        return self._in_lots("merges.find", told, found, merging.TOGETHER, merging.propose)
 
     def _in_lots(
         self, verb: str, told: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
@@ -130,7 +130,8 @@ class MergeWrites(MemoryWrites, MergeReads):
             return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
         given = (memories if is_proposal else ids, content, reason)
-        return self._memory(self._writer.run("merge", who(self._default, by), body, given))
+        command = "merges.apply" if is_proposal else "merges.combine"
+        return self._memory(self._writer.run(command, who(self._default, by), body, given))
 
     @staticmethod
     def _own_memory(work: Work, given: str) -> str:
@@ -151,7 +152,7 @@ class MergeWrites(MemoryWrites, MergeReads):
                 work.emit(proposal.id, event, first=proposal.row)
             return proposal.id
 
-        outcome = self._writer.run("reject_merge", who(self._default, by), body, (id, reason))
+        outcome = self._writer.run("merges.reject", who(self._default, by), body, (id, reason))
         with self._read("memories", "projects", "merges") as connection:
             answer = self._merge_answer(connection, _there(outcome))
         return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
@@ -175,7 +176,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         return merge_answers.ConflictReport(found=answer)
 
     def _record_conflicts(self, told: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
-        return self._in_lots("find_conflicts", told, found, conflict_rules.TOGETHER, conflict_rules.record)
+        return self._in_lots("conflicts.find", told, found, conflict_rules.TOGETHER, conflict_rules.record)
 
     def resolve(
         self, id: str, keep: str | None = None, *, both: bool = False, reason: str = "", **by: Unpack[By]
@@ -195,7 +196,8 @@ class MergeWrites(MemoryWrites, MergeReads):
                 conflict_rules.keep(work, conflict, work.load(self._own_memory(work, keep), "m"), reason)
             return conflict.id
 
-        outcome = self._writer.run("resolve", who(self._default, by), body, (id, keep, both, reason))
+        command = "conflicts.accept" if both else "conflicts.resolve"
+        outcome = self._writer.run(command, who(self._default, by), body, (id, keep, reason))
         with self._read("memories", "projects", "conflicts") as connection:
             answer = self._conflict_answer(connection, _there(outcome))
         return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)

@@ -27,7 +27,7 @@ class ObservationSource(Answer, frozen=True, kw_only=True):
 class Observation(Answer, frozen=True, kw_only=True):
     """An observation as it stands. ``proof_count`` is the number of its distinct live sources, ``confidence`` from 0 to 1.
 
-    ``status`` is active, unsupported (active, and without a live source), retired or erased. ``freshness`` is "stale" when the
+    ``status`` is active, unsupported (active, and without a live source), retracted or erased. ``freshness`` is "stale" when the
     wording has to be looked at again: it was marked (``stale`` says why), or something that it was ``written_from`` is no
     longer live. ``scope`` is its tags, sorted and joined with "|". ``trending`` is ``trend()`` at ``as_of``. What is
     ``quarantined`` is not recalled.
@@ -50,7 +50,7 @@ class Observation(Answer, frozen=True, kw_only=True):
     rule: str
     consolidator: str
     written_from: tuple[str, ...]
-    retired: str
+    retracted: str
     merged_into: str | None
     recorded_at: str
     revised_at: str
@@ -97,7 +97,7 @@ def observation(
         rule=state.rule,
         consolidator=state.consolidator,
         written_from=state.written_from,
-        retired=state.retired,
+        retracted=state.retracted,
         merged_into=state.merged_into,
         recorded_at=state.recorded_at,
         revised_at=state.revised_at,
@@ -136,12 +136,12 @@ class Wording(Answer, frozen=True, kw_only=True):
 
 
 class WithdrawalReport(Answer, frozen=True, kw_only=True):
-    """What withdrawing sources did: the observations that lost one, those of them ``retired`` for want of any other, and those
+    """What withdrawing sources did: the observations that lost one, those of them ``retracted`` for want of any other, and those
     that are ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
 
     sources: tuple[str, ...]
     observations: tuple[str, ...]
-    retired: tuple[str, ...]
+    retracted: tuple[str, ...]
     stale: tuple[str, ...]
     position: int
     failed: tuple[tuple[str, str], ...] = ()
@@ -155,7 +155,7 @@ class WithdrawalReport(Answer, frozen=True, kw_only=True):
 
 
 class Consolidated(Answer, frozen=True, kw_only=True):
-    """One thing that a consolidation did or would do: ``what`` is formed, updated, retired or refreshed; with an ``id`` that is
+    """One thing that a consolidation did or would do: ``what`` is formed, revised, retracted or refreshed; with an ``id`` that is
     None only in a dry run. ``text`` is the wording it came to, "" where it stays."""
 
     what: str
@@ -174,8 +174,8 @@ class ConsolidationReport(Answer, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     sources: int
     formed: int
-    updated: int
-    retired: int
+    revised: int
+    retracted: int
     refreshed: int
     skipped: dict[str, int]
     left: int

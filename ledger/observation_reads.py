@@ -50,7 +50,7 @@ def withheld(connection: Any, states: Iterable[Observation]) -> set[str]:
         id
         for id, positions in observations.in_quarantine(connection, by_id).items()
         for event in read_stream(connection, id, by_id[id].position)
-        if event.position in positions and event.data.text == by_id[id].text
+        if event.position in positions and event.data.content == by_id[id].text
     }
 
 
@@ -72,7 +72,7 @@ class ObservationReads(Reads):
     ) -> list[answers.Observation]:
         """Observations of one user, newest first, at most 1,000; ``before`` (the id of the last one shown) goes on.
 
-        ``status`` is active, unsupported, retired, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
+        ``status`` is active, unsupported, retracted, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
         that it has to have; ``freshness`` is fresh or stale. ``trend`` is one of new, stable, strengthening, weakening and
         stale, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
         """
@@ -153,9 +153,9 @@ class ObservationReads(Reads):
             answers.Wording(
                 position=event.position,
                 recorded_at=event.envelope.recorded_at,
-                text=event.data.text,
-                reason=getattr(event.data, "reason", "again" if event.version > 1 else "formed"),
-                why=event.data.why,
+                text=event.data.content,
+                reason=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
+                why=event.data.reason,
                 actor=event.envelope.actor,
                 consolidator=event.data.consolidator,
                 rule=event.data.rule,

@@ -16,7 +16,7 @@ from ledger.domain.events import (
     AnyEvent,
     EvidenceWithdrawn,
     ObservationFormed,
-    ObservationRetired,
+    ObservationRetracted,
 )
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_text
@@ -75,7 +75,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return stream
 
         arguments = (text, given, believed, project, labels, why)
-        return self._observed(self._writer.run("observe", who(self._default, by), body, arguments))
+        return self._observed(self._writer.run("observations.add", who(self._default, by), body, arguments))
 
     def revise(  # type: ignore[override]
         self, id: str, content: str, reason: str = "", **by: Unpack[By]
@@ -126,7 +126,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
         A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
-        count it, and those that were retired for want of evidence are active again. All of it is one append.
+        count it, and those that were retracted for want of evidence are active again. All of it is one append.
         """
         if _is_observation(id):
             return self._restore_observation(id, reason, by)
@@ -138,7 +138,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         reason = check_reason("reason", reason)
 
         def body(work: Work, state: Observation) -> None:
-            if state.status == "retired":
+            if state.status == "retracted":
                 rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
             rules_of_evidence.emit(work, state, domain.Restore(reason))
 
@@ -168,7 +168,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
     ) -> observation_answers.WithdrawalReport:
         """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
 
-        An observation with another live source goes stale until its wording has been looked at again; one without is retired.
+        An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
         What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
         of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
         nobody else can write until it is done.
@@ -183,7 +183,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
             return "ledger"
 
-        outcome = self._writer.run("withdraw_source", told, body, (given, reason))
+        outcome = self._writer.run("observations.withdraw", told, body, (given, reason))
         return self._withdrawal(outcome, tuple(named), given, told.user)
 
     def _withdrawal(
@@ -193,8 +193,8 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         with self._read("observations", "audit") as connection:
             events = _events_of(connection, outcome)
             touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
-            retired = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetired)}
-            others = [observations.get(connection, row) for row in touched if row not in retired]
+            retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
+            others = [observations.get(connection, row) for row in touched if row not in retracted]
             left = observations.borne_out_by(connection, named)
             if outcome.replayed:
                 named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
@@ -202,7 +202,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         return observation_answers.WithdrawalReport(
             sources=tuple(dict.fromkeys(named)),
             observations=tuple(touched.values()),
-            retired=tuple(retired.values()),
+            retracted=tuple(retracted.values()),
             stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
             failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
             position=max((event.position for event in events), default=outcome.position),

@@ -35,9 +35,7 @@ class ProjectWrites(Reads):
             work.emit(stream, ProjectRegistered(name, description))
             return stream
 
-        return self._project_answer(
-            self._writer.run("register_project", who(self._default, by), body, (name, description))
-        )
+        return self._project_answer(self._writer.run("projects.add", who(self._default, by), body, (name, description)))
 
     def add_alias(self, project: str, alias: str, **by: Unpack[By]) -> answers.Project:
         """Another name for a project; what was recorded under the project is found by it from now on."""
@@ -49,7 +47,7 @@ class ProjectWrites(Reads):
                 raise ConflictError(f"the name {alias!r:.60} stands for another project already")
             _emit(work, state, domain.AddAlias(alias))
 
-        return self._change_project("add_alias", project, body, by, (project, alias))
+        return self._change_project("projects.add_alias", project, body, by, (project, alias))
 
     def set_state(
         self,
@@ -72,7 +70,7 @@ class ProjectWrites(Reads):
         check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
         domain.check_category(category)
         command = domain.SetState(category, key, value, source)
-        return self._by_person("set_state", project, command, By(**by, key=command_key), register=True)
+        return self._by_person("projects.set_state", project, command, By(**by, key=command_key), register=True)
 
     def invalidate_state(
         self,
@@ -88,7 +86,7 @@ class ProjectWrites(Reads):
         domain.check_category(category)
         check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
         return self._by_person(
-            "invalidate_state", project, domain.InvalidateState(category, key, reason), By(**by, key=command_key)
+            "projects.remove_state", project, domain.InvalidateState(category, key, reason), By(**by, key=command_key)
         )
 
     def _by_person(

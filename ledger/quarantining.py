@@ -34,7 +34,7 @@ TEXTS: dict[type[e.Event], str] = {
     e.MessageAppended: "message",
     e.ChunkAdded: "chunk",
     e.SummaryCreated: "summary",
-    e.SummarySet: "summary",
+    e.AbstractSet: "summary",
     e.ProjectStateSet: "state",
     e.ObservationFormed: "observation",
     e.ObservationRevised: "observation",
@@ -69,7 +69,7 @@ class Quarantining(InteractionWrites):
         return self._hold(id, reason, by, hold=False)
 
     def _hold(self, id: str | int, reason: str, by: By, *, hold: bool) -> answers.Memory | Quarantined:
-        verb = "quarantine" if hold else "release"
+        verb = "guards.quarantine" if hold else "guards.release"
         told = who(self._default, by)
         with self._read("interactions", "documents", "summaries", "observations", "audit") as connection:
             given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
@@ -123,7 +123,7 @@ class Quarantining(InteractionWrites):
             if state is None:
                 raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
             worded = read_stream(connection, state.id, state.position)
-            found = [each.position for each in worded if getattr(each.data, "text", None) == state.text is not None]
+            found = [each.position for each in worded if getattr(each.data, "content", None) == state.text is not None]
             if not found:
                 raise RejectedError(
                     f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
@@ -309,7 +309,7 @@ class _Rescan:
                     done["released" if found is None else "quarantined"] += emitted
             return e.LEDGER_STREAM
 
-        self._door._writer.run("rescan", Who(user=user, actor=ACTOR), body)
+        self._door._writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
         for name, count in done.items():
             self._counts[name] += count
 

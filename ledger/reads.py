@@ -146,7 +146,7 @@ class Reads:
 
     def _with_texts(self, connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
         captured = self._data(connection, state.prompt_at)
-        prompt, pack = self._text(connection, captured.prompt), msgspec.json.decode(captured.context_pack)
+        prompt, pack = self._text(connection, captured.prompt), msgspec.json.decode(captured.context)
         told = answers.interaction(state, names, prompt, self._answer_texts(connection, state), pack)
         positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
         return msgspec.structs.replace(told, quarantined=bool(quarantine.among(connection, positions)))
@@ -154,7 +154,7 @@ class Reads:
     def _answer_texts(self, connection: Any, state: Interaction) -> dict[str, str | None]:
         """Response and summary of an interaction; blank until there are any."""
         data = self._data(connection, state.response_at) if state.response_at is not None else None
-        names = ("response", "response_summary")
+        names = ("response", "summary")
         return {name: self._text(connection, getattr(data, name)) if data is not None else "" for name in names}
 
     @staticmethod

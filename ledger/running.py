@@ -218,7 +218,7 @@ class Running(Consolidating):
     def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
         told = Who(user=user or "", actor=expiry.ACTOR)
         try:
-            done = self._writer.run("expire", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+            done = self._writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
         except RejectedError as refusal:
             if has_to_wait(refusal):
                 return False
@@ -236,7 +236,7 @@ class Running(Consolidating):
     def _consolidate_piece(self, scope: Scope, run: Run) -> None:
         came = Counter(self._consolidate_by_policy(scope))
         run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
-        run.add(observations_updated=came["updated"] + came["refreshed"], observations_retired=came["retired"])
+        run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
         run.tell(1, 0)
 
     def _scope_key(self, scope: Scope) -> str:

@@ -18,8 +18,8 @@ from ledger.domain.events import (
     CommandRedone,
     CommandUndone,
     Event,
-    SourceDistrusted,
-    SourceTrusted,
+    OriginDistrusted,
+    OriginTrusted,
     Unknown,
 )
 from ledger.domain.memory import Memory
@@ -302,8 +302,8 @@ class Trail(DocumentReads, ObservationReads):
 _WORDS: dict[type[Event], str] = {
     CommandUndone: "undone",
     CommandRedone: "redone",
-    SourceDistrusted: "its source is distrusted",
-    SourceTrusted: "its source is trusted again",
+    OriginDistrusted: "its source is distrusted",
+    OriginTrusted: "its source is trusted again",
 }
 
 
@@ -312,7 +312,7 @@ def _because(event: AnyEvent) -> str:
     data = event.data
     if isinstance(data, WAYS_BACK):
         return data.reason or _WORDS[type(data)]
-    return str(getattr(data, "reason", None) or getattr(data, "note", None) or "")
+    return str(getattr(data, "reason", None) or "")
 
 
 def _names(data: Any, summary: str) -> bool:

@@ -48,9 +48,13 @@ from projections.sqlite import SQLiteRows, take_in
 
 _OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # what says nothing of its own
 _CHANGING = (*WAYS_BACK, PolicyAdopted, SessionAliasAdded)  # after these names, trust and policies may be others
-_SAYING_MUCH = ("capture", "attach_response", "append", "reconcile", "replace", "set_summary", "compact")
+_SAYING_MUCH = (
+    *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
+    *("session.set_abstract", "session.compact"),
+)
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
+REFUSED = 10_000  # refusals remembered, so that equal ones are recorded once
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
 
 
@@ -69,6 +73,7 @@ class Writer:
         self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
         self._changes = -1  # of the store, when this writer last looked
         self._left_at = -1  # the last position that this writer knows to be folded
+        self._refused: set[bytes] = set()
         self._names: dict[tuple[str, str, str], str] = {}
         self._labels: dict[str, str] = {}
         self._policies: dict[str, Policy] = {}
@@ -196,17 +201,23 @@ class Writer:
     def _refuse(
         self, transaction: Transaction, command: str, who: Who, refusal: RejectedError, arguments: object
     ) -> None:
-        """A refusal by a rule leaves its label and numbers, once per text, actor and session; a malformed call leaves nothing."""
+        """A refusal by a rule leaves its label and numbers, equal ones once per open ledger; a malformed call leaves nothing.
+
+        Nothing in the file says what was refused: a digest of a short text could be guessed. So those recorded are remembered
+        here, and again by whoever opens the ledger next.
+        """
         told = self.guard.nameless(who)
         if refusal.rule == "validation" or told is None:
             return
         who = told
-        digest = self.mac("refused", who.user, self.guard.harmless(encoded([command, arguments]))).hex()
-        numbers = (refusal.limit, refusal.current, refusal.requested)
-        data = WriteRefused(refusal.rule, digest, refusal.subject, *numbers, refusal.finding, refusal.scanner)
-        attempt = control.refusal_digest(self.secret, data, who.actor, None)
-        if self.rows.find(control.REFUSALS, ("attempt",), (attempt,)):
+        attempt = self.mac("refused", who.user, encoded([refusal.rule, who.actor, command, arguments]))
+        if attempt in self._refused:
             return
+        if len(self._refused) >= REFUSED:
+            self._refused.clear()
+        self._refused.add(attempt)
+        numbers = (refusal.limit, refusal.current, refusal.requested)
+        data = WriteRefused(refusal.rule, refusal.subject, *numbers, refusal.finding, refusal.scanner)
         work = Work(self, transaction, command, msgspec.structs.replace(who, key=None), self.now())
         work.emit(LEDGER_STREAM, data)
         self.append(work, None, None, LEDGER_STREAM)
@@ -304,7 +315,7 @@ class Writer:
             raise damaged
         poisoned, self.projector.poisoned = self.projector.poisoned, []
         who = Who(actor="ledger")
-        work = Work(self, transaction, "park", who, self.now())
+        work = Work(self, transaction, "suspend", who, self.now())
         for name, at, error in poisoned:
             work.emit(LEDGER_STREAM, park(transaction.connection, name, at, error))
         self.append(work, None, None, LEDGER_STREAM)
@@ -475,6 +486,7 @@ class Writer:
                 self.settle()
             except BaseException:
                 self.forget()
+                self._refused.clear()  # those that it recorded are rolled back
                 raise
             finally:
                 self._batch_thread, transaction.deferred = 0, False

@@ -101,7 +101,7 @@ def trail(
     given = {_FILTERS[name]: value for name, value in filters.items() if value is not None}
     where, values = list(given), list(given.values())
     if user is not None:
-        where.append("(user = ? OR type IN ('ProjectionParked', 'ProjectionResumed'))")  # the ledger's own care
+        where.append("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))")  # the ledger's own care
         values.append(user)
     if subject is not None:
         where.append("position IN (SELECT position FROM events WHERE stream = ?)")

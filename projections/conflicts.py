@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from ledger.domain import conflict, slots
-from ledger.domain.conflict import BOTH, OPEN, RESOLVED, SETTLED, Conflict
+from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.slots import Filled, Statement
@@ -115,19 +115,19 @@ def standing(
 ) -> tuple[str, list[Memory]]:
     """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
 
-    Otherwise "resolved" where somebody decided, and "settled" where the members did it by themselves. ``settled`` are other
+    Otherwise "resolved" where somebody decided, and "lapsed" where it ended by itself. ``settled`` are other
     conflicts of theirs of which that was said.
     """
     members = [state for id in found.members if (state := member(connection, id)) is not None]
-    if found.action == BOTH:
+    if found.action == ACCEPT:
         return RESOLVED, members
     active = [each for each in members if each.status == "active" and not each.quarantined]
-    decided = [set(each.members) for each in settled if each.action == BOTH and each.slot == found.slot]
+    decided = [set(each.members) for each in settled if each.action == ACCEPT and each.slot == found.slot]
     live = any(
         clashes(one, other, found.slot) and not any({one.id, other.id} <= pair for pair in decided)
         for one, other in combinations(active, 2)
     )
-    return (OPEN if live else RESOLVED if found.action else SETTLED), members
+    return (OPEN if live else RESOLVED if found.action else LAPSED), members
 
 
 def member(connection: sqlite3.Connection, id: str) -> Memory | None:

@@ -14,7 +14,7 @@ from ledger.domain.observation import Observation
 from projections import interactions, memories, observations
 from projections.observations import Proof
 
-UNSTUCK = ("curated", "contradiction")  # retired because it was wrong: its sources do not say it again by themselves
+UNSTUCK = ("curated", "contradiction")  # retracted because it was wrong: its sources do not say it again by themselves
 
 
 class Scope(Struct, frozen=True):
@@ -149,7 +149,7 @@ def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
     """Sources that form nothing by themselves: somebody withdrew them, or what they formed was found to be wrong."""
     sql = (
         "SELECT DISTINCT e.source FROM observations o CROSS JOIN evidence e ON e.observation = o.row"
-        " WHERE o.user = ? AND o.project IS ? AND (e.withdrawn = 'asked' OR o.status = 'retired' AND o.retired IN (?, ?))"
+        " WHERE o.user = ? AND o.project IS ? AND (e.withdrawn = 'asked' OR o.status = 'retracted' AND o.retracted IN (?, ?))"
     )
     return {source for (source,) in connection.execute(sql, (scope.user, scope.project, *UNSTUCK))}
 

@@ -17,12 +17,11 @@ from ledger.domain.events import (
     CommandAnswered,
     CommandRedone,
     DuplicateAbsorbed,
+    OriginDistrusted,
     PolicyAdopted,
-    SourceDistrusted,
     WriteRefused,
 )
 from ledger.domain.policy import Policy
-from ledger.domain.text import fingerprint
 from projections.rows import CURRENT, Rows, Standing, Table
 from projections.subjects import EVERYTHING, Change, end, ended
 
@@ -47,7 +46,6 @@ REFUSALS = Table(
     "refusals",
     (
         "position INTEGER PRIMARY KEY",
-        "attempt INTEGER NOT NULL",
         "user TEXT",
         "rule TEXT NOT NULL",
         "command TEXT NOT NULL",
@@ -61,7 +59,7 @@ REFUSALS = Table(
         "scanner TEXT NOT NULL",
     ),
     ("position",),
-    (("attempt", ""),),
+    (),
     then=Standing("position"),
 )
 # An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
@@ -118,7 +116,6 @@ class Answer(Struct, frozen=True):
 
 class Refusal(Struct, frozen=True):
     position: int
-    attempt: int
     user: str | None
     rule: str
     command: str
@@ -164,26 +161,17 @@ class Keys:
 
 
 class Refusals:
-    name, version, follows = "refusals", 2, frozenset({WriteRefused.__name__})
+    name, version, follows = "refusals", 3, frozenset({WriteRefused.__name__})
     tables = (REFUSALS,)
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         if not isinstance(event.data, WriteRefused):
             return
         data, envelope = event.data, event.envelope
-        attempt = refusal_digest(self._secret, data, envelope.actor, envelope.session)
         told = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
         numbers = (data.limit, data.current, data.requested)
         found = (data.finding, data.scanner)
-        rows.put(REFUSALS, (event.position,), (event.position, attempt, *told, *numbers, *found))
-
-
-def refusal_digest(secret: bytes, data: WriteRefused, actor: str | None, session: str | None) -> int:
-    """One number for "the same rule, text, actor and session": an equal refusal is recorded once."""
-    return fingerprint(secret, data.rule, data.digest, actor, session)
+        rows.put(REFUSALS, (event.position,), (event.position, *told, *numbers, *found))
 
 
 class Force:
@@ -200,9 +188,9 @@ class Force:
             for position in positions(data.ranges):
                 rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
             self._policies(rows, data.ranges)
-            if isinstance(data, SourceDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
+            if isinstance(data, OriginDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
                 envelope = event.envelope
-                told = (envelope.user, data.kind, data.source, data.since, envelope.recorded_at, data.reason)
+                told = (envelope.user, data.kind, data.origin, data.since, envelope.recorded_at, data.reason)
                 rows.put(DISTRUSTED, (act,), (act, event.position, *told))
         elif isinstance(data, PUT_BACK):
             act = data.undone if isinstance(data, CommandRedone) else data.distrusted
@@ -272,10 +260,6 @@ def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
     """Whether a command in force used a key."""
     sql = "SELECT 1 FROM keys WHERE key = ? AND released_at IS NULL"
     return connection.execute(sql, (key,)).fetchone() is not None
-
-
-def refused(connection: sqlite3.Connection, attempt: int) -> bool:
-    return connection.execute("SELECT 1 FROM refusals WHERE attempt = ? LIMIT 1", (attempt,)).fetchone() is not None
 
 
 def refusals(connection: sqlite3.Connection, user: str, limit: int) -> list[Refusal]:

@@ -31,7 +31,7 @@ _NAMED = {  # columns that name an event, of one of these types
             ("response_at", "InteractionCaptured", "ResponseAttached"),
         ),
     ),
-    **dict.fromkeys(("sessions", "session_versions"), (("summary_at", "SummarySet"),)),
+    **dict.fromkeys(("sessions", "session_versions"), (("summary_at", "AbstractSet"),)),
 }
 
 

@@ -46,7 +46,7 @@ OBSERVATIONS, VERSIONS = versioned(
         "written_from TEXT",
         "status TEXT NOT NULL",
         "stale TEXT NOT NULL",
-        "retired TEXT NOT NULL",
+        "retracted TEXT NOT NULL",
         "merged_into TEXT",
         "beneath TEXT",
         "recorded_at TEXT NOT NULL",
@@ -212,7 +212,7 @@ class Consolidations:
         if isinstance(data, ConsolidationCompleted | ConsolidationFailed):
             failed = isinstance(data, ConsolidationFailed)
             tags = msgspec.json.encode(data.tags).decode() if data.tags is not None else None
-            told = (envelope.user, envelope.project, data.over, tags, data.consolidator, data.upto)
+            told = (envelope.user, envelope.project, data.over, tags, data.consolidator, data.to)
             outcome = (data.error, data.attempt) if isinstance(data, ConsolidationFailed) else ("", 0)
             assert failed == bool(outcome[0])
             rows.put(CONSOLIDATIONS, (event.position,), (event.position, *told, *outcome, envelope.recorded_at, None))
@@ -283,7 +283,7 @@ def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, l
 _ERASED = [  # of an interaction: the texts in the event that captured it and in the one with its response; "null" if erased
     f"coalesce(json_type({event}.state, '$.data.{field}'), '')"
     for event in ("e", "r")
-    for field in ("prompt", "response", "response_summary")
+    for field in ("prompt", "response", "summary")
 ]
 _LIVE = {  # what makes a source of each kind count
     "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN ({}) AND e.version = 1"
@@ -376,11 +376,11 @@ def borne_out_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list
 
 def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: Iterable[str]) -> list[int]:
     """The rows of the observations that these sources were withdrawn from because somebody asked, and of those that were
-    retired for want of evidence although they cite one of the ``alive``."""
+    retracted for want of evidence although they cite one of the ``alive``."""
     found: set[int] = set()
     of = "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN"
     asked = "o.status != 'erased' AND e.withdrawn = 'asked'"
-    wanting = "o.status = 'retired' AND o.retired = 'no_evidence' AND e.withdrawn = ''"
+    wanting = "o.status = 'retracted' AND o.retracted = 'no_evidence' AND e.withdrawn = ''"
     for given, which in ((sources, asked), (alive, wanting)):
         for some in _hundreds(sorted(given)):
             found.update(row for (row,) in connection.execute(f"{of} ({_marks(some)}) AND {which}", some))
@@ -388,17 +388,17 @@ def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: I
 
 
 def retired_without(connection: sqlite3.Connection, source: str) -> list[str]:
-    """The observations that were retired for want of evidence although they cite this source, or a chunk of it."""
+    """The observations that were retracted for want of evidence although they cite this source, or a chunk of it."""
     sql = (
         "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
-        f" WHERE e.source = ? AND o.retired = '{NO_EVIDENCE}'"
+        f" WHERE e.source = ? AND o.retracted = '{NO_EVIDENCE}'"
     )
     cited = documents.chunk_ids(connection, source) if source[0] == "d" else [source]
     return [id for each in cited for (id,) in connection.execute(sql, (each,))]
 
 
 def merged_into(connection: sqlite3.Connection, observation: str) -> list[str]:
-    """The observations that were retired into another."""
+    """The observations that were retracted into another."""
     return [id for (id,) in connection.execute("SELECT id FROM observations WHERE merged_into = ?", (observation,))]
 
 

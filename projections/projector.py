@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionParked, ProjectionResumed, Unknown
+from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections import (
     audit,
     calls,
@@ -99,12 +99,12 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         observations.Consolidations(),
         control.Sources(),
         control.Keys(),
-        control.Refusals(secret),
+        control.Refusals(),
         erasures.Erasures(),
         audit.Audit(),
         search.Search(),
         passages.Passages(log),
-        served.Served(),
+        served.Delivered(),
         calls.Calls(),
         quarantine.Quarantine(),
     )
@@ -289,9 +289,9 @@ def write_checkpoints(
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
 
 
-def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionParked:
+def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
     connection.execute("UPDATE projections SET parked_at = ?, error = ? WHERE name = ?", (at, error, name))
-    return ProjectionParked(name, at, error)
+    return ProjectionSuspended(name, at, error)
 
 
 def resumed(name: str) -> ProjectionResumed:

@@ -67,8 +67,8 @@ class Quarantine:
             held = isinstance(data, TextQuarantined)
             finding = data.finding if isinstance(data, TextQuarantined) else ""
             told = (envelope.user, finding, data.scanner, envelope.recorded_at)
-            rows.put(SAID, (data.at, event.position), (data.at, event.position, int(held), *told))
-            self._stand(data.at, event.position, rows)
+            rows.put(SAID, (data.position, event.position), (data.position, event.position, int(held), *told))
+            self._stand(data.position, event.position, rows)
         elif isinstance(data, WAYS_BACK) and not changes:
             for at in sorted({row[0] for row in rows.within(SAID, "position", data.ranges)}):
                 self._stand(at, event.position, rows)

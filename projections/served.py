@@ -2,7 +2,7 @@
 
 A memory or observation is shown whole, a summary too. Of what has its words in several events (a session, a document, a
 turn) what counts is the positions of the events whose words were shown. A recall that was woven into an assembly is shown
-by it, under the id of its RecallServed.
+by it, under the id of its RecallDelivered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from ledger.domain.events import AnyEvent, ContextAssembled, RecallServed
+from ledger.domain.events import AnyEvent, RecallDelivered, WindowAssembled
 from projections.rows import Rows, Standing, Table
 from projections.subjects import Change
 
@@ -30,9 +30,9 @@ SERVED = Table(
 )
 
 
-class Served:
+class Delivered:
     name, version = "served", 2
-    follows = frozenset((RecallServed.__name__, ContextAssembled.__name__))
+    follows = frozenset((RecallDelivered.__name__, WindowAssembled.__name__))
     tables = (SERVED,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -44,12 +44,12 @@ class Served:
 def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
     """The subjects that an event says were shown, each with the first and the last position of what was shown of it."""
     data = event.data
-    if isinstance(data, RecallServed):
+    if isinstance(data, RecallDelivered):
         for item in data.items:
             at = WHOLE if item.subject[:1] in "mo" else item.position
             if not item.cut:
                 yield item.subject, at, at
-    elif isinstance(data, ContextAssembled):
+    elif isinstance(data, WindowAssembled):
         for first, last in data.messages:
             yield event.stream, first, last
         for summary in (*data.summaries, *((data.recall,) if data.recall else ())):

@@ -157,7 +157,7 @@ class Sessions:
 
 def _look(rows: Rows, session: int, data: ExtractionCursorMoved) -> None:
     """Who asks to look again ("asked") takes the mark back with the cursor; what was only passed over nobody looked at."""
-    if data.why == "seeded":
+    if data.why == "skipped":
         return
     known = rows.get(LOOKED, (session,))
     upto = data.to if data.why == "asked" or known is None else max(known[1], data.to)
@@ -181,8 +181,8 @@ def _repaired(row: Values, event: AnyEvent) -> Values:
     repairs = (*(_numbers.decode(row[_REPAIRS]) if row[_REPAIRS] else ()), event.position)
     now = list(row)
     now[_REPAIRS] = msgspec.json.encode(repairs).decode()
-    if data.created_at is not UNSET:
-        now[_TIME] = data.created_at
+    if data.occurred_at is not UNSET:
+        now[_TIME] = data.occurred_at
     return tuple(now)
 
 

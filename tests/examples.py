@@ -54,8 +54,8 @@ EVENTS: dict[str, e.Event] = {
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
         e.CommandRedone(undone=COMMAND, ranges=((7, 9),), reason="right after all"),
-        e.SourceDistrusted(kind="actor", source="eve", ranges=((7, 9), (12, 12)), since=7, reason="forged"),
-        e.SourceTrusted(distrusted=COMMAND, ranges=((7, 9),), reason="was misjudged"),
+        e.OriginDistrusted(kind="actor", origin="eve", ranges=((7, 9), (12, 12)), since=7, reason="forged"),
+        e.OriginTrusted(distrusted=COMMAND, ranges=((7, 9),), reason="was misjudged"),
         e.ContentErased(
             kind="memory",
             subject=MEMORY,
@@ -67,13 +67,12 @@ EVENTS: dict[str, e.Event] = {
             kept=(12,),
             reason="asked for",
         ),
-        e.ErasureCompleted(erasure=COMMAND, searched=("utf-8", "utf-16"), bytes_searched=4096, hits=1),
+        e.ErasureCompleted(erasure=COMMAND, searched=("utf-8", "utf-16"), bytes_searched=4096, hits=1, replica="eu-1"),
         e.LegalHoldPlaced(subject=MEMORY, reason="case 12"),
         e.LegalHoldReleased(hold=COMMAND, reason="case closed"),
         e.CheckpointSealed(size=9, root="23" * 32, head="45" * 32, peaks=("67" * 32, "89" * 32)),
         e.WriteRefused(
             rule="size",
-            digest="cd" * 16,
             subject=MEMORY,
             limit=10,
             current=9,
@@ -81,8 +80,8 @@ EVENTS: dict[str, e.Event] = {
             finding="prompt_injection",
             scanner="threats/1",
         ),
-        e.TextQuarantined(at=7, finding="prompt_injection", scanner="threats/1", reason="looks like an order"),
-        e.TextReleased(at=7, scanner="threats/2", reason="a quotation"),
+        e.TextQuarantined(position=7, finding="prompt_injection", scanner="threats/1", reason="looks like an order"),
+        e.TextReleased(position=7, scanner="threats/2", reason="a quotation"),
         e.ModelCalled(
             purpose="extraction",
             model="small",
@@ -113,24 +112,24 @@ EVENTS: dict[str, e.Event] = {
         e.ConsolidationCompleted(
             consolidator="grouping/1",
             over="memories",
-            upto=40,
+            to=40,
             sources=12,
             formed=2,
-            updated=1,
-            retired=1,
+            revised=1,
+            retracted=1,
             refreshed=1,
             skipped={"duplicate": 3},
             tags=("drinks",),
         ),
         e.ConsolidationFailed(
-            consolidator="consolidate/1", over="memories", upto=40, error="ModelFailed", attempt=1, tags=("drinks",)
+            consolidator="consolidate/1", over="memories", to=40, error="ModelFailed", attempt=1, tags=("drinks",)
         ),
-        e.RecallServed(
+        e.RecallDelivered(
             query="what does the user drink?",
             seen=40,
-            settings={"k": 20, "budget": None, "ranking": "score/1", "kinds": ("preference",)},
+            settings={"limit": 20, "budget": None, "ranking": "score/1", "kinds": ("preference",)},
             items=(
-                e.Served(
+                e.Delivered(
                     subject=INTERACTION,
                     position=7,
                     score=930_000,
@@ -145,12 +144,25 @@ EVENTS: dict[str, e.Event] = {
             used=35,
             warnings=("vectors-missing",),
         ),
-        e.ProjectionParked(projection="audit", at=7, error="ValueError"),
+        e.ProjectionSuspended(projection="audit", position=7, error="ValueError"),
         e.ProjectionResumed(projection="audit"),
+        e.ProjectionsRebuilt(to=40, projections=("audit",)),
+        e.LedgerBranched(
+            ledger_id="ffeeddccbbaa99887766554433221100",
+            parent="00112233445566778899aabbccddeeff",
+            position=40,
+            head="45" * 32,
+            reason="to try something",
+        ),
+        e.ProjectJoined(project="p_fedcba9876543210", reason="one project under two names"),
+        e.ValuePut(content=BLOB, type="text", namespace=("ada", "notes"), name="todo.md", expires_at=LATER),
+        e.ValueMoved(namespace=("ada", "archive"), name="todo.md", reason="done"),
+        e.ValueRemoved(reason="out of date"),
+        e.ValueRestored(reason="right after all"),
         e.ProjectRegistered(name="Übersee", description="the overseas project"),
         e.ProjectAliasAdded(alias="overseas"),
-        e.ProjectStateSet(category="status", key="phase", value="two", previous=5, source="the board"),
-        e.ProjectStateInvalidated(category="status", key="phase", reason="over"),
+        e.ProjectStateSet(category="status", name="phase", value="two", previous=5, source="the board"),
+        e.ProjectStateInvalidated(category="status", name="phase", reason="over"),
         e.SessionOpened(name="monday"),
         e.SessionAliasAdded(alias="moon day", to=OTHER_SESSION),
         e.MessageAppended(
@@ -166,9 +178,9 @@ EVENTS: dict[str, e.Event] = {
             field="response",
             speaker="Ann",
         ),
-        e.MessageRepaired(message=9, reasoning="They said so on Monday.", model="large", created_at=EARLIER),
+        e.MessageRepaired(message=9, reasoning="They said so on Monday.", model="large", occurred_at=EARLIER),
         e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),
-        e.SummarySet(summary="They chose a coffee."),
+        e.AbstractSet(content="They chose a coffee."),
         e.SummaryCreated(
             summary=SUMMARY,
             kind="condensed",
@@ -205,7 +217,7 @@ EVENTS: dict[str, e.Event] = {
             parent=OTHER_SESSION,
         ),
         e.CompactionSkipped(why="model", kind="leaf", messages=8, tokens=96, error="ModelFailed"),
-        e.ContextAssembled(
+        e.WindowAssembled(
             seen=40,
             budget=800,
             tokens=600,
@@ -215,14 +227,14 @@ EVENTS: dict[str, e.Event] = {
             recall=EVENT,
             settings={"tail": 32, "share": None, "ranking": "score/1"},
         ),
-        e.DocumentIngested(
+        e.DocumentAdded(
             path="notes/coffee.md",
             title="Coffee",
             digest="ab" * 16,
             size=2_400,
             chunks=3,
             tags=("drinks",),
-            doc_type="text",
+            type="text",
         ),
         e.ChunkAdded(
             chunk=CHUNK,
@@ -246,15 +258,15 @@ EVENTS: dict[str, e.Event] = {
         e.InteractionCaptured(
             prompt="Which coffee?",
             response=BLOB,
-            response_summary="dark roast",
+            summary="dark roast",
             memories_used=(MEMORY,),
             chunks_used=("c_0123456789abcdef",),
-            context_pack=Raw(b'{"budget":800}'),
+            context=Raw(b'{"budget":800}'),
             reinforce=False,
         ),
         e.ResponseAttached(
             response="Dark roast.",
-            response_summary="roast",
+            summary="roast",
             memories_used=(MEMORY,),
             chunks_used=("c_0123456789abcdef",),
         ),
@@ -274,7 +286,7 @@ EVENTS: dict[str, e.Event] = {
         e.ExtractionFailed(extractor="rules/1", error="ValueError", attempt=1),
         e.MemoryCaptured(**_attempt),
         e.DuplicateAbsorbed(**_attempt, rule="verbatim/2"),
-        e.MemoryPromoted(note="confirmed"),
+        e.MemoryPromoted(reason="confirmed"),
         e.MemoryRejected(reason="not so"),
         e.MemoryReinforced(
             rule="linear/1",
@@ -295,40 +307,44 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryRetracted(reason="private"),
         e.MemoryRestored(reason="was right"),
         e.MemoryQuarantined(reason="odd", finding="prompt_injection", scanner="threats/1"),
-        e.EdgeAsserted(source="Ana", relation="works_at", target="Acme", valid_from=EARLIER, valid_to=LATER),
-        e.EdgeRetired(source="Ana", relation="works_at", target="Acme", by=OTHER_MEMORY, reason="she left", asserted=8),
+        e.RelationAdded(subject="Ana", relation="works_at", object="Acme", valid_from=EARLIER, valid_to=LATER),
+        e.RelationRemoved(
+            subject="Ana", relation="works_at", object="Acme", by=OTHER_MEMORY, reason="she left", added=8
+        ),
         e.MemoryReleased(reason="fine", scanner="threats/2"),
         e.MergeProposed(
             memories=(MEMORY, OTHER_MEMORY), similarity=870_000, rule="words/1", content="Dark roast.", model="small"
         ),
         e.MemoriesMerged(memory=MEMORY, memories=(OTHER_MEMORY,), rule="merge/1", reason="one fact"),
         e.MergeRejected(reason="two facts"),
-        e.ConflictFound(slot="user city", members=(MEMORY, OTHER_MEMORY), values=("Rome", "Oslo"), rule="slots/1"),
+        e.ConflictFound(
+            attribute="user city", memories=(MEMORY, OTHER_MEMORY), values=("Rome", "Oslo"), rule="slots/1"
+        ),
         e.ConflictResolved(action="keep", winner=MEMORY, reason="she moved"),
         e.ObservationFormed(
-            text="The user drinks dark roast coffee.",
+            content="The user drinks dark roast coffee.",
             confidence=700_000,
             rule="proof/1",
             consolidator="grouping/1",
             evidence=(e.Evidence(MEMORY, EARLIER), e.Evidence(INTERACTION, NOW)),
             written_from=(MEMORY,),
             tags=("drinks",),
-            why="said twice",
+            reason="said twice",
         ),
         e.ObservationRevised(
-            text="The user used to drink tea, and now coffee.",
-            reason="state_change",
+            content="The user used to drink tea, and now coffee.",
+            why="state_change",
             confidence=800_000,
             rule="given/1",
             consolidator="consolidate/1",
             written_from=(MEMORY,),
-            why="the user changed over",
+            reason="the user changed over",
         ),
         e.EvidenceAdded(evidence=(e.Evidence(OTHER_MEMORY, NOW),), consolidator="grouping/1"),
         e.EvidenceWithdrawn(sources=(OTHER_MEMORY,), why="asked", reason="misheard"),
         e.ObservationMarkedStale(why="withdrawn", reason="a source is gone"),
         e.ObservationRefreshed(why="confirmed", consolidator="grouping/1"),
-        e.ObservationRetired(why="merged", by=OTHER_OBSERVATION, reason="said there too"),
+        e.ObservationRetracted(why="merged", by=OTHER_OBSERVATION, reason="said there too"),
         e.ObservationRestored(reason="right after all"),
     )
 }
@@ -472,7 +488,7 @@ def session() -> Session:
 
 
 def document(**changed: Any) -> Document:
-    """As the example of a DocumentIngested leaves it, all its chunks added."""
+    """As the example of a DocumentAdded leaves it, all its chunks added."""
     fields: dict[str, Any] = {
         "row": 7,
         "id": DOCUMENT,

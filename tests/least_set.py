@@ -18,7 +18,7 @@ STATUSES = {  # what an event needs its memory to be
     "MemoryRetracted": ("candidate", "active"),
     "MemoryRestored": HIDDEN,
     "MemoryRevised": ("candidate", "active"),
-    "EdgeAsserted": ("candidate", "active"),
+    "RelationAdded": ("candidate", "active"),
 }
 CAPTURES = ("MemoryCaptured", "DuplicateAbsorbed")
 BEGINNINGS = (*CAPTURES, "InteractionCaptured", "MemoriesMerged")
@@ -83,7 +83,7 @@ class Log:
         return frozenset(fell)
 
     def _is_copy(self, row: Row) -> bool:
-        return row.type == "EdgeAsserted" and row.verb == "merge"
+        return row.type == "RelationAdded" and row.verb == "merge"
 
     def _standing(self, left: dict[str, list[Row]]) -> set[str]:
         """The subjects that are there and rest on something: begun from those that cite nothing."""
@@ -115,7 +115,7 @@ class Log:
 
     @staticmethod
     def _says(memory: str, copy: Row, left: dict[str, list[Row]]) -> bool:
-        said = [each.data for each in left[memory] if each.position < copy.position and each.type == "EdgeAsserted"]
+        said = [each.data for each in left[memory] if each.position < copy.position and each.type == "RelationAdded"]
         names = ("source", "relation", "target")
         return any(all(each[name] == copy.data[name] for name in names) for each in said)
 

@@ -233,7 +233,7 @@ def test_a_session_and_a_turn_whose_extraction_fails_park_nothing(ledger: Ledger
     with_model(ledger, Scripted("no JSON"))
     session, turn = say(ledger, SAID), ledger.capture(SAID, "Noted.")
     assert ledger.run_policies(only="extraction").failures == 2
-    assert ledger.audit(type="ProjectionParked") == []
+    assert ledger.audit(type="ProjectionSuspended") == []
     session.extract(model=Scripted(adds(TEA)))
     found = ledger.interaction(turn.id)
     assert found is not None and found.extraction == "pending" and session.info().cursor

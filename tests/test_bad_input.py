@@ -130,7 +130,7 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "no parameter": lambda g, id: g.adopt_policy(speed=1),
     "no matcher": lambda g, id: g.adopt_policy(matcher=["stems/3"]),
     "NaN for a gain": lambda g, id: g.adopt_policy(gain=float("nan")),
-    "no number of matches": lambda g, id: g.adopt_policy(matches_a_turn=2**70),
+    "no number of matches": lambda g, id: g.adopt_policy(max_matches=2**70),
     "no category": lambda g, id: g.set_state("p", "mood", "k", "v"),
     "blank state": lambda g, id: g.set_state("p", "status", " ", "v"),
     "state by a tool": lambda g, id: g.set_state("p", "status", "k", "v", channel="tool"),

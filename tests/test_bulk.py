@@ -104,7 +104,7 @@ def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, mo
     report = ledger.distrust("eve", kind="actor")
     entries = ledger.audit(limit=3)
     assert report.events == 10 and len(found) == 1
-    assert {(each.type, each.command_id) for each in entries} == {("SourceDistrusted", report.command_id)}
+    assert {(each.type, each.command_id) for each in entries} == {("OriginDistrusted", report.command_id)}
     with ledger._store.snapshot() as connection:
         events = [read_event(connection, each.position) for each in reversed(entries)]
     assert [len(event.data.ranges) for event in events if event is not None] == [4, 4, 2]

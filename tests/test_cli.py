@@ -156,7 +156,7 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
     seen = answer("observe", "The user likes coffee.", *told, db=db)
     assert (seen["proof_count"], seen["confidence"], seen["freshness"], seen["trending"]) == (2, 0.8, "fresh", "new")
     assert [each["id"] for each in answer("observations", "--trend", "new", "--tag", "drinks", db=db)] == [seen["id"]]
-    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trending"] == "stale"
+    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trending"] == "dormant"
     assert (
         answer("revise", seen["id"], "The user loves coffee.", "-r", "better", db=db)["text"]
         == "The user loves coffee."
@@ -166,9 +166,9 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
     assert (report["stale"], report["failed"]) == ([seen["id"]], [])
     assert run("observations", "--freshness", "stale", "--quiet", db=db).stdout == seen["id"] + "\n"
     assert run("withdraw-source", mill, "--quiet", db=db).stdout == seen["id"] + "\n"
-    assert [each["retired"] for each in answer("observations", "--status", "retired", db=db)] == ["no_evidence"]
+    assert [each["retracted"] for each in answer("observations", "--status", "retracted", db=db)] == ["no_evidence"]
     assert answer("restore", mill, db=db)["id"] == mill
-    assert answer("retract", seen["id"], db=db)["status"] == "retired"
+    assert answer("retract", seen["id"], db=db)["status"] == "retracted"
     assert answer("restore", seen["id"], db=db)["proof_count"] == 1
     assert run("observations", "--as-of", "3", db=db).stderr == "memory-ledger: nothing found\n"
     for arguments, code in (

@@ -137,7 +137,7 @@ def test_the_five_trends_and_where_each_begins(days: tuple[float, ...], told: st
 
 def test_exactly_thirty_days_are_not_recent_and_exactly_ninety_not_old() -> None:
     moment = timedelta(microseconds=1)
-    assert trend(ago(30), as_of=TODAY) == "stale"
+    assert trend(ago(30), as_of=TODAY) == "dormant"
     assert trend([TODAY - timedelta(days=30) + moment], as_of=TODAY) == "new"
     on_the_bound = [*ago(RECENT), TODAY - timedelta(days=90)]
     assert trend(on_the_bound, as_of=TODAY) == trend([*ago(RECENT), on_the_bound[1] - moment], as_of=TODAY)
@@ -145,7 +145,7 @@ def test_exactly_thirty_days_are_not_recent_and_exactly_ninety_not_old() -> None
 
 def test_a_time_without_an_offset_is_utc_and_one_with_it_is_what_it_says() -> None:
     bound = TODAY - timedelta(days=30)
-    assert trend([bound.replace(tzinfo=None)], as_of=TODAY) == "stale"
+    assert trend([bound.replace(tzinfo=None)], as_of=TODAY) == "dormant"
     assert trend([bound.replace(tzinfo=None) + timedelta(seconds=1)], as_of=TODAY.replace(tzinfo=None)) == "new"
     west = timezone(timedelta(hours=-5))
     assert trend([bound.replace(tzinfo=west)], as_of=TODAY) == "new"  # five hours later

@@ -153,7 +153,7 @@ def test_what_is_kept_supersedes_the_others_in_one_append(ledger: Ledger, pair: 
         was = ledger.memory(loser)
         assert was is not None and (was.status, was.superseded_by) == ("superseded", pair[1])
     assert [each.content for each in ledger.memories()] == [ROME]
-    assert len({each.command_id for each in ledger.audit(command="resolve")}) == 1
+    assert len({each.command_id for each in ledger.audit(command="conflicts.resolve")}) == 1
     assert ledger.conflicts() == []
     position = ledger.position
     assert ledger.resolve(first, pair[1]).status == "resolved"
@@ -182,7 +182,7 @@ def test_a_third_value_after_both_is_a_conflict_of_its_own(ledger: Ledger, pair:
     second = found(ledger)
     assert second != first and members(ledger, second) == {*pair, third}
     ledger.retract(third)
-    assert ledger.conflict(second).status == "settled"  # type: ignore[union-attr]
+    assert ledger.conflict(second).status == "lapsed"  # type: ignore[union-attr]
 
 
 def test_other_values_after_both_are_raised(ledger: Ledger, pair: tuple[str, str]) -> None:
@@ -197,8 +197,8 @@ def test_a_conflict_whose_member_leaves_is_settled_and_open_again_when_it_is_bac
     first = found(ledger)
     ledger.retract(pair[0])
     position = ledger.position
-    assert [each.status for each in ledger.conflicts(status="all")] == ["settled"]
-    assert ledger.conflicts() == [] and [each.id for each in ledger.conflicts(status="settled")] == [first]
+    assert [each.status for each in ledger.conflicts(status="all")] == ["lapsed"]
+    assert ledger.conflicts() == [] and [each.id for each in ledger.conflicts(status="lapsed")] == [first]
     assert ledger.find_conflicts().found == () and ledger.position == position
     ledger.restore(pair[0])
     assert [each.id for each in ledger.conflicts()] == [first]
@@ -310,7 +310,7 @@ def test_the_words_of_an_erased_member_go_from_the_conflict_too(ledger: Ledger, 
     report = ledger.erase(pair[0], derived="erase", sources="erase", quotes="erase")
     assert report.state == "completed"
     told = ledger.conflict(first)
-    assert told is not None and (told.slot, told.values, told.status) == (None, {}, "settled")
+    assert told is not None and (told.slot, told.values, told.status) == (None, {}, "lapsed")
     with ledger._store.snapshot() as connection:
         states = [state for (state,) in connection.execute("SELECT state FROM events")]
     assert not any("lisbon" in state.lower() for state in states)

@@ -47,7 +47,7 @@ def test_what_says_nearly_the_same_becomes_one_observation(ledger: Ledger) -> No
     made = [ledger.remember(text, valid_from=f"2025-0{number}-01") for number, text in enumerate(COFFEE, 1)]
     ledger.remember("The harbour opens at dawn.")
     report = ledger.consolidate()
-    assert (report.sources, report.formed, report.updated, report.retired, report.skipped) == (4, 1, 0, 0, {})
+    assert (report.sources, report.formed, report.revised, report.retracted, report.skipped) == (4, 1, 0, 0, {})
     (found,) = ledger.observations()
     assert (found.text, found.proof_count, found.confidence) == (COFFEE[0], 3, 0.8)
     assert [each.id for each in found.sources] == [each.id for each in made]
@@ -61,7 +61,7 @@ def test_the_time_of_evidence_is_when_it_was_so_and_not_when_it_came_in(ledger: 
     ledger.consolidate()
     (found,) = ledger.observations()
     assert {each.at[:10] for each in found.sources} == {"2024-03-01"}
-    assert found.trend() == "stale" and found.trend("2024-03-15") == "new"
+    assert found.trend() == "dormant" and found.trend("2024-03-15") == "new"
     ledger.capture("I love hiking in the green mountains.", "Nice.", occurred_at="2024-05-01T10:00:00Z")
     ledger.capture("I really love hiking in the green mountains!", "Nice.", occurred_at="2024-05-02T10:00:00Z")
     ledger.consolidate("interactions")
@@ -82,7 +82,7 @@ def test_new_sources_bear_out_what_is_there_and_the_id_stays(ledger: Ledger) -> 
     (before,) = ledger.observations()
     ledger.remember(COFFEE[2])
     report = ledger.consolidate()
-    assert (report.formed, report.updated) == (0, 1)
+    assert (report.formed, report.revised) == (0, 1)
     (after,) = ledger.observations()
     assert (after.id, after.text, after.proof_count) == (before.id, before.text, 3)
 
@@ -122,7 +122,7 @@ def test_long_texts_are_worded_in_thirty_of_their_own_words(ledger: Ledger) -> N
     (found,) = ledger.observations()
     assert found.text == " ".join(long.split()[:30]) + "…" and found.freshness == "fresh"
     ledger.remember(long + " birdwatching")
-    assert ledger.consolidate().updated == 1
+    assert ledger.consolidate().revised == 1
 
 
 # --- scopes ----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_what_was_promoted_revised_or_came_back_is_new(ledger: Ledger) -> None:
     other = ledger.remember("The user drinks nothing at all.")
     ledger.consolidate()
     ledger.revise(other.id, COFFEE[2])
-    assert ledger.consolidate().updated == 1
+    assert ledger.consolidate().revised == 1
     assert told(ledger) == [(COFFEE[0], 3)]
 
 
@@ -281,7 +281,7 @@ def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, mon
     ledger.remember(COFFEE[2])  # near an observation
     ledger.remember(ROME[1])
     report = ledger.consolidate()
-    assert (report.formed, report.updated) == (1, 1)
+    assert (report.formed, report.revised) == (1, 1)
     assert told(ledger) == [(COFFEE[0], 3), (ROME[0], 2)]
 
 
@@ -295,7 +295,7 @@ def test_a_wording_whose_source_is_gone_is_made_anew_of_another(ledger: Ledger) 
     ledger.retract(made[0].id)
     assert ledger.observations()[0].freshness == "stale"
     report = ledger.consolidate()
-    assert (report.sources, report.updated) == (0, 1)
+    assert (report.sources, report.revised) == (0, 1)
     (after,) = ledger.observations()
     assert after.id == before.id and after.text in COFFEE[1:] and after.freshness == "fresh" and after.proof_count == 2
     assert set(after.written_from) <= {made[1].id, made[2].id}
@@ -368,11 +368,11 @@ def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> No
     assert (first.proof_count, second.proof_count) == (2, 2)
     ledger.retract(uji.id)  # what is left of the first says no other value than the second
     report = ledger.consolidate()
-    assert (report.updated, report.retired) == (1, 1)
+    assert (report.revised, report.retracted) == (1, 1)
     (left,) = ledger.observations()
     assert left.id == second.id and left.proof_count == 3 and plain.id in {each.id for each in left.sources}
-    (merged,) = ledger.observations(status="retired")
-    assert (merged.id, merged.retired, merged.merged_into) == (first.id, "merged", second.id)
+    (merged,) = ledger.observations(status="retracted")
+    assert (merged.id, merged.retracted, merged.merged_into) == (first.id, "merged", second.id)
 
 
 def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger) -> None:
@@ -510,7 +510,7 @@ def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_aga
 
     monkeypatch.setattr(Planner, "page", page)
     report = ledger.consolidate()
-    assert report.skipped == {"changed": 1} and report.updated == 1
+    assert report.skipped == {"changed": 1} and report.revised == 1
     assert told(ledger) == [("The user likes dark roast coffee.", 3)]
 
 
@@ -557,7 +557,7 @@ def test_run_policies_takes_what_was_withdrawn_up_again(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE]
     ledger.run_policies()
     ledger.withdraw_source([made[0].id])
-    assert ledger.run_policies().observations_updated == 1
+    assert ledger.run_policies().observations_revised == 1
     assert ledger.observations()[0].freshness == "fresh"
 
 

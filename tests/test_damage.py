@@ -345,7 +345,7 @@ def test_a_command_next_to_a_damaged_row_works_or_appends_nothing(tmp_path, name
                 assert name == "erase" or ledger._store.head() == before, (table, column)
             except LedgerError:
                 continue
-            assert "ProjectionParked" not in types(ledger)[len(told) :], (table, column)
+            assert "ProjectionSuspended" not in types(ledger)[len(told) :], (table, column)
             ledger.rebuild()
             assert problems(ledger) == [], (table, column)
 

@@ -219,10 +219,10 @@ def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how:
         assert {turn.id, b.id, merged.id} <= set(ledger.distrust("eve", kind="actor").gone)
     else:
         report = ledger.undo("run", cascade=True)
-        assert sorted(each.command for each in report.dependents) == ["merge", "remember"]
+        assert sorted(each.command for each in report.dependents) == ["merges.combine", "remember"]
     now = ledger.memory(a.id)
     assert now is not None and now.status == "active" and [each.target for each in now.edges] == ["cabin"]
-    assert ledger.audit(subject=a.id, type="EdgeAsserted")[0].in_force
+    assert ledger.audit(subject=a.id, type="RelationAdded")[0].in_force
     assert ledger.undo(related).events == 1
     assert ledger.digest() == folded_from_zero(ledger)
 
@@ -853,7 +853,7 @@ def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledge
     ledger.undo(lie.position)
     ledger.distrust("eve", kind="actor")
     ledger.trust("eve", kind="actor")
-    assert ledger.audit(limit=1)[0].type == "SourceTrusted" and ledger.memories() == [] == ledger.distrusted()
+    assert ledger.audit(limit=1)[0].type == "OriginTrusted" and ledger.memories() == [] == ledger.distrusted()
 
 
 def test_a_distrust_of_several_events_can_be_erased_with_its_name(
@@ -868,8 +868,8 @@ def test_a_distrust_of_several_events_can_be_erased_with_its_name(
             ledger.remember(f"Fact number {number}.")
         ledger.distrust("Quasimodo Crawler", kind="actor")
         for entry in ledger.audit(limit=500):
-            if entry.type == "SourceDistrusted":
-                ledger.erase(entry.position, fields=["data.source"], quotes="keep")
+            if entry.type == "OriginDistrusted":
+                ledger.erase(entry.position, fields=["data.origin"], quotes="keep")
         assert [each.source for each in ledger.distrusted()] == [None]
         assert ledger.digest() == folded_from_zero(ledger)
         assert ledger.verify().ok
@@ -985,7 +985,7 @@ def test_an_assembly_of_several_events_is_named_by_its_receipt(
     talked.append("user", "The ferry leaves at one.", actor="bob")
     monkeypatch.setattr("ledger.sessions.assembling.LISTED", 1)
     shown = talked.assemble(500, record=True)
-    assert [each.type for each in ledger.audit(limit=2)] == ["ContextAssembled"] * 2
+    assert [each.type for each in ledger.audit(limit=2)] == ["WindowAssembled"] * 2
     assert dry(ledger, "bob") == (shown.receipt,)
 
 
@@ -1084,7 +1084,7 @@ def test_undoing_a_trust_says_whom_to_distrust_again(ledger: Ledger) -> None:
     ledger.remember("The lamp is green.", actor="eve")
     ledger.distrust("eve", kind="actor")
     ledger.undo(ledger.position)
-    with pytest.raises(RejectedError, match=r"SourceTrusted cannot be undone: distrust 'eve' \(kind actor\) again"):
+    with pytest.raises(RejectedError, match=r"OriginTrusted cannot be undone: distrust 'eve' \(kind actor\) again"):
         ledger.undo(ledger.position)
     ledger.distrust("eve", kind="actor")
     assert contents(ledger) == []

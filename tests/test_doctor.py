@@ -119,7 +119,7 @@ def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
     assert fingerprint(path) == before
     with Ledger.open(path) as ledger:
         assert ledger.doctor().ok
-        assert "ProjectionParked" not in types(ledger)
+        assert "ProjectionSuspended" not in types(ledger)
 
 
 @pytest.mark.parametrize(

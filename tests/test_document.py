@@ -29,7 +29,7 @@ def added(index: int, said: str) -> e.ChunkAdded:
 
 def test_a_new_text_is_ingested_with_all_its_chunks() -> None:
     assert decide(ingest("a", "b", path="x.md", tags=("t",)), None) == [
-        e.DocumentIngested("x.md", "Called", "new", 9, 2, ("t",), "markdown"),
+        e.DocumentAdded("x.md", "Called", "new", 9, 2, ("t",), "markdown"),
         added(0, "a"),
         added(1, "b"),
     ]
@@ -113,7 +113,7 @@ def test_each_event_assigns_what_it_says() -> None:
     assert fold(EVENTS["ChunkAdded"]) == replace(now, awaited=0)
     assert fold(EVENTS["DocumentRemoved"]) == replace(now, status="removed")
     assert fold(EVENTS["DocumentRestored"]) == now
-    assert fold(EVENTS["DocumentIngested"]) == now
+    assert fold(EVENTS["DocumentAdded"]) == now
     newer = {"digest": "cd" * 16, "size": 2_500, "chunks": 4, "title": "All about coffee", "tags": ("beans",)}
     assert fold(EVENTS["DocumentReplaced"]) == replace(now, **newer, text_at=12, awaited=2, updated_at=NOW)
     plain = fold(e.DocumentReplaced(7, "x", 1, 1))
@@ -121,10 +121,10 @@ def test_each_event_assigns_what_it_says() -> None:
 
 
 def test_a_document_begins_with_its_ingestion_and_without_a_title_it_is_erased() -> None:
-    begun = evolve(None, recorded(EVENTS["DocumentIngested"], stream=DOCUMENT, version=1, position=7))
+    begun = evolve(None, recorded(EVENTS["DocumentAdded"], stream=DOCUMENT, version=1, position=7))
     assert begun == document(version=1, position=7, awaited=3)
     assert evolve(None, recorded(EVENTS["ChunkAdded"])) is None
-    erased = e.DocumentIngested(None, None, None, 2_400, 3, None)
+    erased = e.DocumentAdded(None, None, None, 2_400, 3, None)
     gone = evolve(None, recorded(erased, stream=DOCUMENT, version=1, position=7))
     assert gone is not None and (gone.status, gone.beneath, gone.tags) == ("erased", "active", ())
     after = evolve(gone, recorded(e.DocumentRemoved(), stream=DOCUMENT))
@@ -133,7 +133,7 @@ def test_a_document_begins_with_its_ingestion_and_without_a_title_it_is_erased()
 
 def test_what_still_makes_sense_without_what_came_before() -> None:
     given = document()
-    assert admits(None, EVENTS["DocumentIngested"]) and not admits(None, EVENTS["DocumentReplaced"])
+    assert admits(None, EVENTS["DocumentAdded"]) and not admits(None, EVENTS["DocumentReplaced"])
     assert admits(given, EVENTS["DocumentReplaced"]) and not admits(
         replace(given, text_at=9), EVENTS["DocumentReplaced"]
     )

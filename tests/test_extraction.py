@@ -195,14 +195,14 @@ def test_dropped_values_are_listed_up_to_two_thousand_and_counted_beyond() -> No
 def test_several_texts_are_one_pass_and_items_name_their_field() -> None:
     facts = "\n".join(f"Fact: this is fact {n}" for n in range(30))
     more = "\n".join(f"Fact: this is fact {n}" for n in range(20, 60))
-    extraction = extract_all({"response": facts, "response_summary": more})
-    assert [item.field for item in extraction.kept] == ["response"] * 30 + ["response_summary"] * 20
+    extraction = extract_all({"response": facts, "summary": more})
+    assert [item.field for item in extraction.kept] == ["response"] * 30 + ["summary"] * 20
     assert [item.reason for item in extraction.dropped] == ["repeated"] * 10 + ["batch_cap"] * 10
-    assert {item.field for item in extraction.dropped} == {"response_summary"}
+    assert {item.field for item in extraction.dropped} == {"summary"}
 
 
 def test_a_heading_covers_its_own_text_only() -> None:
-    extraction = extract_all({"response": "Decision: " + "v" * 99, "response_summary": "I prefer dark mode"})
+    extraction = extract_all({"response": "Decision: " + "v" * 99, "summary": "I prefer dark mode"})
     assert [item.rule for item in extraction.kept] == ["decision_heading", "preference_sentence"]
 
 

@@ -61,7 +61,7 @@ def test_summary_and_response_are_one_pass(ledger: Ledger) -> None:
     )
     report = ledger.extract(turn.id)
     assert contents(report.kept) == ["store events only", "tea is in the tin"]
-    assert [(each["field"], each["reason"]) for each in report.dropped] == [("response_summary", "repeated")]
+    assert [(each["field"], each["reason"]) for each in report.dropped] == [("summary", "repeated")]
 
 
 @pytest.mark.parametrize(("hide", "reason"), [("reject", "rejected"), ("retract", "retracted")])

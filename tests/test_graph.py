@@ -103,8 +103,8 @@ def test_longer_names_come_first_and_at_most_eight(ledger: Ledger) -> None:
 def test_a_memory_says_relations_in_the_same_append(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.", edges=[("Ana", "Works_At", "Acme"), ("Ana", "knows", "Bob")])
     assert ledger.position == fact.position + 0 and [each.type for each in ledger.audit(command="remember")] == [
-        "EdgeAsserted",
-        "EdgeAsserted",
+        "RelationAdded",
+        "RelationAdded",
         "MemoryCaptured",
     ]
     assert [(each.source, each.relation, each.target) for each in fact.edges] == [
@@ -149,10 +149,10 @@ def test_what_is_no_longer_said_goes(ledger: Ledger) -> None:
     [
         (("", "is", "b"), "validation"),
         (("a", "  ", "b"), "validation"),
-        (("!!!", "is", "b"), "edge"),
-        (("a", "is", "\u202e."), "edge"),
-        (("Ana", "is", " ana,"), "edge"),
-        (("a", "co_occurs", "b"), "edge"),
+        (("!!!", "is", "b"), "relation"),
+        (("a", "is", "\u202e."), "relation"),
+        (("Ana", "is", " ana,"), "relation"),
+        (("a", "co_occurs", "b"), "relation"),
         (("a" * (NAME_CHARS + 1), "is", "b"), "size"),
         (("a", "r" * (NAME_CHARS + 1), "b"), "size"),
         (("a", "\ud800", "b"), "validation"),
@@ -219,10 +219,10 @@ def test_another_relation_of_the_same_two_takes_the_place_of_the_first(ledger: L
     left = ledger.remember("Ana left.", edges=[("Ana", "left", "Acme")])
     assert said(ledger, "Ana") == {("left", "out", "Acme"), ("pays", "in", "Acme")}
     assert said(ledger, "Bob") == {("works_at", "out", "Acme")}
-    told = [(each.subject, each.data["by"]) for each in ledger.audit(type="EdgeRetired")]
+    told = [(each.subject, each.data["by"]) for each in ledger.audit(type="RelationRemoved")]
     assert told == [(same.id, left.id), (job.id, left.id)]
     ids = {each.command_id for each in ledger.audit(subject=left.id)} | {
-        each.command_id for each in ledger.audit(type="EdgeRetired")
+        each.command_id for each in ledger.audit(type="RelationRemoved")
     }
     assert len(ids) == 1, "one append"
     assert ledger.memory(other.id).edges == other.edges  # type: ignore[union-attr]
@@ -235,7 +235,7 @@ def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Led
     left = ledger.unrelate(fact.id, "Ana", "works_at", "Acme", reason="she left")
     ledger.remember("Ana moved.", edges=[("Ana", "left", "Porto")])
     ledger.relate(fact.id, "Ana", "knows", "Bob")
-    for position in (left.position, ledger.audit(type="EdgeRetired")[0].position):
+    for position in (left.position, ledger.audit(type="RelationRemoved")[0].position):
         ledger.erase(position, quotes="keep")
     edges = ledger.memory(fact.id).edges  # type: ignore[union-attr]
     assert [each.relation for each in edges] == ["knows"]
@@ -258,7 +258,7 @@ def test_a_candidate_contradicts_nobody_before_it_is_promoted(ledger: Ledger) ->
     assert said(ledger, "Ana") == {("works_at", "out", "Acme")}
     promoted = ledger.promote(idea.id)
     assert said(ledger, "Ana") == {("left", "out", "Acme"), ("sued", "out", "Acme")}, "one memory may say two things"
-    assert len(ledger.audit(type="EdgeRetired")) == 1
+    assert len(ledger.audit(type="RelationRemoved")) == 1
     ledger.undo(promoted.position)
     assert said(ledger, "Ana") == {("works_at", "out", "Acme")}
 
@@ -469,8 +469,8 @@ def test_an_erased_memory_leaves_none_of_its_names(tmp_path: Path) -> None:
 
 def test_a_retired_edge_does_not_come_back_when_its_retirement_loses_its_names(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.", edges=[("Ana", "works_at", "Acme"), ("Ana", "knows", "Bob")])
-    retired = ledger.unrelate(fact.id, "Ana", "works_at", "Acme")
-    ledger.erase(retired.position, fields=["data.source", "data.target"], quotes="keep")
+    retracted = ledger.unrelate(fact.id, "Ana", "works_at", "Acme")
+    ledger.erase(retracted.position, fields=["data.subject", "data.object"], quotes="keep")
     assert said(ledger, "Ana") == {("knows", "out", "Bob")}
     assert ledger.digest() == folded_from_zero(ledger)
 
@@ -478,10 +478,10 @@ def test_a_retired_edge_does_not_come_back_when_its_retirement_loses_its_names(l
 def test_an_edge_that_lost_a_name_is_none(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.")
     edge = ledger.relate(fact.id, "Ana", "works_at", "Acme")
-    ledger.erase(edge.position, fields=["data.target"], quotes="keep")
+    ledger.erase(edge.position, fields=["data.object"], quotes="keep")
     assert said(ledger, "Ana") == set() and ledger.graph("Acme").seeds == ()
     other = ledger.relate(fact.id, "Ana", "works_at", "Initech")
-    ledger.erase(other.position, spans=[("data.target", 0, 7)], quotes="keep")
+    ledger.erase(other.position, spans=[("data.object", 0, 7)], quotes="keep")
     assert said(ledger, "Ana") == set()
     assert ledger.digest() == folded_from_zero(ledger)
 

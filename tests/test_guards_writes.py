@@ -291,14 +291,14 @@ def test_marks_in_free_json_are_told_by_their_places_in_it(ledger: Ledger) -> No
         "hi", context_pack={"a": [SECRET], "login": {"password": "Tr0ub4dor&3"}, "plain": "[redacted:jwt] it said"}
     )
     told = events(ledger, "InteractionCaptured")[0]
-    encoded = json.dumps(told["data"]["context_pack"], ensure_ascii=False, separators=(",", ":"))
+    encoded = json.dumps(told["data"]["context"], ensure_ascii=False, separators=(",", ":"))
     found = [
         (each["field"], each["kind"], encoded[each["start"] : each["end"]], each["length"])
         for each in told["redactions"]
     ]
     assert found == [
-        ("context_pack", "github_token", "[redacted:github_token]", len(CANARY)),
-        ("context_pack", "password", "[redacted:password]", len("Tr0ub4dor&3")),
+        ("context", "github_token", "[redacted:github_token]", len(CANARY)),
+        ("context", "password", "[redacted:password]", len("Tr0ub4dor&3")),
     ]
 
 

@@ -99,7 +99,7 @@ def test_each_event_assigns_what_it_says_and_no_more(before: Interaction, data: 
     [
         (e.InteractionCaptured("Why?"), None, "waiting", "waiting"),
         (e.InteractionCaptured("Why?", "Because."), 7, "pending", "pending"),
-        (e.InteractionCaptured("Why?", response_summary="because"), 7, "pending", "pending"),
+        (e.InteractionCaptured("Why?", summary="because"), 7, "pending", "pending"),
         (e.InteractionCaptured("Why?", BLOB), 7, "pending", "pending"),
         (e.InteractionCaptured("Why?", "Because.", reinforce=False), 7, "off", "pending"),
     ],

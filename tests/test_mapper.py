@@ -38,7 +38,7 @@ def test_an_older_schema_is_brought_up_step_by_step(monkeypatch: pytest.MonkeyPa
         weight: int
 
     steps: dict[tuple[str, int], Any] = {
-        ("MemoryPromoted", 1): lambda data: {"remark": data["note"]},
+        ("MemoryPromoted", 1): lambda data: {"remark": data["reason"]},
         ("MemoryPromoted", 2): lambda data: data | {"weight": 1},
     }
     monkeypatch.setattr(mapper, "UPCASTERS", steps)

@@ -52,10 +52,10 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "restore": (Restore("right"), [e.MemoryRestored("right")]),
     "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
     "release": (Release("fine"), []),
-    "relate": (Relate("Ana", "Likes", "tea"), [e.EdgeAsserted("Ana", "likes", "tea")]),
+    "relate": (Relate("Ana", "Likes", "tea"), [e.RelationAdded("Ana", "likes", "tea")]),
     "unrelate": (
         Unrelate("ana", "works_at", "ACME", "left"),
-        [e.EdgeRetired("Ana", "works_at", "Acme", None, "left", 8)],
+        [e.RelationRemoved("Ana", "works_at", "Acme", None, "left", 8)],
     ),
 }
 # "do": the events above · "so": it is so already, nothing · "no": RejectedError
@@ -189,8 +189,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "MemoryRetracted": {"status": "retracted", "before": "active"},
     "MemoryQuarantined": {"quarantined": True},
     "MemoryReleased": {},
-    "EdgeAsserted": {"edges": (Edge("Ana", "works_at", "Acme", EARLIER, LATER, 9),)},
-    "EdgeRetired": {"edges": ()},
+    "RelationAdded": {"edges": (Edge("Ana", "works_at", "Acme", EARLIER, LATER, 9),)},
+    "RelationRemoved": {"edges": ()},
     "DuplicateAbsorbed": {},
     "MemoryCaptured": {},
 }

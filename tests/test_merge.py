@@ -352,14 +352,14 @@ def test_a_proposal_whose_members_changed_is_moot_until_they_are_as_they_were(
     ledger.reinforce(pair[0])
     assert [each.id for each in ledger.merges()] == [first]  # no other words
     ledger.revise(pair[0], FAR)
-    (told,) = ledger.merges(status="moot")
+    (told,) = ledger.merges(status="obsolete")
     assert pair[0] in told.why and ledger.merges() == []
     with pytest.raises(RejectedError, match="something else"):
         ledger.merge(first)
     ledger.revise(pair[0], LONG)
     assert [each.id for each in ledger.merges()] == [first]
     ledger.retract(pair[1])
-    assert "retracted" in ledger.merges(status="moot")[0].why
+    assert "retracted" in ledger.merges(status="obsolete")[0].why
     ledger.restore(pair[1])
     assert [each.id for each in ledger.merges()] == [first]
 

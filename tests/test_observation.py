@@ -17,13 +17,13 @@ from ledger.domain.events import (
     ObservationMarkedStale,
     ObservationRefreshed,
     ObservationRestored,
-    ObservationRetired,
+    ObservationRetracted,
     ObservationRevised,
 )
 from ledger.domain.observation import Borne, Observation
 
 FORMED = ObservationFormed(
-    text="The user drinks dark roast coffee.",
+    content="The user drinks dark roast coffee.",
     confidence=700_000,
     rule="proof/1",
     consolidator="grouping/1",
@@ -53,10 +53,10 @@ COMMANDS = {
 }
 STATES = {
     "active": folded(FORMED),
-    "retired": folded(FORMED, ObservationRetired("curated")),
+    "retracted": folded(FORMED, ObservationRetracted("curated")),
     "erased": folded(ObservationFormed(None, 700_000, "proof/1", "grouping/1", FORMED.evidence)),
 }
-ASKED_ALREADY = {("active", "restore"), ("retired", "retire")}
+ASKED_ALREADY = {("active", "restore"), ("retracted", "retire")}
 
 
 @pytest.mark.parametrize("status", STATES)
@@ -89,7 +89,8 @@ def test_asking_for_what_is_so_appends_nothing() -> None:
 
 
 def _told() -> dict[str, Any]:
-    return {name: getattr(REVISE, name) for name in REVISE.__struct_fields__}
+    names = ("confidence", "rule", "consolidator", "written_from")
+    return {name: getattr(REVISE, name) for name in names} | {"content": REVISE.text, "why": REVISE.reason}
 
 
 def test_the_same_source_bears_out_once() -> None:
@@ -139,15 +140,15 @@ def test_an_erased_wording_ends_it_unless_a_later_one_is_whole() -> None:
     assert STATES["erased"].beneath == "active"
     first = ObservationFormed(None, 700_000, "proof/1", "grouping/1", FORMED.evidence)
     assert folded(first, ObservationRevised(**_told())).status == "active"
-    assert folded(first, ObservationRetired("curated"), ObservationRestored()).status == "erased"
+    assert folded(first, ObservationRetracted("curated"), ObservationRestored()).status == "erased"
 
 
 def test_without_its_forming_nothing_else_is_admitted() -> None:
-    assert domain.admits(None, FORMED) and not domain.admits(None, ObservationRetired("curated"))
-    assert domain.admits(STATES["retired"], ObservationRestored())
+    assert domain.admits(None, FORMED) and not domain.admits(None, ObservationRetracted("curated"))
+    assert domain.admits(STATES["retracted"], ObservationRestored())
     assert not domain.admits(STATES["active"], ObservationRestored())
-    assert not domain.admits(STATES["retired"], ObservationRevised(**_told()))
-    assert domain.evolve(None, recorded(ObservationRetired("curated"), stream=OBSERVATION)) is None
+    assert not domain.admits(STATES["retracted"], ObservationRevised(**_told()))
+    assert domain.evolve(None, recorded(ObservationRetracted("curated"), stream=OBSERVATION)) is None
 
 
 def test_its_scope_is_its_tags_sorted() -> None:

@@ -81,7 +81,7 @@ def test_a_wording_of_a_turn_that_is_kept_out_is_made_anew_of_another(ledger: Le
         ledger.quarantine(found.written_from[0])
     (left,) = {turn.id for turn in turns} - {*found.written_from}
     assert seen(ledger, found.id).freshness == "stale"
-    assert ledger.consolidate("interactions").updated == 1
+    assert ledger.consolidate("interactions").revised == 1
     again = seen(ledger, found.id)
     assert (again.freshness, again.written_from, again.proof_count) == ("fresh", (left,), 1)
 
@@ -131,7 +131,7 @@ def test_a_new_wording_that_is_flagged_leaves_the_observation_stale(ledger: Ledg
     ledger.adopt_policy(threats="refuse")
     ledger.retract(first.id)
     report = ledger.consolidate()
-    assert (report.updated, report.skipped) == (0, {"threat": 1})
+    assert (report.revised, report.skipped) == (0, {"threat": 1})
     assert seen(ledger, found.id).freshness == "stale"
 
 

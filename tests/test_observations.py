@@ -77,7 +77,7 @@ def test_withdrawing_a_source_of_450_observations_reaches_all_450(ledger: Ledger
         alone = [ledger.observe(f"Finding number {number}.", shared).id for number in range(300)]
         both = [ledger.observe(f"Finding number {number}.", [shared, own]).id for number in range(300, 450)]
     report = ledger.withdraw_source(shared, "a joke")
-    assert (len(report.observations), set(report.retired), set(report.stale)) == (450, set(alone), set(both))
+    assert (len(report.observations), set(report.retracted), set(report.stale)) == (450, set(alone), set(both))
     assert report.ok and report.failed == ()
     left = ledger.observations(status="all", limit=1_000)
     assert len(left) == 450 and not any(each.live for one in left for each in one.sources if each.id == shared)
@@ -117,8 +117,8 @@ def test_filters_come_before_the_page(ledger: Ledger, clock: Clock) -> None:
     with ledger.batch():
         for number in range(220):
             ledger.observe(f"Of today, {number}.", new)
-    assert [each.id for each in ledger.observations(trend="stale", limit=2)] == wanted[:0:-1]
-    assert [each.id for each in ledger.observations(trend="stale", limit=2, before=wanted[1])] == wanted[:1]
+    assert [each.id for each in ledger.observations(trend="dormant", limit=2)] == wanted[:0:-1]
+    assert [each.id for each in ledger.observations(trend="dormant", limit=2, before=wanted[1])] == wanted[:1]
     assert len(ledger.observations(tags="RARE ")) == 3 and ledger.observations(tags=["rare", "other"]) == []
     ledger.retract(old)
     assert {each.id for each in ledger.observations(status="unsupported")} == set(wanted)
@@ -164,8 +164,8 @@ def test_withdrawing_leaves_what_other_sources_support_and_marks_it_for_another_
     first, second = two(ledger)
     seen, alone = ledger.observe(COFFEE, [first, second]), ledger.observe("The user is up early.", [first])
     report = ledger.withdraw_source([first], "a joke")
-    assert (report.stale, report.retired) == ((seen.id,), (alone.id,))
-    assert read(ledger, alone.id).retired == "no_evidence"
+    assert (report.stale, report.retracted) == ((seen.id,), (alone.id,))
+    assert read(ledger, alone.id).retracted == "no_evidence"
     assert {each.withdrawn for each in read(ledger, seen.id).sources} == {"", "asked"}
 
 
@@ -175,7 +175,7 @@ def test_the_trend_goes_by_when_things_were_so_and_not_by_when_they_came_in(ledg
     paper = ledger.ingest("# Tea\n\nGreen tea is steeped for two minutes.\n", occurred_at="2019-07-01T00:00:00Z")
     chunk = paper.chunks[0].id
     seen = ledger.observe("The user drank tea in 2019.", [old, turn, chunk])
-    assert seen.trend() == "stale" == seen.trending
+    assert seen.trend() == "dormant" == seen.trending
     assert seen.trend("2019-05-20") == "new" and seen.trend(datetime(2019, 7, 2)) == "stable"
     assert {each.id: each.at[:19] for each in seen.sources} == {
         old: "2019-05-01T00:00:00",
@@ -286,12 +286,12 @@ def test_a_revision_is_worded_from_the_live_sources_and_refused_without_any(ledg
 
 def test_retract_and_restore_of_an_observation_ask_twice_without_harm(ledger: Ledger) -> None:
     seen = ledger.observe(COFFEE, two(ledger))
-    assert ledger.retract(seen.id, "wrong").status == "retired"  # type: ignore[union-attr]
+    assert ledger.retract(seen.id, "wrong").status == "retracted"  # type: ignore[union-attr]
     position = ledger.position
     ledger.retract(seen.id, "wrong")
     assert ledger.position == position
-    assert ledger.observations() == [] and ledger.observations(status="retired")[0].retired == "curated"
-    with pytest.raises(RejectedError, match="it is retired, which allows"):
+    assert ledger.observations() == [] and ledger.observations(status="retracted")[0].retracted == "curated"
+    with pytest.raises(RejectedError, match="it is retracted, which allows"):
         ledger.revise(seen.id, "Other words.")
     assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
     for verb in (ledger.invalidate, ledger.promote):
@@ -320,8 +320,8 @@ def test_observing_works_in_a_batch(ledger: Ledger) -> None:
         assert ledger.observe(COFFEE, second).proof_count == 2
         ledger.retract(first)
         assert standing(ledger, seen.id) == ("active", 1, "stale")
-        assert ledger.withdraw_source(second).retired == (seen.id,)
-    assert standing(ledger, seen.id)[0] == "retired"
+        assert ledger.withdraw_source(second).retracted == (seen.id,)
+    assert standing(ledger, seen.id)[0] == "retracted"
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_an_interaction_and_a_chunk_are_withdrawn_and_restored_too(ledger: Ledge
     paper = ledger.ingest("# Beans\n\nDark beans are roasted longest.\n")
     seen = ledger.observe(COFFEE, [turn.id, paper.chunks[0].id])
     assert set(ledger.withdraw_source([turn.id, paper.id]).sources) == {turn.id, paper.chunks[0].id}
-    assert standing(ledger, seen.id)[0] == "retired"
+    assert standing(ledger, seen.id)[0] == "retracted"
     assert ledger.restore(turn.id) == ledger.interaction(turn.id)
     assert standing(ledger, seen.id) == ("active", 1, "stale")
     assert ledger.restore(paper.chunks[0].id) == ledger.chunk(paper.chunks[0].id)
@@ -436,7 +436,7 @@ def test_a_report_names_what_is_stale_also_where_it_was_before(ledger: Ledger) -
     ledger.retract(gone.id)
     assert ledger.withdraw_source(first).stale == (seen.id,)
     report = ledger.withdraw_source(second)
-    assert (report.stale, report.retired, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
+    assert (report.stale, report.retracted, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
 
 
 def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
@@ -459,9 +459,9 @@ def test_a_large_withdrawal_is_one_command(ledger: Ledger) -> None:
     found = many(ledger, shared)
     before = [msgspec.structs.replace(read(ledger, id), position=0) for id in found]
     report = ledger.withdraw_source(shared, "a joke", key="k")
-    assert (set(report.observations), len(report.retired), len(report.stale)) == (set(found), 5, 5)
+    assert (set(report.observations), len(report.retracted), len(report.stale)) == (set(found), 5, 5)
     types = Counter(each.type for each in ledger.audit(limit=100) if each.command_id == report.command_id)
-    expected = {"EvidenceWithdrawn": 10, "ObservationRetired": 5, "ObservationMarkedStale": 5, "CommandAnswered": 1}
+    expected = {"EvidenceWithdrawn": 10, "ObservationRetracted": 5, "ObservationMarkedStale": 5, "CommandAnswered": 1}
     assert types == expected
     assert ledger.observations(freshness="fresh") == []
     assert ledger.withdraw_source(shared, "a joke", key="k") == msgspec.structs.replace(report, replayed=True)
@@ -520,7 +520,7 @@ def test_under_at_the_present_of_a_trend_is_the_time_of_the_moment(ledger: Ledge
     seen = ledger.observe(COFFEE, [first, second])
     clock.advance(days=45)
     ledger.remember("Something else.")
-    assert read(ledger, seen.id).trending == "stale"
+    assert read(ledger, seen.id).trending == "dormant"
     then = ledger.at(seen.position)
     past = then.observation(seen.id)
     assert past is not None and (past.trending, past.as_of) == ("new", then.as_of)
@@ -544,7 +544,7 @@ def test_stats_count_observations(ledger: Ledger) -> None:
     first, second = two(ledger)
     ledger.observe(COFFEE, first)
     ledger.retract(ledger.observe("Another.", second).id)
-    assert ledger.stats().observations == {"active": 1, "retired": 1}
+    assert ledger.stats().observations == {"active": 1, "retracted": 1}
 
 
 def test_observations_are_read_where_nothing_can_be_written(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from turns import Scripted, say
 
 from ledger import ConflictError
 from ledger.core import Core as Ledger
-from ledger.domain.events import ObservationRetired
+from ledger.domain.events import ObservationRetracted
 from ledger.policies import extraction
 from ledger.work import Who
 
@@ -307,10 +307,10 @@ def test_a_supersession_ends_a_memory_where_it_says_once_its_beginning_is_back(l
 def test_a_policy_takes_over_nothing_of_the_one_before_it(ledger: Ledger, way: str) -> None:
     ledger.adopt_policy(by={"actor": "eve"}, gain=0.5, user_chars=200)
     position = ledger.position
-    ledger.adopt_policy(by={"actor": "ann"}, matches_a_turn=3, user_chars=300)
+    ledger.adopt_policy(by={"actor": "ann"}, max_matches=3, user_chars=300)
     out(ledger, way, "eve", position)
     policy = ledger.policy()
-    assert (policy["gain"], policy["matches_a_turn"], policy["user_chars"]) == (0.02, 3, 300)
+    assert (policy["gain"], policy["max_matches"], policy["user_chars"]) == (0.02, 3, 300)
     back(ledger, way, "eve", position)
     assert (ledger.policy()["gain"], ledger.policy()["user_chars"]) == (0.5, 300)
 
@@ -337,7 +337,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
     assert ledger.audit(type="ExtractionFailed")[0].data["attempt"] == 2
 
 
-# --- an observation that was retired for want of evidence ------------------------------------------------------------
+# --- an observation that was retracted for want of evidence ------------------------------------------------------------
 
 
 @WAYS
@@ -352,18 +352,18 @@ def test_an_observation_whose_source_counts_again_is_retired_no_more(ledger: Led
         "supersede": lambda: ledger.supersede(first, SHIP, actor="eve"),
     }[act]()
     ledger.withdraw_source(second, actor="bob")
-    standing(ledger, seen.id, "retired", 0)
+    standing(ledger, seen.id, "retracted", 0)
     ((now, then),) = [
         (each.now, each.then)
         for each in ledger.what_if(without=taken.position if way == "undo" else {"actor": "eve"}).observations
     ]
-    assert now is not None and then is not None and (now.status, then.status) == ("retired", "active")
+    assert now is not None and then is not None and (now.status, then.status) == ("retracted", "active")
     out(ledger, way, "eve", taken.position)
     standing(ledger, seen.id, "active", 1)
     found = ledger.observation(seen.id)
     assert found is not None and [each.withdrawn for each in found.sources if each.id == second] == ["asked"]
     back(ledger, way, "eve", taken.position)
-    standing(ledger, seen.id, "retired", 0)
+    standing(ledger, seen.id, "retracted", 0)
     assert ledger.digest() == folded_from_zero(ledger)
 
 
@@ -396,7 +396,7 @@ def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> Non
     withdrawn = ledger.retract(source, actor="eve")
     ledger.retract(seen.id, actor="bob")
     out(ledger, way, "eve", withdrawn.position)
-    standing(ledger, seen.id, "retired", 1)
+    standing(ledger, seen.id, "retracted", 1)
 
 
 @WAYS
@@ -407,12 +407,12 @@ def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: 
     seen = ledger.observe("Ana likes the sea.", source, actor="ann")
 
     def merge(work: Any) -> str:
-        work.emit(seen.id, ObservationRetired("merged", by=into.id), first=seen.position)
+        work.emit(seen.id, ObservationRetracted("merged", by=into.id), first=seen.position)
         return seen.id
 
     ledger._writer.run("consolidate", Who(actor="policy:consolidation"), merge)
-    standing(ledger, seen.id, "retired", 1)
+    standing(ledger, seen.id, "retracted", 1)
     out(ledger, way, "eve", into.position)
     standing(ledger, seen.id, "active", 1)
     back(ledger, way, "eve", into.position)
-    standing(ledger, seen.id, "retired", 1)
+    standing(ledger, seen.id, "retracted", 1)

@@ -107,7 +107,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
     at, original = ledger.position + 1, CLASSES[name].fold
     poison(monkeypatch, name, at)
     EVENTS[name](ledger)
-    assert types(ledger)[-1] == "ProjectionParked" and ledger.position == at + 1
+    assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
     assert parked(ledger) == {name: (at, "ValueError")}
     standing = {each.name: each.position for each in ledger.stats().projections}
     assert standing.pop(name) == at - 1
@@ -117,7 +117,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
     heal(monkeypatch, name, original)
     report = ledger.rebuild()
     assert (report.parked, parked(ledger)) == ((), {})
-    assert types(ledger)[-2:] == ["ProjectionParked", "ProjectionResumed"]
+    assert types(ledger)[-2:] == ["ProjectionSuspended", "ProjectionResumed"]
     assert "before" in contents(ledger)
     ledger.remember("after")
     assert_sound(ledger)
@@ -129,8 +129,8 @@ def test_the_event_that_parks_says_the_kind_of_error_and_never_the_text(ledger, 
     row = ledger._store.row(ledger.position)
     data = json.loads(row.state)["data"]
     assert (row.type, data) == (
-        "ProjectionParked",
-        {"projection": "search", "at": row.position - 1, "error": "ValueError"},
+        "ProjectionSuspended",
+        {"projection": "search", "position": row.position - 1, "error": "ValueError"},
     )
     with ledger._store.snapshot() as connection:
         assert connection.execute("SELECT error FROM projections WHERE name = 'search'").fetchone() == ("ValueError",)
@@ -190,9 +190,9 @@ def test_a_rebuild_that_meets_the_poison_parks_too(ledger, monkeypatch, act):
     assert report.parked == ("confidence",)
     (parked_at, error) = parked(ledger)["confidence"]
     assert (error, parked_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
-    assert types(ledger)[-1] == "ProjectionParked"
+    assert types(ledger)[-1] == "ProjectionSuspended"
     ledger.rebuild()
-    assert types(ledger).count("ProjectionParked") == 1, "what is parked already is not parked again"
+    assert types(ledger).count("ProjectionSuspended") == 1, "what is parked already is not parked again"
     assert len(contents(ledger)) == 4
     heal(monkeypatch, "confidence", original)
     ledger.rebuild()
@@ -210,7 +210,7 @@ def test_poison_inside_a_batch_parks_and_the_batch_goes_on(ledger, monkeypatch):
         assert "confidence" in parked(ledger)
         ledger.rebuild()
     assert len(contents(ledger)) == 8
-    assert types(ledger).count("ProjectionParked") == types(ledger).count("ProjectionResumed") == 2
+    assert types(ledger).count("ProjectionSuspended") == types(ledger).count("ProjectionResumed") == 2
     assert_sound(ledger)
 
 
@@ -290,7 +290,7 @@ def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger,
     at, original = ledger.position + 1, CLASSES[name].fold
     poison(monkeypatch, name, at)
     assert SAID[name](ledger).position == at
-    assert types(ledger)[-1] == "ProjectionParked" and ledger.position == at + 1
+    assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
     assert parked(ledger) == {name: (at, "ValueError")}
     heal(monkeypatch, name, original)
     assert (ledger.rebuild().parked, parked(ledger)) == ((), {})
@@ -360,7 +360,7 @@ def test_another_process_that_was_open_sees_what_is_parked_and_what_is_resumed(l
         with pytest.raises(SuspendedError, match="search"):
             other.recall("before")
         other.remember("more words")  # its projector leaves the parked tables alone
-        assert types(ledger).count("ProjectionParked") == 1
+        assert types(ledger).count("ProjectionSuspended") == 1
         heal(monkeypatch, "search", original)
         ledger.rebuild()
         assert [hit.memory.content for hit in other.recall("words").items] == ["more words"]

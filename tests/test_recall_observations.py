@@ -24,7 +24,7 @@ from ledger.domain.events import (
     EvidenceWithdrawn,
     ObservationMarkedStale,
     ObservationRefreshed,
-    ObservationRetired,
+    ObservationRetracted,
     ObservationRevised,
 )
 from ledger.recall.asked import UNITS
@@ -176,7 +176,7 @@ def test_the_trend_is_told_and_ranks_nothing(ledger: Ledger, clock: Clock) -> No
     stale = formed(ledger, "Coffee in the kitchen.", sources[:1], times=[LONG_AGO])
     new = formed(ledger, "Coffee in the garden.", sources[:1], times=[recent])
     pack = ledger.recall("coffee")
-    assert [(item.id, trend(item)) for item in pack.observations] == [(stale, "stale"), (new, "new")]
+    assert [(item.id, trend(item)) for item in pack.observations] == [(stale, "dormant"), (new, "new")]
     assert pack.observations[0].score == pack.observations[1].score
 
 
@@ -204,7 +204,7 @@ def revised(*written_from: str) -> ObservationRevised:
 
 NEVER: dict[str, Callable[[Ledger, list[str], str], Any]] = {
     "marked stale": lambda ledger, sources, id: happened(ledger, id, ObservationMarkedStale("withdrawn")),
-    "retired": lambda ledger, sources, id: happened(ledger, id, ObservationRetired("curated")),
+    "retracted": lambda ledger, sources, id: happened(ledger, id, ObservationRetracted("curated")),
     "worded from what is retracted": lambda ledger, sources, id: ledger.retract(sources[0]),
     "worded from what is invalid": lambda ledger, sources, id: ledger.invalidate(sources[0]),
     "worded from what is quarantined": lambda ledger, sources, id: ledger.quarantine(sources[0]),
@@ -428,7 +428,7 @@ def test_json_has_them(drinker: tuple[Ledger, list[str], str]) -> None:
     told = json.loads(json.dumps(ledger.recall("coffee").to_dict()))
     assert [each["id"] for each in told["observations"]] == [id]
     assert told["observations"][0]["observation"]["proof_count"] == 3
-    assert told["observations"][0]["observation"]["trending"] == "stale"
+    assert told["observations"][0]["observation"]["trending"] == "dormant"
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------
@@ -475,8 +475,8 @@ def test_changed_says_what_became_of_an_observation(drinker: tuple[Ledger, list[
     assert changed() == ["stale, sources 3 → 1"]
     happened(ledger, id, revised(sources[1]))
     assert changed() == ["says something else, sources 3 → 1"]
-    happened(ledger, id, ObservationRetired("curated"))
-    assert changed() == ["retired, says something else, sources 3 → 1"]
+    happened(ledger, id, ObservationRetracted("curated"))
+    assert changed() == ["retracted, says something else, sources 3 → 1"]
     undone(ledger, id)
     assert changed() == ["gone, what made it was undone"]
 

@@ -29,7 +29,7 @@ def test_without_its_texts_every_event_still_decodes_and_says_everything_else(na
     assert not isinstance(data, Unknown)
     gone = {
         *TEXT_FIELDS[name],
-        *(("digest",) if name in ("WriteRefused", "DocumentIngested", "DocumentReplaced") else ()),
+        *(("digest",) if name in ("WriteRefused", "DocumentAdded", "DocumentReplaced") else ()),
     }
     for field in type(data).__struct_fields__:
         now, then = getattr(data, field), getattr(EVENTS[name], field)
@@ -80,7 +80,7 @@ def test_people_are_named_but_not_our_own_policies() -> None:
 def test_a_text_in_a_blob_is_named_by_the_blob() -> None:
     parts = {part.field: part for part in erasure.parts("InteractionCaptured", state_of("InteractionCaptured"))}
     assert parts["data.response"].blob == BLOB.blob and not parts["data.response"].plain
-    assert parts["data.prompt"].plain and parts["data.context_pack"].texts
+    assert parts["data.prompt"].plain and parts["data.context"].texts
 
 
 # --- quotes ----------------------------------------------------------------------------------------------------------

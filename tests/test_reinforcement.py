@@ -104,10 +104,10 @@ def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -
 
 def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
     facts = [ledger.remember(f"{ROAST} word{number}", "preference") for number in range(3)]
-    ledger.adopt_policy(matches_a_turn=1, gain=0.1)
+    ledger.adopt_policy(max_matches=1, gain=0.1)
     ledger.capture("What do I drink?", ROAST)
     assert counts(ledger, *facts) == [1, 0, 0]
-    ledger.adopt_policy(matches_a_turn=0)
+    ledger.adopt_policy(max_matches=0)
     ledger.capture("And?", ROAST)
     assert counts(ledger, *facts) == [1, 0, 0]
     assert ledger.audit(type="ReinforcementEvaluated")[0].data["left_over"] == 3

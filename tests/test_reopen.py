@@ -260,7 +260,7 @@ def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     assert stocked.position == position
     pack = served(stocked)
     assert stocked.position == position + 1 and pack.seen == position
-    assert [entry.type for entry in stocked.audit(limit=1)] == ["RecallServed"]
+    assert [entry.type for entry in stocked.audit(limit=1)] == ["RecallDelivered"]
     reopened(stocked, pack)
     assert stocked.position == position + 1
 
@@ -315,7 +315,7 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
         ledger.remember("The user drinks coffee.", user="ada")
         pack = served(ledger, f"does {RARE} drink coffee?", user="ada")
         assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
-        ledger.erase(ledger.audit(type="RecallServed", user="ada")[0].position, user="ada")
+        ledger.erase(ledger.audit(type="RecallDelivered", user="ada")[0].position, user="ada")
         assert reopened(ledger, pack, user="ada").warnings == ()
     assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()
 
@@ -326,8 +326,8 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
             served(ledger, kinds=kinds)
     pack = served(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
     assert pack.receipt is not None
-    told = ledger.audit(type="RecallServed")[0].data["settings"]
-    assert told["kinds"] == ["fact"] and told["status"] == ["active"]
+    told = ledger.audit(type="RecallDelivered")[0].data["settings"]
+    assert told["kinds"] == ["fact"] and told["statuses"] == ["active"]
 
 
 @pytest.mark.slow
@@ -356,7 +356,7 @@ def test_the_questions_about_a_project_go_with_it(tmp_path: Path) -> None:
         ledger.erase(project="Home")
         assert ledger.reopen(pack.receipt or "") is not None
         assert reopened(ledger, other).items == other.items
-        told = {each.position: each.data["query"] for each in ledger.audit(type="RecallServed")}
+        told = {each.position: each.data["query"] for each in ledger.audit(type="RecallDelivered")}
         assert [told[each] for each in sorted(told)] == [None, "who drinks coffee?"]
         assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
     assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()

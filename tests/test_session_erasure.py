@@ -118,7 +118,7 @@ def test_the_summary_that_was_set_may_say_it_too(ledger: Ledger) -> None:
     said = session.append("user", RARE)
     session.set_summary("One of them told where he lives.")
     dry = ledger.erase(said.position, dry_run=True)
-    assert [each.type for each in dry.derived] == ["SummarySet"]
+    assert [each.type for each in dry.derived] == ["AbstractSet"]
     ledger.erase(said.position, derived="erase")
     assert session.summary == ""
     agrees(ledger)
@@ -410,7 +410,7 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(
         session.append("user", "I am anxious about flying on Friday.")
         session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)
         ledger.recall("something else of Harbour Row", receipt=True)
-        (asked, other) = reversed(ledger.audit(type="RecallServed"))
+        (asked, other) = reversed(ledger.audit(type="RecallDelivered"))
         assert ('"session"' not in states(ledger)[asked.position - 1]) == earlier
         report = ledger.erase(session="therapy")
         assert report.state == "completed" and asked.position in {each.position for each in report.erased}

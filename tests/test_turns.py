@@ -18,7 +18,7 @@ from ledger.domain.turns import PIECE_LINES
 TEA, COFFEE = "The user prefers green tea over coffee.", "The user prefers black coffee over tea."
 
 
-def kinds(ledger: Ledger, command: str = "extract") -> list[str]:
+def kinds(ledger: Ledger, command: str = "session.extract") -> list[str]:
     return [each.type for each in reversed(ledger.audit(command=command, limit=500))]
 
 
@@ -50,8 +50,8 @@ def test_a_piece_is_one_append_of_the_call_the_memories_and_the_cursor(ledger: L
     session = say(ledger, "I prefer green tea over coffee, and Ana works at Acme.")
     answer = adds(TEA) | {"edges": [{"source": "Ana", "relation": "works at", "target": "Acme"}]}
     report = session.extract(model=Scripted(answer))
-    assert kinds(ledger) == ["MemoryCaptured", "EdgeAsserted", "ModelCalled", "ExtractionCursorMoved"]
-    assert len({each.command_id for each in ledger.audit(command="extract")}) == 1
+    assert kinds(ledger) == ["MemoryCaptured", "RelationAdded", "ModelCalled", "ExtractionCursorMoved"]
+    assert len({each.command_id for each in ledger.audit(command="session.extract")}) == 1
     assert (report.edges, report.cursor) == (1, session.messages()[-1].position)
     (call,) = ledger.model_calls()
     assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/1", 2, 0)
@@ -469,7 +469,7 @@ def test_an_undone_extraction_is_not_done_again_by_itself(ledger: Ledger) -> Non
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
     assert len(ledger.review()) == 1
-    ledger.undo(ledger.audit(command="extract")[0].command_id)
+    ledger.undo(ledger.audit(command="session.extract")[0].command_id)
     assert ledger.review() == [] and cursor(ledger) == 0
     assert (ledger.run_policies().sessions, ledger.review()) == (0, [])
     say(ledger, "I prefer trains over planes.")
@@ -480,7 +480,7 @@ def test_an_undone_extraction_is_not_done_again_by_itself(ledger: Ledger) -> Non
 def test_an_undone_extraction_is_done_again_when_asked(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
-    ledger.undo(ledger.audit(command="extract")[0].command_id)
+    ledger.undo(ledger.audit(command="session.extract")[0].command_id)
     assert len(session.extract(using="rules").kept) == 1
     ledger.reject(ledger.review()[0].id)
     ledger.undo(ledger.audit(command="reject")[0].command_id)
@@ -490,7 +490,7 @@ def test_an_undone_extraction_is_done_again_when_asked(ledger: Ledger) -> None:
 def test_redo_brings_memories_and_cursor_back_together(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
-    at, command = cursor(ledger), ledger.audit(command="extract")[0].command_id
+    at, command = cursor(ledger), ledger.audit(command="session.extract")[0].command_id
     ledger.undo(command)
     ledger.redo(command)
     assert cursor(ledger) == at and len(ledger.review()) == 1
@@ -597,8 +597,8 @@ def test_a_branch_begins_behind_what_it_has_in_common(ledger: Ledger) -> None:
     info = child.seed_extraction("s1")
     assert info.cursor == child.messages()[1].position
     assert [each.content for each in child.extract(using="rules").kept] == ["The user prefers trains over planes"]
-    moved: Any = ledger.audit(command="seed_extraction", type="ExtractionCursorMoved")[0].data
-    assert (moved["why"], moved["parent"]) == ("seeded", parent.id)
+    moved: Any = ledger.audit(command="session.skip_extraction", type="ExtractionCursorMoved")[0].data
+    assert (moved["why"], moved["parent"]) == ("skipped", parent.id)
     before = ledger.position
     assert child.seed_extraction(parent.id).cursor > info.cursor and ledger.position == before, "it never goes back"
 
@@ -622,14 +622,14 @@ def test_an_undone_seed_leaves_everything_to_be_looked_at(ledger: Ledger) -> Non
     child = say(ledger, "I prefer green tea over coffee.")
     child.seed_extraction(up_to=child.messages()[1].position)
     assert ledger.run_policies().messages == 0
-    ledger.undo(ledger.audit(command="seed_extraction")[0].command_id)
+    ledger.undo(ledger.audit(command="session.skip_extraction")[0].command_id)
     assert ledger.run_policies().messages == 2
 
 
 def test_what_was_extracted_anew_is_not_doubled_by_a_redo(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
-    first = ledger.audit(command="extract")[0].command_id
+    first = ledger.audit(command="session.extract")[0].command_id
     ledger.undo(first)
     session.extract(using="rules")
     with suppress(LedgerError):

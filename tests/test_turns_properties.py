@@ -107,7 +107,7 @@ def test_earlier_moments_know_where_the_cursor_was_and_what_waited(ledger: Ledge
         moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
         session.extract(model=Scripted(adds(f"The user prefers harbour number {number}.")))
         moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
-    ledger.undo(ledger.audit(command="extract")[0].command_id)
+    ledger.undo(ledger.audit(command="session.extract")[0].command_id)
     for position, cursor, waiting in moments:
         then: Any = ledger.at(position)
         assert (then.session("s1").info().cursor, contents(then, "candidate")) == (cursor, waiting)

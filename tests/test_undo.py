@@ -176,7 +176,7 @@ def test_a_conflict_names_what_was_built_on_it_where_and_why(ledger: Ledger) -> 
     assert told == [
         (3, "remember", fact.id, f"rests on {turn.id[:8]}…"),
         (4, "reinforce", fact.id, "would not be there"),
-        (6, "merge", merged.id, f"rests on {turn.id[:8]}…"),
+        (6, "merges.combine", merged.id, f"rests on {turn.id[:8]}…"),
     ]
     assert merge.position == 9
     words = "; ".join(f"{command} at {at}: {subject[:8]}… {why}" for at, command, subject, why in told)

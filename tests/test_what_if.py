@@ -50,10 +50,10 @@ def test_what_if_the_policy_had_been_another(ledger: Ledger) -> None:
     shown = ledger.what_if(policy={"gain": 0.1})
     told = {each.id: each.then.confidence for each in shown.changed if each.then is not None}
     assert told == {fact.id: 0.9, also.id: 0.8}
-    fewer = ledger.what_if(policy={"matches_a_turn": 1})
+    fewer = ledger.what_if(policy={"max_matches": 1})
     counts = {each.id: each.then.reference_count for each in fewer.changed if each.then is not None}
     assert len(counts) == 1 and set(counts.values()) <= {0, 1}
-    none = ledger.what_if(policy={"matches_a_turn": 0})
+    none = ledger.what_if(policy={"max_matches": 0})
     assert {each.then.reference_count for each in none.changed if each.then is not None} == {0, 1}
 
 

@@ -105,12 +105,12 @@ def what_if(
     since: Since = None,
     gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation would have added.")] = None,
     echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory would.")] = None,
-    matches_a_turn: Annotated[
+    max_matches: Annotated[
         int | None, typer.Option("--matches-a-turn", help="How many memories one turn would have confirmed.")
     ] = None,
 ) -> Any:
     """Show what would be believed without something, or under another confidence policy; nothing is written."""
-    told = {"gain": gain, "echo_gain": echo_gain, "matches_a_turn": matches_a_turn}
+    told = {"gain": gain, "echo_gain": echo_gain, "max_matches": max_matches}
     policy = {name: value for name, value in told.items() if value is not None}
     what: Any = None if without is None else {kind: without} if kind is not None else _target(without)
     start = _target(since) if since is not None else None

@@ -130,9 +130,7 @@ def policy_adopt(
     matcher: Annotated[str | None, typer.Option("--matcher", help="The matcher's name and version.")] = None,
     gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation adds, like 0.02.")] = None,
     echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory adds.")] = None,
-    matches_a_turn: Annotated[
-        int | None, typer.Option("--matches-a-turn", help="Memories one turn may confirm.")
-    ] = None,
+    max_matches: Annotated[int | None, typer.Option("--matches-a-turn", help="Memories one turn may confirm.")] = None,
     extract: Annotated[bool | None, typer.Option(help="Extract by itself in run-policies.")] = None,
     expire: Annotated[bool | None, typer.Option(help="Supersede what has faded in run-policies.")] = None,
     merge: Annotated[bool | None, typer.Option(help="Propose merges in run-policies.")] = None,

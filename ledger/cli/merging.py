@@ -34,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
 
 def merges(
     ledger: Ledger,
-    status: Annotated[list[str], typer.Option("--status", help="proposed, moot, merged, rejected or all.")] = [  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help="proposed, obsolete, merged, rejected or all.")] = [  # noqa: B006
         "proposed"
     ],
     project: Project = None,
@@ -78,7 +78,7 @@ def reject_merge(
 
 def conflicts(
     ledger: Ledger,
-    status: Annotated[list[str], typer.Option("--status", help="open, resolved, settled or all.")] = ["open"],  # noqa: B006
+    status: Annotated[list[str], typer.Option("--status", help="open, resolved, lapsed or all.")] = ["open"],  # noqa: B006
     project: Project = None,
     limit: Limit = None,
 ) -> Any:

@@ -13,7 +13,7 @@ from ledger.cli import showing
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
 from ledger.observation_answers import Observation, ObservationSource, WithdrawalReport, Witness, Wording
 
-_STYLES = {"active": "green", "unsupported": "yellow", "retired": "dim", "fresh": "green", "stale": "yellow"}
+_STYLES = {"active": "green", "unsupported": "yellow", "retracted": "dim", "fresh": "green", "stale": "yellow"}
 
 
 def ids(answer: Any) -> list[str] | None:
@@ -38,7 +38,7 @@ def observations(found: Sequence[Observation]) -> RenderableType:
 
 
 def _said(found: Observation) -> Text:
-    status = "" if found.status == "active" else f"{found.status} {found.retired}".strip()
+    status = "" if found.status == "active" else f"{found.status} {found.retracted}".strip()
     held = "quarantined" if found.quarantined else ""
     return detailed(short(found.text), found.project, status, held, " ".join(f"#{tag}" for tag in found.tags))
 
@@ -67,13 +67,15 @@ def observation(found: Observation) -> RenderableType:
 
 
 def _fields(found: Observation) -> dict[str, object]:
-    retired = f" ({found.retired}{f' into {found.merged_into}' if found.merged_into else ''})" if found.retired else ""
+    retracted = (
+        f" ({found.retracted}{f' into {found.merged_into}' if found.merged_into else ''})" if found.retracted else ""
+    )
     stale = f" ({found.stale})" if found.stale else ""
     return {
         "id": found.id,
         "observation": whole(found.text),
         "quarantined": "yes: it is not recalled" if found.quarantined else None,
-        "status": Text(found.status + retired, style=_STYLES.get(found.status, "")),
+        "status": Text(found.status + retracted, style=_STYLES.get(found.status, "")),
         "confidence": _confidence(found),
         "proof": counted(found.proof_count, "live source"),
         "trend": f"{found.trending} at {moment(found.as_of)}",
@@ -135,11 +137,11 @@ def _wording(found: Wording) -> Text:
 def withdrawn(report: WithdrawalReport) -> RenderableType:
     told = [
         f"{counted(len(report.sources), 'source')} withdrawn from {counted(len(report.observations), 'observation')}: "
-        f"{len(report.retired):,} retired, {len(report.stale):,} stale"
+        f"{len(report.retracted):,} retracted, {len(report.stale):,} stale"
     ]
     told += [f"{len(report.failed):,} failed"] if report.failed else []
     rows = [[Text(id), Text("failed", style="red"), Text(why)] for id, why in report.failed]
-    rows += [[Text(id), Text("retired", style="dim"), Text("no source of it is left")] for id in report.retired]
+    rows += [[Text(id), Text("retracted", style="dim"), Text("no source of it is left")] for id in report.retracted]
     rows += [[Text(id), Text("stale", style="yellow"), Text("until its wording was looked at")] for id in report.stale]
     head = Text(", ".join(told))
     return Group(head, listing("id", "is", "why", rows=rows)) if rows else Group(head)

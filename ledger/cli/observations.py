@@ -38,9 +38,9 @@ def observations(
     ] = None,
     tag: Annotated[list[str], typer.Option("--tag", help="With this tag; may be given again.")] = [],  # noqa: B006
     trend: Annotated[
-        str | None, typer.Option("--trend", help="new, stable, strengthening, weakening or stale.")
+        str | None, typer.Option("--trend", help="new, stable, strengthening, weakening or dormant.")
     ] = None,
-    status: Annotated[str, typer.Option("--status", help="active, unsupported, retired, erased or all.")] = "active",
+    status: Annotated[str, typer.Option("--status", help="active, unsupported, retracted, erased or all.")] = "active",
     freshness: Annotated[str | None, typer.Option("--freshness", help="fresh, or stale.")] = None,
     before: Annotated[str | None, typer.Option("--before", metavar="ID", help="Go on after this one.")] = None,
     trend_at: AsOf = None,

@@ -264,7 +264,7 @@ def restore(
     id: Annotated[str, typer.Argument(help="A memory, an observation, or a source that was withdrawn, by its id.")],
     reason: Reason = "",
 ) -> Any:
-    """Bring a hidden memory or a retired observation back, and a source that was withdrawn."""
+    """Bring a hidden memory or a retracted observation back, and a source that was withdrawn."""
     return ledger.restore(id, reason, **by)
 
 

@@ -25,7 +25,7 @@ OBSERVATION_CONFIDENCE, LEAST_OBSERVATION, BY_HAND = 700_000, 500_000, 900_000  
 PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # ours: each source beyond the first adds 0.05, up to 0.95
 PROOF_BOOST, BOOSTED_PROOFS = 25_000, 4  # astrocyte: 0.025 for each proof beyond the first, at most four
 RECENT_DAYS, OLD_DAYS = 30, 90
-TRENDS = ("new", "stable", "strengthening", "weakening", "stale")
+TRENDS = ("new", "stable", "strengthening", "weakening", "dormant")
 
 
 def rounded(numerator: int, denominator: int) -> int:
@@ -102,7 +102,7 @@ def proof_boost(proof: int) -> int:
 
 
 def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
-    """How evidence comes in (astrocyte): one of "new", "stable", "strengthening", "weakening" and "stale".
+    """How evidence comes in (astrocyte): one of "new", "stable", "strengthening", "weakening" and "dormant".
 
     ``times`` are when what the sources say was so; a time without an offset is UTC. Recent is after ``as_of`` less 30 days,
     what lies in the future included; old is before ``as_of`` less 90 days; the bounds lie between. Without anything recent it
@@ -115,7 +115,7 @@ def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
     recent = sum(each > recent_after for each in told)
     earlier = len(told) - recent
     if not recent:
-        return "stale"
+        return "dormant"
     if not earlier:
         return "new"
     rate, before = recent * (OLD_DAYS - RECENT_DAYS), earlier * RECENT_DAYS  # the ratio, without a division

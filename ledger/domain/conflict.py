@@ -1,6 +1,6 @@
 """A conflict: two or more active memories that fill one slot with values that cannot both be so, and its resolution.
 
-Whether it stands is found on reading, from the members as they are then: one whose members leave is settled, and stands
+Whether it stands is found on reading, from the members as they are then: one whose members leave has lapsed, and stands
 again when they come back, without an event. ``resolved`` says what somebody decided.
 """
 
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Event
 
-KEEP, BOTH = "keep", "both"
-OPEN, RESOLVED, SETTLED = "open", "resolved", "settled"
-STATUSES = (OPEN, RESOLVED, SETTLED)
+KEEP, ACCEPT = "keep", "accept"
+OPEN, RESOLVED, LAPSED = "open", "resolved", "lapsed"
+STATUSES = (OPEN, RESOLVED, LAPSED)
 
 
 class Conflict(Struct, frozen=True):
@@ -72,8 +72,8 @@ def decide(command: Command, conflict: Conflict) -> list[Event]:
                 raise _refused(conflict, f"{winner} is not active; restore it, or keep one of: {', '.join(active)}")
             done = (conflict.action, conflict.winner) == (KEEP, winner) and set(active) == {winner}
             return [] if done else [ConflictResolved(KEEP, winner, reason)]
-        case Resolve("both", _, _, reason):
-            return [] if conflict.action == BOTH else [ConflictResolved(BOTH, None, reason)]
+        case Resolve("accept", _, _, reason):
+            return [] if conflict.action == ACCEPT else [ConflictResolved(ACCEPT, None, reason)]
         case _:
             raise _refused(conflict, "a resolution is keep=MEMORY or both=True")
 

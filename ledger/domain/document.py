@@ -22,7 +22,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
-    DocumentIngested,
+    DocumentAdded,
     DocumentRemoved,
     DocumentReplaced,
     DocumentRestored,
@@ -125,14 +125,14 @@ def decide(command: Command, document: Document | None) -> list[Event]:
 
 
 def _ingested(command: Ingest) -> list[Event]:
-    header = DocumentIngested(
+    header = DocumentAdded(
         path=command.path,
         title=command.title or command.called,
         digest=command.digest,
         size=command.size,
         chunks=len(command.pieces),
         tags=command.tags or (),
-        doc_type=command.doc_type,
+        type=command.doc_type,
     )
     return [header, *_added(command, range(len(command.pieces)))]
 
@@ -228,7 +228,7 @@ def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
     found = dict[int, tuple[AnyEvent, int]]()
     for event in events:
         match event.data:
-            case DocumentIngested():
+            case DocumentAdded():
                 found = {}
             case ChunkAdded(index=index):
                 found[event.position] = (event, index)
@@ -242,14 +242,14 @@ def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
 
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
 
-DocumentEvent = DocumentIngested | ChunkAdded | DocumentReplaced | DocumentRemoved | DocumentRestored
+DocumentEvent = DocumentAdded | ChunkAdded | DocumentReplaced | DocumentRemoved | DocumentRestored
 
 
 def evolve(document: Document | None, event: AnyEvent) -> Document | None:
     """The document after an event in force. Without its ingestion there is nothing that an event could change."""
     data: DocumentEvent = event.data
     if document is None:
-        return _gone(_begun(event, data)) if isinstance(data, DocumentIngested) else None
+        return _gone(_begun(event, data)) if isinstance(data, DocumentAdded) else None
     if document.status == ERASED:  # folds on beneath, for a later title may not have been erased
         document = replace(document, status=document.beneath or "active", beneath=None)
     return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
@@ -259,7 +259,7 @@ def _gone(document: Document) -> Document:
     return document if document.title is not None else replace(document, status=ERASED, beneath=document.status)
 
 
-def _begun(event: AnyEvent, data: DocumentIngested) -> Document:
+def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
     envelope = event.envelope
     return Document(
         row=event.first,
@@ -270,7 +270,7 @@ def _begun(event: AnyEvent, data: DocumentIngested) -> Document:
         path=data.path,
         title=data.title,
         tags=data.tags or (),
-        doc_type=data.doc_type,
+        doc_type=data.type,
         digest=data.digest,
         size=data.size,
         chunks=data.chunks,
@@ -295,7 +295,7 @@ def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[s
             return {"status": "removed"}
         case DocumentRestored():
             return {"status": "active"}
-        case DocumentIngested():
+        case DocumentAdded():
             return {}
         case _:
             assert_never(data)
@@ -318,7 +318,7 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
 def admits(document: Document | None, data: Event) -> bool:
     """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
     if document is None:
-        return isinstance(data, DocumentIngested)
+        return isinstance(data, DocumentAdded)
     match data:
         case DocumentReplaced(previous):
             return previous == document.text_at

@@ -40,19 +40,20 @@ _LABELS = (
     "added",
     "removed",
     "reason",
-    "why",
-    "note",
+    "origin",
     "source",
+    "subject",
     "relation",
-    "target",
-    "key",
-    "context_pack",
+    "object",
+    "context",
     "title",
     "heading_path",
     "metadata",
     "warnings",
     "model",
 )  # say little alone
+
+_STATES = ("ProjectStateSet", "ProjectStateInvalidated")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder()
@@ -89,6 +90,8 @@ def parts(type_: str, state: str) -> list[Part]:
     given = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
     found = [_part(name, value) for name, value in given if value not in (None, "", [], {})]
     found += _foreign(type_, fields)
+    if type_ in _STATES:  # what an entry is called is a label, unlike the name of a project or a session
+        found = [replace(each, said=()) if each.field == "data.name" else each for each in found]
     return [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
 
 

@@ -95,20 +95,20 @@ class CommandRedone(Event, frozen=True):
     reason: Text | None = ""
 
 
-class SourceDistrusted(Event, frozen=True):
-    """What a source recorded from the position ``since`` on, and all it caused, is out of force from here.
+class OriginDistrusted(Event, frozen=True):
+    """What an origin recorded from the position ``since`` on, and all it caused, is void from here.
 
-    ``kind`` says what ``source`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
+    ``kind`` says what ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
     """
 
     kind: Code
-    source: Text | None
+    origin: Text | None
     ranges: Ranges
     since: int = 1
     reason: Text | None = ""
 
 
-class SourceTrusted(Event, frozen=True):
+class OriginTrusted(Event, frozen=True):
     """Those events are in force again; ``distrusted`` is the command that took them out."""
 
     distrusted: Id
@@ -116,7 +116,7 @@ class SourceTrusted(Event, frozen=True):
     reason: Text | None = ""
 
 
-TAKEN_OUT, PUT_BACK = (CommandUndone, SourceDistrusted), (CommandRedone, SourceTrusted)
+TAKEN_OUT, PUT_BACK = (CommandUndone, OriginDistrusted), (CommandRedone, OriginTrusted)
 WAYS_BACK = TAKEN_OUT + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
 
 
@@ -146,12 +146,16 @@ class ContentErased(Event, frozen=True):
 
 
 class ErasureCompleted(Event, frozen=True):
-    """Projections, indexes and files hold nothing any more of what the command ``erasure`` took; what was searched, and how."""
+    """Projections, indexes and files hold nothing any more of what the command ``erasure`` took; what was searched, and how.
+
+    ``replica`` names the copy of the projections that was searched, where there are several; "" is the one in the file.
+    """
 
     erasure: Id
     searched: tuple[Code, ...]
     bytes_searched: int
     hits: int = 0
+    replica: Code = ""
 
 
 class LegalHoldPlaced(Event, frozen=True):
@@ -182,7 +186,6 @@ class WriteRefused(Event, frozen=True):
     """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
 
     rule: Code
-    digest: KeyedDigest | None
     subject: Id | None = None
     limit: int | None = None
     current: int | None = None
@@ -192,12 +195,12 @@ class WriteRefused(Event, frozen=True):
 
 
 class TextQuarantined(Event, frozen=True):
-    """A scanner found something in the text of the event at ``at``: nothing of it is recalled until it is released.
+    """A scanner found something in the text of the event at ``position``: nothing of it is recalled until it is released.
 
-    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, said, ingested or summed up.
+    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, said, added or summarized.
     """
 
-    at: int
+    position: int
     finding: Code = ""
     scanner: Code = ""
     reason: Text | None = ""
@@ -206,7 +209,7 @@ class TextQuarantined(Event, frozen=True):
 class TextReleased(Event, frozen=True):
     """It may be recalled again: somebody says so, or a later ``scanner`` finds nothing in it."""
 
-    at: int
+    position: int
     scanner: Code = ""
     reason: Text | None = ""
 
@@ -258,7 +261,7 @@ class ModelCallFailed(Event, frozen=True):
 
 
 class ConsolidationCompleted(Event, frozen=True):
-    """New sources were looked at for what they have in common, up to the log position ``upto``.
+    """New sources were looked at for what they have in common, up to the log position ``to``.
 
     ``over`` says of what kind ("memories", "interactions" or "asked", where the sources were named); ``tags`` are those that the
     sources had to have. Counts are of observations, and of what was not taken, by reason.
@@ -266,11 +269,11 @@ class ConsolidationCompleted(Event, frozen=True):
 
     consolidator: Code
     over: Code
-    upto: int
+    to: int
     sources: int
     formed: int = 0
-    updated: int = 0
-    retired: int = 0
+    revised: int = 0
+    retracted: int = 0
     refreshed: int = 0
     skipped: dict[Code, int] = {}
     tags: tuple[Text, ...] | None = ()
@@ -279,13 +282,13 @@ class ConsolidationCompleted(Event, frozen=True):
 class ConsolidationFailed(Event, frozen=True):
     consolidator: Code
     over: Code
-    upto: int
+    to: int
     error: Code
     attempt: int
     tags: tuple[Text, ...] | None = ()
 
 
-class Served(Struct, frozen=True, omit_defaults=True):
+class Delivered(Struct, frozen=True, omit_defaults=True):
     """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
     words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
     Scores are in millionths; ``cut`` says why it was left out of the pack."""
@@ -300,7 +303,7 @@ class Served(Struct, frozen=True, omit_defaults=True):
     cut: Code = ""
 
 
-class RecallServed(Event, frozen=True):
+class RecallDelivered(Event, frozen=True):
     """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts.
 
     ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
@@ -309,22 +312,45 @@ class RecallServed(Event, frozen=True):
     query: Body | None
     seen: int
     settings: dict[Code, int | Code | tuple[Code, ...] | None]
-    items: tuple[Served, ...] = ()
+    items: tuple[Delivered, ...] = ()
     searched: int = 0
     used: int = 0
     warnings: tuple[Text, ...] | None = ()
 
 
-class ProjectionParked(Event, frozen=True):
-    """A projection could not fold the event at ``at``; the others went on. ``error`` is the kind of failure."""
+class ProjectionSuspended(Event, frozen=True):
+    """A projection could not fold the event at ``position``; the others went on. ``error`` is the kind of failure."""
 
     projection: Code
-    at: int
+    position: int
     error: Code
 
 
 class ProjectionResumed(Event, frozen=True):
     projection: Code
+
+
+class ProjectionsRebuilt(Event, frozen=True):
+    """Somebody had these projections computed again from the log up to the position ``to``; none named are all of them.
+
+    No digest of them: one over rows with a text in them would confirm a guess of the text after its erasure.
+    """
+
+    to: int
+    projections: tuple[Code, ...] = ()
+
+
+class LedgerBranched(Event, frozen=True):
+    """From here this is a ledger of its own: what is before is a copy of the ledger ``parent`` up to ``position`` and ``head``.
+
+    Registered for branches (``replay(…, branch=True)``); no command appends it yet, and no projection follows it.
+    """
+
+    ledger_id: Id
+    parent: Id
+    position: int
+    head: Digest
+    reason: Text | None = ""
 
 
 # --- project and session ---------------------------------------------------------------------------------------------
@@ -343,15 +369,25 @@ class ProjectStateSet(Event, frozen=True):
     """A person's statement about a project; ``previous`` is the position that it replaces."""
 
     category: Code
-    key: Text | None
+    name: Text | None
     value: Text | None
     previous: int | None = None
     source: Text | None = ""
 
 
+class ProjectJoined(Event, frozen=True):
+    """What belongs to ``project`` is found under this project from here, and its names are names of this one.
+
+    Registered for ``projects.join``; no command appends it yet, and no projection follows it.
+    """
+
+    project: Id
+    reason: Text | None = ""
+
+
 class ProjectStateInvalidated(Event, frozen=True):
     category: Code
-    key: Text | None
+    name: Text | None
     reason: Text | None = ""
 
 
@@ -393,7 +429,7 @@ class MessageRepaired(Event, frozen=True):
     message: int
     reasoning: Text | UnsetType | None = UNSET
     model: Text | UnsetType | None = UNSET
-    created_at: Time | UnsetType = UNSET
+    occurred_at: Time | UnsetType = UNSET
 
 
 class MessagesHidden(Event, frozen=True):
@@ -408,10 +444,10 @@ class MessagesHidden(Event, frozen=True):
     tokens: int
 
 
-class SummarySet(Event, frozen=True):
+class AbstractSet(Event, frozen=True):
     """What somebody wrote as the summary of the session as a whole; "" for none."""
 
-    summary: Body | None
+    content: Body | None
 
 
 class SummaryCreated(Event, frozen=True):
@@ -453,7 +489,7 @@ class ContextReplaced(Event, frozen=True):
 class SummaryInvalidated(Event, frozen=True):
     """These summaries no longer stand for anything; the ``returned`` ones beneath them are in the window again.
 
-    ``why`` is "asked", "hidden" (messages of theirs are) or "rebuilt".
+    ``why`` is "asked", "hidden" (messages of theirs are) or "rewritten".
     """
 
     summaries: tuple[Id, ...]
@@ -478,7 +514,7 @@ class Dropped(Struct, frozen=True, omit_defaults=True):
     field: Code
     start: int
     end: int
-    reason: Code
+    why: Code
     memory: Id | None = None
     position: int = 0
 
@@ -486,7 +522,7 @@ class Dropped(Struct, frozen=True, omit_defaults=True):
 class ExtractionCursorMoved(Event, frozen=True):
     """The session's messages after ``since`` up to ``to`` (positions) were looked at for what to remember.
 
-    ``why`` is "extracted", "empty", "not_salient", "seeded" (they are another session's too) or "asked". ``kept`` and
+    ``why`` is "extracted", "empty", "not_salient", "skipped" (they are another session's too) or "asked". ``kept`` and
     ``dropped`` are what it came to, where no model was asked.
     """
 
@@ -516,9 +552,9 @@ class LeftOut(Struct, frozen=True):
     why: Code
 
 
-class ContextAssembled(Event, frozen=True):
+class WindowAssembled(Event, frozen=True):
     """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
-    and summaries, and the recall (the id of its RecallServed) that was woven in. ``settings`` say how it was asked, and what
+    and summaries, and the recall (the id of its RecallDelivered) that was woven in. ``settings`` say how it was asked, and what
     was left out in numbers; ``tokens`` is all that it takes."""
 
     seen: int
@@ -534,7 +570,7 @@ class ContextAssembled(Event, frozen=True):
 # --- document --------------------------------------------------------------------------------------------------------
 
 
-class DocumentIngested(Event, frozen=True):
+class DocumentAdded(Event, frozen=True):
     """A document as it first came in; its chunks are the ChunkAdded beside it. ``size`` is in characters.
 
     ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
@@ -546,7 +582,7 @@ class DocumentIngested(Event, frozen=True):
     size: int
     chunks: int
     tags: tuple[Text, ...] | None = ()
-    doc_type: Code = "markdown"
+    type: Code = "markdown"
 
 
 class ChunkAdded(Event, frozen=True):
@@ -565,7 +601,7 @@ Moved = tuple[int, int, int]
 class DocumentReplaced(Event, frozen=True):
     """The document reads otherwise from here; what is new in it are the ChunkAdded beside this.
 
-    ``previous`` is the position of the DocumentIngested or DocumentReplaced whose chunks these are counted in: ``kept`` has
+    ``previous`` is the position of the DocumentAdded or DocumentReplaced whose chunks these are counted in: ``kept`` has
     (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
     ranges of the indexes before. A title or tags that are not there stay as they are, and null is what was erased; the
     project is that of the envelope.
@@ -595,16 +631,16 @@ class DocumentRestored(Event, frozen=True):
 class InteractionCaptured(Event, frozen=True):
     prompt: Body | None
     response: Body | None = ""
-    response_summary: Body | None = ""
+    summary: Body | None = ""
     memories_used: tuple[Id, ...] = ()
     chunks_used: tuple[Id, ...] = ()
-    context_pack: Json = Raw(b"{}")
+    context: Json = Raw(b"{}")
     reinforce: bool = True
 
 
 class ResponseAttached(Event, frozen=True):
     response: Body | None = ""
-    response_summary: Body | None = ""
+    summary: Body | None = ""
     memories_used: tuple[Id, ...] = ()
     chunks_used: tuple[Id, ...] = ()
 
@@ -695,7 +731,7 @@ class DuplicateAbsorbed(Event, frozen=True):
 
 
 class MemoryPromoted(Event, frozen=True):
-    note: Text | None = ""
+    reason: Text | None = ""
 
 
 class MemoryRejected(Event, frozen=True):
@@ -776,28 +812,28 @@ class MemoryReleased(Event, frozen=True):
     scanner: Code = ""
 
 
-class EdgeAsserted(Event, frozen=True):
-    """The memory says that ``source`` stands in ``relation`` to ``target``, while it holds or as long as is said here."""
+class RelationAdded(Event, frozen=True):
+    """The memory says that ``subject`` stands in ``relation`` to ``object``, while it holds or as long as is said here."""
 
-    source: Text | None
+    subject: Text | None
     relation: Text | None
-    target: Text | None
+    object: Text | None
     valid_from: Time | None = None
     valid_to: Time | None = None
 
 
-class EdgeRetired(Event, frozen=True):
-    """It no longer does; ``by`` is the memory whose edge took its place.
+class RelationRemoved(Event, frozen=True):
+    """It no longer does; ``by`` is the memory whose relation replaced it.
 
-    ``asserted`` is the position of the EdgeAsserted that said it last: which edge was meant, once its words are erased.
+    ``added`` is the position of the RelationAdded that said it last: which relation was meant, once its words are erased.
     """
 
-    source: Text | None
+    subject: Text | None
     relation: Text | None
-    target: Text | None
+    object: Text | None
     by: Id | None = None
     reason: Text | None = ""
-    asserted: int = 0
+    added: int = 0
 
 
 # --- merge and conflict ----------------------------------------------------------------------------------------------
@@ -832,16 +868,16 @@ class MergeRejected(Event, frozen=True):
 
 
 class ConflictFound(Event, frozen=True):
-    """Two or more active memories fill one ``slot`` with ``values`` that cannot both be so, at one time."""
+    """Two or more active memories give one ``attribute`` ``values`` that cannot both be true at one time."""
 
-    slot: Text | None
-    members: tuple[Id, ...]
+    attribute: Text | None
+    memories: tuple[Id, ...]
     values: tuple[Text, ...] | None
     rule: Code
 
 
 class ConflictResolved(Event, frozen=True):
-    """What somebody decided: "keep" (the ``winner``, which supersedes the others) or "both" (they can both be so)."""
+    """What somebody decided: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
 
     action: Code
     winner: Id | None = None
@@ -866,26 +902,26 @@ class ObservationFormed(Event, frozen=True):
     ``consolidator`` who formed it. ``tags`` bound it: it speaks of sources that have them all.
     """
 
-    text: Text | None
+    content: Text | None
     confidence: int
     rule: Code
     consolidator: Code
     evidence: tuple[Evidence, ...]
     written_from: tuple[Id, ...] = ()
     tags: tuple[Text, ...] | None = ()
-    why: Text | None = ""
+    reason: Text | None = ""
 
 
 class ObservationRevised(Event, frozen=True):
-    """Another wording; ``reason`` is "redundant" (said better), "state_change", "resolve" or "curated"."""
+    """Another wording; ``why`` is "redundant" (said better), "state_change", "resolve" or "curated"."""
 
-    text: Text | None
-    reason: Code
+    content: Text | None
+    why: Code
     confidence: int
     rule: Code
     consolidator: Code
     written_from: tuple[Id, ...] = ()
-    why: Text | None = ""
+    reason: Text | None = ""
 
 
 class EvidenceAdded(Event, frozen=True):
@@ -915,7 +951,7 @@ class ObservationRefreshed(Event, frozen=True):
     consolidator: Code
 
 
-class ObservationRetired(Event, frozen=True):
+class ObservationRetracted(Event, frozen=True):
     """``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
 
     why: Code
@@ -924,6 +960,38 @@ class ObservationRetired(Event, frozen=True):
 
 
 class ObservationRestored(Event, frozen=True):
+    reason: Text | None = ""
+
+
+# --- keyed values: registered, so that a log with them can be read; no command appends them yet, no projection follows --
+
+
+class ValuePut(Event, frozen=True):
+    """What stands under a name from here, whole: a value's first event has its ``namespace`` and ``name``, a later one of
+    the same value may leave them out. ``type`` is "json" or "text"; at ``expires_at`` it is no longer given."""
+
+    content: Body | None
+    type: Code = "json"
+    namespace: tuple[Text, ...] | None = ()
+    name: Text | None = ""
+    expires_at: Time | None = None
+
+
+class ValueMoved(Event, frozen=True):
+    """The value has another name from here."""
+
+    namespace: tuple[Text, ...] | None
+    name: Text | None
+    reason: Text | None = ""
+
+
+class ValueRemoved(Event, frozen=True):
+    reason: Text | None = ""
+
+
+class ValueRestored(Event, frozen=True):
+    """A removed value stands again under the name that it had."""
+
     reason: Text | None = ""
 
 

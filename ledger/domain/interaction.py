@@ -122,7 +122,7 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
         case InteractionCaptured():
             return now
         case ResponseAttached():
-            ready = "pending" if data.response or data.response_summary else ERASED
+            ready = "pending" if data.response or data.summary else ERASED
             return replace(
                 now,
                 response_at=event.position,
@@ -151,8 +151,8 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
 
 def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
     envelope = event.envelope
-    answered = bool(data.response or data.response_summary)
-    erased = not answered and None in (data.prompt, data.response, data.response_summary)
+    answered = bool(data.response or data.summary)
+    erased = not answered and None in (data.prompt, data.response, data.summary)
     ready = "pending" if answered else ERASED if erased else "waiting"
     return Interaction(
         row=event.first,
@@ -168,7 +168,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
         memories_used=data.memories_used,
         chunks_used=data.chunks_used,
         prompt_at=event.position,
-        response_at=event.position if answered or None in (data.response, data.response_summary) else None,
+        response_at=event.position if answered or None in (data.response, data.summary) else None,
         reinforcement=ready if data.reinforce else "off",
         extraction=ready,
         reinforcement_attempts=0,

@@ -24,8 +24,6 @@ from ledger.domain.events import (
     AnyEvent,
     ConfidenceAdjusted,
     DuplicateAbsorbed,
-    EdgeAsserted,
-    EdgeRetired,
     Event,
     MemoryCaptured,
     MemoryInvalidated,
@@ -40,6 +38,8 @@ from ledger.domain.events import (
     MemoryRevised,
     MemorySuperseded,
     Origin,
+    RelationAdded,
+    RelationRemoved,
     ValidityChanged,
 )
 from ledger.domain.text import normalise
@@ -317,7 +317,7 @@ def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
             requested=1,
         )
     said = known or edge
-    return [EdgeAsserted(said.source, said.relation, said.target, edge.valid_from, edge.valid_to)]
+    return [RelationAdded(said.source, said.relation, said.target, edge.valid_from, edge.valid_to)]
 
 
 def checked(given: Relate | Unrelate) -> Edge:
@@ -327,7 +327,7 @@ def checked(given: Relate | Unrelate) -> Edge:
     for what, said in (("source", source), ("relation", relation), ("target", target)):
         if not name_form(said):
             raise RejectedError(
-                f"the {what} of a relation needs a letter or digit, and {said!r:.40} names nothing", rule="edge"
+                f"the {what} of a relation needs a letter or digit, and {said!r:.40} names nothing", rule="relation"
             )
         if len(said) > NAME_CHARS:
             raise RejectedError(
@@ -337,10 +337,12 @@ def checked(given: Relate | Unrelate) -> Edge:
                 requested=len(said),
             )
     if name_form(source) == name_form(target):
-        raise RejectedError(f"a relation joins two names, and {source!r:.40} and {target!r:.40} are one", rule="edge")
+        raise RejectedError(
+            f"a relation joins two names, and {source!r:.40} and {target!r:.40} are one", rule="relation"
+        )
     if relation == CO_OCCURS:
         raise RejectedError(
-            f"{CO_OCCURS} follows from what a memory names; a relation says something else", rule="edge"
+            f"{CO_OCCURS} follows from what a memory names; a relation says something else", rule="relation"
         )
     start, end = (given.valid_from, given.valid_to) if isinstance(given, Relate) else (None, None)
     if start is not None and end is not None and end <= start:
@@ -361,7 +363,7 @@ def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
     form = checked(command).form
     meant = (each for each in memory.edges if each.form == form)
     return [
-        EdgeRetired(each.source, each.relation, each.target, command.by, command.reason, each.position)
+        RelationRemoved(each.source, each.relation, each.target, command.by, command.reason, each.position)
         for each in meant
     ]
 
@@ -371,7 +373,7 @@ def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
 MemoryEvent = (
     MemoryCaptured | DuplicateAbsorbed | MemoryPromoted | MemoryRejected | MemoryReinforced | ConfidenceAdjusted
     | MemoryRevised | MemoryRetagged | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
-    | MemoryRestored | MemoryQuarantined | MemoryReleased | EdgeAsserted | EdgeRetired
+    | MemoryRestored | MemoryQuarantined | MemoryReleased | RelationAdded | RelationRemoved
 )  # fmt: skip
 
 
@@ -439,9 +441,9 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
             return {"tags": tuple(tag for tag in tags if tag not in (removed or ()))}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
-        case EdgeAsserted():
+        case RelationAdded():
             return {"edges": _with(memory.edges, event, data)}
-        case EdgeRetired():
+        case RelationRemoved():
             return {"edges": tuple(each for each in memory.edges if not _is_meant(each, data))}
         case MemoryQuarantined():
             return {"quarantined": True}
@@ -453,21 +455,21 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
             assert_never(data)
 
 
-def _with(edges: tuple[Edge, ...], event: AnyEvent, said: EdgeAsserted) -> tuple[Edge, ...]:
+def _with(edges: tuple[Edge, ...], event: AnyEvent, said: RelationAdded) -> tuple[Edge, ...]:
     """One more edge, in the place of one of the same words; what lost a name joins nothing."""
-    if said.source is None or said.relation is None or said.target is None:
+    if said.subject is None or said.relation is None or said.object is None:
         return edges
-    edge = Edge(said.source, said.relation, said.target, said.valid_from, said.valid_to, event.position)
+    edge = Edge(said.subject, said.relation, said.object, said.valid_from, said.valid_to, event.position)
     return (*(each for each in edges if _words_of(each) != _words_of(edge)), edge)
 
 
-def _is_meant(edge: Edge, said: EdgeRetired) -> bool:
+def _is_meant(edge: Edge, said: RelationRemoved) -> bool:
     """By the very words, so that no later rule of what makes two names one changes a fold. Where an erasure took some, the
-    rest decides: what was retired must not come back with the loss of its name. A retirement that lost its own words means
+    rest decides: what was retracted must not come back with the loss of its name. A retirement that lost its own words means
     the edge that it names by position, and takes no other with it that is whole."""
-    words = (said.source, said.relation, said.target)
-    if said.asserted and _lost(words) and not _lost(_words_of(edge)):
-        return edge.position == said.asserted
+    words = (said.subject, said.relation, said.object)
+    if said.added and _lost(words) and not _lost(_words_of(edge)):
+        return edge.position == said.added
     pairs = zip(_words_of(edge), words, strict=True)
     return all(given is None or BLACK in given or BLACK in name or given == name for name, given in pairs)
 
@@ -504,7 +506,7 @@ _NEEDS: dict[type[Event], tuple[str, ...]] = {
     MemoryRetracted: ("candidate", "active"),
     MemoryRestored: HIDDEN,
     MemoryRevised: ("candidate", "active"),
-    EdgeAsserted: ("candidate", "active"),
+    RelationAdded: ("candidate", "active"),
 }
 
 

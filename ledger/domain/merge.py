@@ -18,7 +18,7 @@ from ledger.domain.events import AnyEvent, Event, MemoriesMerged, MergeProposed,
 from ledger.domain.memory import EDGES, Edge, Memory
 
 PROPOSED, MERGED, REJECTED = "proposed", "merged", "rejected"
-MOOT = "moot"  # of a proposal: at the time of reading, its members are others than those it was about
+OBSOLETE = "obsolete"  # of a proposal: at the time of reading, its members are others than those it was about
 STATUSES = (PROPOSED, MERGED, REJECTED)
 
 WORDS_RULE = "words/1"

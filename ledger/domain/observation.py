@@ -1,6 +1,6 @@
-"""An observation: formed of what several sources say, then borne out by more, worded anew, gone stale, retired and restored.
+"""An observation: formed of what several sources say, then borne out by more, worded anew, gone stale, retracted and restored.
 
-none ──form──► active ──retire──► retired ──restore──► active
+none ──form──► active ──retire──► retracted ──restore──► active
 
 It keeps its id through every wording. Which of its sources are live is no part of this state: a source is when its memory is
 active, and that is asked when the observation is read. Its *proof* is the number of its distinct live sources, and what was
@@ -26,15 +26,15 @@ from ledger.domain.events import (
     ObservationMarkedStale,
     ObservationRefreshed,
     ObservationRestored,
-    ObservationRetired,
+    ObservationRetracted,
     ObservationRevised,
 )
 
 ERASED = "erased"
-STATUSES = ("active", "retired", ERASED)
+STATUSES = ("active", "retracted", ERASED)
 TEXT_BYTES = 16 * 1024
 WORDS = 30  # astrocyte: one sentence of thirty words, when a policy writes it
-NO_EVIDENCE = "no_evidence"  # why it was retired: none of its sources was live
+NO_EVIDENCE = "no_evidence"  # why it was retracted: none of its sources was live
 EVIDENCE = 2_000  # sources of one observation
 
 
@@ -54,7 +54,7 @@ class Observation(Struct, frozen=True):
     written_from: tuple[str, ...]
     status: str
     stale: str
-    retired: str
+    retracted: str
     merged_into: str | None
     beneath: str | None  # the status that it would have, had its text not been erased
     recorded_at: str
@@ -130,7 +130,7 @@ Command = Revise | Add | Withdraw | MarkStale | Refresh | Retire | Restore
 
 ALLOWED = {
     "active": ("revise", "add", "withdraw", "mark stale", "refresh", "retire"),
-    "retired": ("withdraw", "add", "restore"),
+    "retracted": ("withdraw", "add", "restore"),
     ERASED: (),
 }
 
@@ -140,9 +140,9 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Borne]
     match command, observation.status:
         case Revise(), "active":
             return _revision(command, observation)
-        case Add(), "active" | "retired":
+        case Add(), "active" | "retracted":
             return _addition(command, evidence)
-        case Withdraw(sources, why, reason), "active" | "retired":
+        case Withdraw(sources, why, reason), "active" | "retracted":
             borne = {each.source for each in evidence if not each.withdrawn}
             gone = tuple(dict.fromkeys(each for each in sources if each in borne))
             return [EvidenceWithdrawn(gone, why, reason)] if gone else []
@@ -151,10 +151,10 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Borne]
         case Refresh(why, consolidator), "active":
             return [ObservationRefreshed(why, consolidator)] if observation.stale else []
         case Retire(why, by, reason), "active":
-            return [ObservationRetired(why, by, reason)]
-        case Restore(reason), "retired":
+            return [ObservationRetracted(why, by, reason)]
+        case Restore(reason), "retracted":
             return [ObservationRestored(reason)]
-        case (Retire(), "retired") | (Restore(), "active"):
+        case (Retire(), "retracted") | (Restore(), "active"):
             return []
         case _:
             raise refusal(command, observation)
@@ -174,13 +174,13 @@ def _revision(command: Revise, observation: Observation) -> list[Event]:
         return []
     return [
         ObservationRevised(
-            text=command.text,
-            reason=command.reason,
+            content=command.text,
+            why=command.reason,
             confidence=command.confidence,
             rule=command.rule,
             consolidator=command.consolidator,
             written_from=command.written_from,
-            why=command.why,
+            reason=command.why,
         )
     ]
 
@@ -200,7 +200,7 @@ def _addition(command: Add, evidence: Sequence[Borne]) -> list[Event]:
 
 ObservationEvent = (
     ObservationFormed | ObservationRevised | EvidenceAdded | EvidenceWithdrawn | ObservationMarkedStale
-    | ObservationRefreshed | ObservationRetired | ObservationRestored
+    | ObservationRefreshed | ObservationRetracted | ObservationRestored
 )  # fmt: skip
 
 
@@ -230,14 +230,14 @@ def _formed(event: AnyEvent, data: ObservationFormed) -> Observation:
         agent=envelope.agent,
         project=envelope.project,
         tags=data.tags or (),
-        text=data.text,
+        text=data.content,
         confidence=data.confidence,
         rule=data.rule,
         consolidator=data.consolidator,
         written_from=data.written_from,
         status="active",
         stale="",
-        retired="",
+        retracted="",
         merged_into=None,
         beneath=None,
         recorded_at=envelope.recorded_at,
@@ -255,10 +255,10 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
             return {"stale": why}
         case ObservationRefreshed():
             return {"stale": ""}
-        case ObservationRetired(why, by):
-            return {"status": "retired", "retired": why, "merged_into": by}
+        case ObservationRetracted(why, by):
+            return {"status": "retracted", "retracted": why, "merged_into": by}
         case ObservationRestored():
-            return {"status": "active", "retired": "", "merged_into": None}
+            return {"status": "active", "retracted": "", "merged_into": None}
         case ObservationFormed() | EvidenceAdded() | EvidenceWithdrawn():
             return {}
         case _:
@@ -266,8 +266,8 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
 
 
 def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
-    told = {name: getattr(data, name) for name in ("text", "confidence", "rule", "consolidator", "written_from")}
-    return told | {"stale": "", "revised_at": event.envelope.recorded_at}
+    told = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
+    return told | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
 
 
 BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes the evidence
@@ -299,7 +299,7 @@ def admits(observation: Observation | None, data: Event) -> bool:
     if observation is None:
         return isinstance(data, ObservationFormed)
     status = observation.beneath or observation.status
-    needed = {ObservationRestored: ("retired",), EvidenceAdded: ("active", "retired")}
+    needed = {ObservationRestored: ("retracted",), EvidenceAdded: ("active", "retracted")}
     if isinstance(data, EvidenceWithdrawn):
         return True
     return status in needed.get(type(data), ("active",))

@@ -12,7 +12,7 @@ from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 
 class Policy(Struct, frozen=True):
-    """Gains are millionths; ``matches_a_turn`` is how many memories one interaction reinforces at the most.
+    """Gains are millionths; ``max_matches`` is how many memories one interaction reinforces at the most.
 
     ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and
     of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner
@@ -23,7 +23,7 @@ class Policy(Struct, frozen=True):
     matcher: str = DEFAULT_MATCHER
     gain: int = rules.REINFORCEMENT_DELTA
     echo_gain: int = rules.REINFORCEMENT_DELTA
-    matches_a_turn: int = rules.MATCHES_A_TURN
+    max_matches: int = rules.MATCHES_A_TURN
     extract: bool = True
     expire: bool = True
     user_chars: int = 0
@@ -62,7 +62,7 @@ def _checked(name: str, value: object) -> object:
         if not isinstance(value, str) or value not in CHOICES[name]:
             raise RejectedError(f"{name} cannot be {value!r:.60}; there are: {', '.join(CHOICES[name])}")
         return value
-    if name == "matches_a_turn":
+    if name == "max_matches":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
             raise RejectedError(f"max_matches must be a whole number from 0 to 1000, and {value!r:.40} is not")
         return value

@@ -116,7 +116,7 @@ def evolve(project: Project | None, event: AnyEvent) -> Project | None:
         case ProjectAliasAdded(alias):
             return replace(now, aliases=(*now.aliases, alias))
         case ProjectStateSet():
-            return replace(now, state=(*_without(now, data.category, data.key), _entry(event, data)))
+            return replace(now, state=(*_without(now, data.category, data.name), _entry(event, data)))
         case ProjectStateInvalidated(category, key):
             return replace(now, state=_without(now, category, key))
         case _:
@@ -141,7 +141,7 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> Project:
 def _entry(event: AnyEvent, data: ProjectStateSet) -> Entry:
     envelope = event.envelope
     place = (envelope.actor, envelope.recorded_at, event.position)
-    return Entry(data.category, data.key, data.value, data.source, *place)
+    return Entry(data.category, data.name, data.value, data.source, *place)
 
 
 def _without(project: Project, category: str, key: str | None) -> tuple[Entry, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import (
+    AbstractSet,
     AnyEvent,
     Event,
     ExtractionCursorMoved,
@@ -19,7 +20,6 @@ from ledger.domain.events import (
     MessageAppended,
     SessionAliasAdded,
     SessionOpened,
-    SummarySet,
 )
 
 SHARED = "main"  # a name that many use for their own: it never brings a history along (picoclaw #2972)
@@ -106,7 +106,7 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
             return replace(now, cursor=data.to, failures=0)
         case ExtractionFailed():
             return replace(now, failures=now.failures + 1)
-        case SummarySet():
+        case AbstractSet():
             return replace(now, summary_at=event.position)
         case SessionAliasAdded(alias, to):
             return replace(now, moved_to=to) if to is not None else replace(now, aliases=(*now.aliases, alias))

@@ -17,7 +17,7 @@ PIECE_TOKENS = 4_000  # of one piece, beyond which no further turn is begun (our
 PIECE_LINES = 100  # messages of one piece (ours)
 SCANNED = 2_000  # messages of any role that one piece passes over (ours)
 
-EXTRACTED, EMPTY, NOT_SALIENT, SEEDED, ASKED = "extracted", "empty", "not_salient", "seeded", "asked"
+EXTRACTED, EMPTY, NOT_SALIENT, SKIPPED, ASKED = "extracted", "empty", "not_salient", "skipped", "asked"
 CONTENT = "content"  # the field of a message that has its own text
 
 
@@ -25,7 +25,7 @@ class Line(Struct, frozen=True, kw_only=True):
     """What somebody said, as it is looked at: the text of a message, or of a captured turn.
 
     ``position`` is that of the message (0 where a captured turn is no message), ``field`` where the text
-    lies: "content", or with an ``interaction`` "prompt", "response" or "response_summary"; ``text_at`` is the position of the
+    lies: "content", or with an ``interaction`` "prompt", "response" or "summary"; ``text_at`` is the position of the
     event that has it. ``channel`` is that through which it came in.
     """
 
@@ -95,7 +95,7 @@ def _tells(turn: Sequence[Line]) -> bool:
 
 def of_interaction(state: Any, texts: dict[str, str | None]) -> list[Line]:
     """A captured turn as lines, in the order in which it was said."""
-    places = {"prompt": state.prompt_at, "response": state.response_at, "response_summary": state.response_at}
+    places = {"prompt": state.prompt_at, "response": state.response_at, "summary": state.response_at}
     return [
         Line(
             position=0,

@@ -27,8 +27,8 @@ from ledger.domain.events import (
     MemorySuperseded,
     MergeProposed,
     MergeRejected,
-    SourceDistrusted,
-    SourceTrusted,
+    OriginDistrusted,
+    OriginTrusted,
     TextQuarantined,
     TextReleased,
 )
@@ -39,11 +39,11 @@ REASON = ("data.reason",)
 BY_ID = ("interaction", "session", "document")  # sources that are subjects; an actor's name is none
 CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
 _OF_LEDGER: tuple[type[Any], ...] = (
-    *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, SourceDistrusted, SourceTrusted),
+    *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, OriginDistrusted, OriginTrusted),
     *(LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
 )
 _OF_JOINED: dict[type[Any], tuple[str, ...]] = {
-    ConflictFound: ("data.slot", "data.values"),
+    ConflictFound: ("data.attribute", "data.values"),
     ConflictResolved: REASON,
     MergeProposed: ("data.content",),
     MemoriesMerged: REASON,
@@ -79,11 +79,11 @@ def _own_events(connection: Any, user: str) -> Iterator[AnyEvent]:
 def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bool:
     match data:
         case TextQuarantined() | TextReleased():
-            return _any_within(positions, (data.at, data.at))
+            return _any_within(positions, (data.position, data.position))
         case CommandUndone() | CommandRedone():
             return any(_any_within(positions, each) for each in data.ranges)
-        case SourceDistrusted():
-            return data.kind in BY_ID and data.source in subjects
+        case OriginDistrusted():
+            return data.kind in BY_ID and data.origin in subjects
         case LegalHoldPlaced():
             return data.subject in subjects
         case _:
@@ -92,7 +92,7 @@ def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bo
 
 def _ends(data: Any) -> str | None:
     """The act that this one ends: it is about the same."""
-    if isinstance(data, SourceTrusted):
+    if isinstance(data, OriginTrusted):
         return data.distrusted
     return data.hold if isinstance(data, LegalHoldReleased) else None
 

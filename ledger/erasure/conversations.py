@@ -12,9 +12,9 @@ from msgspec import Raw, Struct
 from ledger.domain.erasure import Part
 from ledger.domain.message import whole_parts
 
-MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "SummarySet"
+MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"
 FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # what may say again what a message said
-FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.response_summary")}  # of a turn's message
+FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}  # of a turn's message
 
 Raws = tuple[int, str, str, str]  # (position, stream, type, state)
 

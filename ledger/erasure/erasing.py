@@ -27,8 +27,8 @@ from ledger.domain.events import (
     AnyEvent,
     ContentErased,
     ErasureCompleted,
+    OriginDistrusted,
     Redaction,
-    SourceDistrusted,
 )
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
@@ -483,7 +483,7 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
             found |= {each.position: each for each in told}
     acts = refolding.acts_on(connection, found)
     for event in list(found.values()):
-        if isinstance(event.data, SourceDistrusted):
+        if isinstance(event.data, OriginDistrusted):
             acts |= refolding.ends_of_distrust(connection, event.envelope.command_id)
     for position in acts:
         event = read_event(connection, position)

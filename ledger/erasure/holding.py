@@ -41,7 +41,7 @@ class Holding(Reads):
                 work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
             return LEDGER_STREAM
 
-        outcome = self._writer.run("hold", told, body, (subject, reason))
+        outcome = self._writer.run("holds.add", told, body, (subject, reason))
         with self._read("erasures") as connection:
             stream = _subject(connection, subject, told.user) if subject is not None else None
             held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
@@ -71,7 +71,7 @@ class Holding(Reads):
             work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
             return LEDGER_STREAM
 
-        outcome = self._writer.run("lift_hold", told, body, (hold, reason))
+        outcome = self._writer.run("holds.remove", told, body, (hold, reason))
         return lifted[0] if lifted else self._lifted(outcome)
 
     def _lifted(self, outcome: Outcome) -> answers.Hold:

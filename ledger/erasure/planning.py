@@ -23,8 +23,7 @@ from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     CommandAnswered,
-    ContextAssembled,
-    DocumentIngested,
+    DocumentAdded,
     DocumentReplaced,
     EvidenceAdded,
     InteractionCaptured,
@@ -34,8 +33,9 @@ from ledger.domain.events import (
     ModelCalled,
     ObservationFormed,
     Origin,
-    RecallServed,
+    RecallDelivered,
     Redaction,
+    WindowAssembled,
     WriteRefused,
 )
 from ledger.domain.quotes import Needles, merged
@@ -51,7 +51,7 @@ EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
 _SAYING = (
-    RecallServed.__name__,
+    RecallDelivered.__name__,
     ModelCalled.__name__,
     *(each.__name__ for each in acts.CONSOLIDATED),
 )  # what of the ledger's own events repeats texts
@@ -249,10 +249,10 @@ class Planner:
         """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
         found = list[Row]()
         for row in rows:
-            event = read_event(self.connection, row.position) if row.type == ContextAssembled.__name__ else None
-            receipt = event.data.recall if event is not None and isinstance(event.data, ContextAssembled) else None
+            event = read_event(self.connection, row.position) if row.type == WindowAssembled.__name__ else None
+            receipt = event.data.recall if event is not None and isinstance(event.data, WindowAssembled) else None
             entry = audit.by_event(self.connection, receipt) if receipt is not None else None
-            if entry is not None and entry.type == RecallServed.__name__ and entry.user == self.owner:
+            if entry is not None and entry.type == RecallDelivered.__name__ and entry.user == self.owner:
                 found.append(self.row(entry.position))
         return found
 
@@ -514,7 +514,7 @@ class Planner:
         pieces = (self.row(at) for at, target in taken.items() if target.fields or target.spans)
         for stream in sorted({row.stream for row in pieces if row.type == ChunkAdded.__name__}):
             for event in read_stream(self.connection, stream, 2**62):
-                if event.position not in taken and isinstance(event.data, DocumentIngested | DocumentReplaced):
+                if event.position not in taken and isinstance(event.data, DocumentAdded | DocumentReplaced):
                     yield self._target(self.row(event.position), (), (), (), ())
 
     def _told(
@@ -701,7 +701,7 @@ class Planner:
         return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
 
 
-_BEGINNING = tuple(kind.__name__ for kind in (MemoryCaptured, InteractionCaptured, DocumentIngested, ObservationFormed))
+_BEGINNING = tuple(kind.__name__ for kind in (MemoryCaptured, InteractionCaptured, DocumentAdded, ObservationFormed))
 _WITHOUT_TEXT = tuple(
     name for name, fields in TEXT_FIELDS.items() if not fields and name not in ("CommandAnswered", "WriteRefused")
 )

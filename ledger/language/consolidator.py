@@ -281,14 +281,14 @@ class _Taking:
         self._work.emit(
             id,
             ObservationFormed(
-                text=text,
+                content=text,
                 confidence=believed,
                 rule=RULE,
                 consolidator=CONSOLIDATOR,
                 evidence=evidence_of(alive),
                 written_from=tuple(dict.fromkeys(each.id for each in named)),
                 tags=self._scope.tags,
-                why=_reason(value),
+                reason=_reason(value),
             ),
         )
         self._keep("create", "formed", id, text, alive)
@@ -296,7 +296,7 @@ class _Taking:
     def _say_again(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
         """What was to be created is there in these very words: its sources bear that one out."""
         if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
-            self._keep("create", "updated", known.id, "", alive)
+            self._keep("create", "revised", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
 
@@ -321,7 +321,7 @@ class _Taking:
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
         revise = domain.Revise(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
         if applied(self._work, current, [domain.Add(evidence_of(alive), CONSOLIDATOR), revise]):
-            self._keep("update", "updated", current.id, text, alive)
+            self._keep("update", "revised", current.id, text, alive)
         else:
             self._drop("update", "no_change", text, value.observation)
 
@@ -333,7 +333,7 @@ class _Taking:
         if current is None or not applied(self._work, current, [domain.Retire("contradiction", reason=_reason(value))]):
             self._drop("delete", CHANGED, "", value.observation)
             return
-        self._keep("delete", "retired", current.id, "", named)
+        self._keep("delete", "retracted", current.id, "", named)
         return
 
     def _believed(self, given: float | None, otherwise: int) -> int:

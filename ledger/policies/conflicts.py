@@ -175,5 +175,5 @@ def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
 
 
 def both(work: Work, conflict: Conflict, reason: str) -> None:
-    for event in domain.decide(domain.Resolve(domain.BOTH, None, (), reason), conflict):
+    for event in domain.decide(domain.Resolve(domain.ACCEPT, None, (), reason), conflict):
         work.emit(conflict.id, event, first=conflict.row)

@@ -25,7 +25,7 @@ RULE = "proof/1"
 CHANGED = "changed"  # why a step was not taken: what it was about is no longer as it was seen
 THREAT, SECRET = "threat", "secret"  # ... or a scanner found something in the wording
 DUPLICATE = "duplicate"  # ... or another observation of the scope has these very words
-COUNTED = ("formed", "updated", "retired", "refreshed")
+COUNTED = ("formed", "revised", "retracted", "refreshed")
 USER = "user"  # who speaks in a prompt that names nobody
 
 
@@ -187,7 +187,7 @@ class Planner:
         if state.consolidator == BY_HAND:
             return []
         if not [each for each in standing.proofs if not each.withdrawn]:
-            return [Step("retired", state, commands=(domain.Retire("no_evidence"),))]
+            return [Step("retracted", state, commands=(domain.Retire("no_evidence"),))]
         if not standing.worded_of_the_dead and not self._is_reworded(standing):
             self._add_observation(state, self._words_of(standing), standing)
             return [Step("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
@@ -204,7 +204,7 @@ class Planner:
         if other is not None and other.seen is not None:
             return self._merged(standing, gone, other, other.seen)
         self._add_observation(state, self._read(chosen), standing)
-        return [Step("updated", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
+        return [Step("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
 
     @staticmethod
     def _without(standing: Standing, gone: Sequence[Piece]) -> list[Step]:
@@ -213,16 +213,16 @@ class Planner:
             return []  # unsupported: it comes back with its sources
         left = {each.source for each in standing.live} - {each.id for each in gone}
         retire = () if left else (domain.Retire("no_evidence"),)
-        return [Step("updated" if left else "retired", standing.state, commands=(*_withdrawn(gone), *retire))]
+        return [Step("revised" if left else "retracted", standing.state, commands=(*_withdrawn(gone), *retire))]
 
     def _merged(self, standing: Standing, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
         """Two observations that came to say the same are one: the sources go to the other, and this one points to it."""
         known = other.known | {each.id for each in gone}
         told = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in known)
         other.known.update(each.source for each in told)
-        moved = Step("updated", into, commands=(domain.Add(told, GROUPING),)) if told else None
-        retired = Step("retired", standing.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
-        return [moved, retired] if moved is not None else [retired]
+        moved = Step("revised", into, commands=(domain.Add(told, GROUPING),)) if told else None
+        retracted = Step("retracted", standing.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
+        return [moved, retracted] if moved is not None else [retracted]
 
     def _forget(self, piece: Piece, standing: Standing) -> None:
         """It is evidence of this observation no longer, and of none, perhaps."""
@@ -259,7 +259,7 @@ class Planner:
     def _step(self, group: Group) -> Step:
         joined, group.joined = tuple(group.joined), []
         if group.seen is not None:
-            return Step("updated", group.seen, joined, joined, (_addition(joined),), group)
+            return Step("revised", group.seen, joined, joined, (_addition(joined),), group)
         assert group.alone is not None
         told = (group.alone, *joined)
         return Step("formed", None, told, told, (), group)
@@ -277,7 +277,7 @@ class Planner:
             if not others:
                 commands += (domain.Retire("no_evidence"),)
             self._forget(piece, standing)
-            steps.append(Step("updated" if others else "retired", standing.state, commands=commands))
+            steps.append(Step("revised" if others else "retracted", standing.state, commands=commands))
         return steps
 
 
@@ -330,7 +330,7 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
     work.emit(
         stream,
         ObservationFormed(
-            text=pieces[0].words,
+            content=pieces[0].words,
             confidence=rules.OBSERVATION_CONFIDENCE,
             rule=RULE,
             consolidator=GROUPING,

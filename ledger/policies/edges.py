@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import EdgeRetired, MemoryCaptured
+from ledger.domain.events import MemoryCaptured, RelationRemoved
 from ledger.domain.memory import Edge, Memory, Relate
 from ledger.work import Work
 from projections import graph
@@ -15,7 +15,7 @@ RETIRED = 1_000  # edges that one command takes out: it holds the writer's lock 
 
 
 def relate(work: Work, memory: Memory, command: Relate) -> None:
-    """One more edge of a memory, and others' edges retired that it contradicts."""
+    """One more edge of a memory, and others' edges retracted that it contradicts."""
     events = memory_domain.decide(command, memory)
     if events and memory.status == "active":
         asserted = memory_domain.checked(command)
@@ -71,15 +71,15 @@ def retire_others(
             if other is not None and other.id != by:
                 words = (source, relation, target)
                 asserted = (each.position for each in other.edges if (each.source, each.relation, each.target) == words)
-                retired = EdgeRetired(*words, by, asserted=next(asserted, 0))
-                _emit_once(work, other, retired)
+                retracted = RelationRemoved(*words, by, added=next(asserted, 0))
+                _emit_once(work, other, retracted)
 
 
-def _emit_once(work: Work, other: Memory, retired: EdgeRetired) -> None:
+def _emit_once(work: Work, other: Memory, retracted: RelationRemoved) -> None:
     """Several new edges may contradict one; it is an event of the other memory's project."""
-    if not any(stream == other.id and data == retired for stream, _, data, *_ in work.emitted):
+    if not any(stream == other.id and data == retracted for stream, _, data, *_ in work.emitted):
         project, work.project = work.project, other.project
-        work.emit(other.id, retired, first=other.row)
+        work.emit(other.id, retracted, first=other.row)
         work.project = project
 
 

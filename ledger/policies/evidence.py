@@ -88,7 +88,7 @@ def _changeable(work: Work, row: int) -> Observation | None:
 
 
 def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
-    """These sources bear nothing out any more: what has no other live one is retired, the rest is stale."""
+    """These sources bear nothing out any more: what has no other live one is retracted, the rest is stale."""
     rows = observations.borne_out_by(_committed(work), sources)
     check_size(len(rows), exclusive=exclusive)
     touched: list[tuple[Observation, list[Borne], list[str]]] = []
@@ -108,7 +108,7 @@ def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bo
 
 
 def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
-    """What was withdrawn of these sources counts again, and what was retired for want of the ``alive`` ones is restored."""
+    """What was withdrawn of these sources counts again, and what was retracted for want of the ``alive`` ones is restored."""
     rows = observations.waiting_for(_committed(work), sources, alive)
     check_size(len(rows), exclusive=False, allowed=_UNDO)
     for row in rows:
@@ -119,7 +119,7 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
         evidence = tuple(Evidence(each.source, each.at) for each in mine if each.withdrawn)
         emit(work, state, domain.Add(evidence, BY_HAND, restores=True), borne)
         lives = any(each.source in alive for each in mine)
-        if lives and (state.status, state.retired) == ("retired", "no_evidence"):
+        if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
             emit(work, state, domain.Restore(reason))
             state = replace(state, status="active")
         others = any(each.withdrawn == "asked" for each in borne if each.source not in sources)

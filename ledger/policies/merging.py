@@ -21,7 +21,7 @@ from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import EdgeAsserted, MemoriesMerged, MemoryCaptured, MergeProposed
+from ledger.domain.events import MemoriesMerged, MemoryCaptured, MergeProposed, RelationAdded
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
 from ledger.domain.text import check_text
@@ -310,7 +310,7 @@ def _emit_merged(work: Work, members: Sequence[Memory], chosen: Memory, content:
     )
     work.emit(merged, captured)
     for edge in union.edges:
-        work.emit(merged, EdgeAsserted(edge.source, edge.relation, edge.target, edge.valid_from, edge.valid_to))
+        work.emit(merged, RelationAdded(edge.source, edge.relation, edge.target, edge.valid_from, edge.valid_to))
     return merged
 
 

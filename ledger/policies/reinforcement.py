@@ -54,7 +54,7 @@ def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> Re
     taken: list[tuple[Memory, Match]] = []
     looked_at, echoes = 0, set(subject.memories_used)
     for seen, _ in found.matches:
-        if len(taken) == policy.matches_a_turn:
+        if len(taken) == policy.max_matches:
             break
         looked_at += 1
         memory = _eligible(work, seen, subject)

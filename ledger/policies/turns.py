@@ -1,5 +1,5 @@
 """What a model or the rules found in a piece of conversation, applied under the lock: first what takes a fact's place, then
-what is new, then relations. Whatever is refused is dropped with its reason, and nothing is retired for it."""
+what is new, then relations. Whatever is refused is dropped with its reason, and nothing is retracted for it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def same_fact(own: near.WordSet, content: str | None) -> int:
 
 
 class Batch:
-    """One piece being applied: what it made so far, what it retired, and how many characters that takes."""
+    """One piece being applied: what it made so far, what it retracted, and how many characters that takes."""
 
     def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
         self.work, self.sources, self.policy = work, sources, work.policy()
@@ -210,7 +210,7 @@ class Batch:
         return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
 
     def _take(self, seen: Seen, lines: Sequence[Line]) -> Taken:
-        """All that can refuse comes before the first event, so that nothing is retired for what is not taken."""
+        """All that can refuse comes before the first event, so that nothing is retracted for what is not taken."""
         proposal, target = seen.proposal, None
         if why := _malformed(proposal):
             return Taken(proposal.what, why)

@@ -87,7 +87,7 @@ class Proving(Reads):
                 work.emit(LEDGER_STREAM, new)
             return LEDGER_STREAM
 
-        self._writer.run("checkpoint", who(self._default, By(actor=actor) if actor is not None else By()), body)
+        self._writer.run("proof.checkpoint", who(self._default, By(actor=actor) if actor is not None else By()), body)
         with self._store.snapshot() as connection:
             return next(seals(connection))
 

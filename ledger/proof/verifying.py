@@ -18,7 +18,7 @@ from typing import Any
 
 from ledger import answers, mapper
 from ledger.domain.errors import LedgerError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionParked, ProjectionResumed
+from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.integrity import GENESIS, Erasures, check_chain
 from ledger.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
 from ledger.proof import checkpoints, index_check
@@ -424,11 +424,11 @@ class _Look:
         names: set[str] = set()
         sql = (
             "SELECT position, stream, version, type, state FROM main.events WHERE stream = ?"
-            " AND type IN ('ProjectionParked', 'ProjectionResumed') ORDER BY version"
+            " AND type IN ('ProjectionSuspended', 'ProjectionResumed') ORDER BY version"
         )
         for position, *row in self._connection.execute(sql, (LEDGER_STREAM,)):
             data = mapper.decode(position, 1, *row).data
-            if isinstance(data, ProjectionParked):
+            if isinstance(data, ProjectionSuspended):
                 names.add(data.projection)
             elif isinstance(data, ProjectionResumed):
                 names.discard(data.projection)

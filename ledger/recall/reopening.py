@@ -14,12 +14,12 @@ from ledger.domain.events import (
     LEDGER_STREAM,
     AnyEvent,
     ChunkAdded,
+    Delivered,
     InteractionCaptured,
     MessageAppended,
     ProjectStateSet,
-    RecallServed,
+    RecallDelivered,
     ResponseAttached,
-    Served,
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.message import beside
@@ -42,7 +42,7 @@ class Reopening(Recalling):
     def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
         """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
         settings: dict[str, int | str | tuple[str, ...] | None] = {
-            "k": asked.k,
+            "limit": asked.k,
             "budget": asked.budget,
             "unit": asked.unit,
             "packing": asked.packing,
@@ -50,7 +50,7 @@ class Reopening(Recalling):
             "project": project,
             "kinds": asked.kinds,
             "among": asked.among,
-            "status": asked.statuses,
+            "statuses": asked.statuses,
             "observations": asked.observations,
         }
         beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
@@ -66,7 +66,7 @@ class Reopening(Recalling):
             work.project, work.session = project, session
             query = self._writer.body(work, asked.query)
             numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
-            work.emit(LEDGER_STREAM, RecallServed(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
+            work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
             return LEDGER_STREAM
 
         outcome = self._writer.run("recall", replace(self._default, user=asked.user), body)
@@ -81,7 +81,7 @@ class Reopening(Recalling):
         with self._read("memories", "projects", "audit", "sessions") as connection:
             entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
             event = read_event(connection, entry.position) if entry is not None else None
-            if event is None or not isinstance(event.data, RecallServed) or event.envelope.user != owner:
+            if event is None or not isinstance(event.data, RecallDelivered) or event.envelope.user != owner:
                 return None
             data = event.data
             chars = data.settings.get("entry_chars")
@@ -112,7 +112,7 @@ class Reopening(Recalling):
             cut=(*pack.cut, *(item for item in beside if item.cut)),
         )
 
-    def _observations_given(self, data: RecallServed) -> list[Item]:
+    def _observations_given(self, data: RecallDelivered) -> list[Item]:
         """The observations of a receipt as they stood."""
         given = [each for each in data.items if each.subject[:1] == "o"]
         as_of = data.settings.get("as_of")
@@ -139,7 +139,7 @@ class Reopening(Recalling):
             disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
         return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
-    def _given(self, connection: Any, each: Served, rank: int, seen: int) -> Item:
+    def _given(self, connection: Any, each: Delivered, rank: int, seen: int) -> Item:
         memory, passage, text, entry = None, None, None, None
         kind = each.subject[:1]
         first = first_position(connection, each.subject)
@@ -166,7 +166,7 @@ class Reopening(Recalling):
             state=entry,
         )
 
-    def _passage_then(self, connection: Any, each: Served) -> Passage:
+    def _passage_then(self, connection: Any, each: Delivered) -> Passage:
         event = read_event(connection, each.position)
         data = event.data if event is not None else None
         whole: str | None = None
@@ -229,7 +229,7 @@ class Reopening(Recalling):
         )
 
 
-def _as_given(each: Served, item: Item | None, rank: int) -> Item:
+def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
     """An observation with the score that it had; None for one that cannot be read any more."""
     known = item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, text=None)
     signals = {name: rules.shown(value) for name, value in each.signals.items()}
@@ -260,7 +260,7 @@ def _why_hidden(connection: Any, told: Passage) -> str:
     return next((each.why for each in gone if each.first <= told.position <= each.last), "")
 
 
-def _served(item: Item) -> Served:
+def _served(item: Item) -> Delivered:
     place: dict[str, Any] = {"position": 0}
     if item.memory is not None:
         place = {"position": item.memory.position}
@@ -272,7 +272,7 @@ def _served(item: Item) -> Served:
     elif item.observation is not None:
         place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
-    return Served(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
+    return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
 
 
 def _entry(event: AnyEvent) -> answers.StateEntry | None:
@@ -281,7 +281,7 @@ def _entry(event: AnyEvent) -> answers.StateEntry | None:
         return None
     return answers.StateEntry(
         category=data.category,
-        key=data.key,
+        key=data.name,
         value=data.value,
         source=data.source,
         actor=event.envelope.actor,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import ContextAssembled, LeftOut, Ranges
+from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import Item
 from ledger.log_reading import read_known
@@ -188,7 +188,7 @@ class SessionAssembly(SessionReads):
             "evicted_tokens": found.evicted.tokens,
             "reasons": found.reasons,
         }
-        event = ContextAssembled(
+        event = WindowAssembled(
             seen=found.seen or 0,
             budget=found.budget,
             tokens=found.tokens,
@@ -207,14 +207,14 @@ class SessionAssembly(SessionReads):
             work.project, work.session = session.project, session.id
             work.emit(session.id, event, first=session.row)
             for start in range(LISTED, len(ranges), LISTED):
-                more = ContextAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
+                more = WindowAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
                 work.emit(session.id, more, first=session.row)
             return str(session.id)
 
-        outcome = self._ledger._writer.run("assemble", self._who, body)
+        outcome = self._ledger._writer.run("session.window", self._who, body)
         return replace(found, receipt=str(outcome.events[0].envelope.event_id))
 
-    def _entries_of(self, data: ContextAssembled, ranges: Ranges) -> tuple[Entry, ...]:
+    def _entries_of(self, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:
         """What was given, as it is at this session's moment."""
         out = {each.position for each in data.left_out}
         with self._reading() as (connection, state):
@@ -236,9 +236,9 @@ class SessionReceipts(SessionAssembly):
         receipt. What was erased since has no text."""
         with self._reading() as (connection, state):
             entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
-            if entry is None or state is None or entry.subject != state.id or entry.type != ContextAssembled.__name__:
+            if entry is None or state is None or entry.subject != state.id or entry.type != WindowAssembled.__name__:
                 return None
-            data: ContextAssembled = read_known(connection, entry.position, state.row).data
+            data: WindowAssembled = read_known(connection, entry.position, state.row).data
             ranges = [*data.messages]
             for beside in audit.of_command(connection, entry.command_id):
                 if beside.type == entry.type and beside.position != entry.position:

@@ -157,19 +157,19 @@ class Compacting(Reconciling):
             nonlocal made
             state = self._known(work)
             now = self._summary_row(work.connection(), state, row.id)
-            check_standing(now, "rebuilt")
+            check_standing(now, "rewritten")
             if erasures.last(work.connection()) != seen:
                 raise ConflictError(
                     "something was erased while the summary was written, which may repeat it; ask again"
                 )
             everything = summaries.of_session(work.connection(), state.row)
-            invalidate(work, state, everything, {row.id}, "rebuilt")
+            invalidate(work, state, everything, {row.id}, "rewritten")
             made = record(work, state, sources, written, replaces=row.id)
             emit_heard(work, writer, heard, sources.ranges, made)
             return state.id
 
         try:
-            self._writer.run("rebuild_summary", told, body, (self._given, id, writer.name))
+            self._writer.run("session.summaries.rewrite", told, body, (self._given, id, writer.name))
         except (RejectedError, ConflictError, NotFoundError):
             kept("moved")
             raise
@@ -179,7 +179,7 @@ class Compacting(Reconciling):
         """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
         with self._reading() as (connection, state):
             row = self._summary_row(connection, self._needed(state), id)
-            check_standing(row, "rebuilt")
+            check_standing(row, "rewritten")
             known = {each.id: each for each in summaries.of_session(connection, row.session)}
             beneath = tuple(known[each] for each in row.summaries if each in known)
             sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, beneath)
@@ -205,7 +205,7 @@ class Compacting(Reconciling):
             emit_heard(work, writer, heard, ranges, why=why)
             return state.id
 
-        self._writer.run("compact", told, body)
+        self._writer.run("session.compact", told, body)
 
     # --- one compaction ------------------------------------------------------------------------------------------------
 
@@ -475,7 +475,7 @@ class Compactor:
                 emit_heard(work, self.writer, self._heard, sources.ranges, why="moved")
             return state.id
 
-        self.session._writer.run("compact", self.told, body)
+        self.session._writer.run("session.compact", self.told, body)
         if not made:
             return self._skip("moved", run.kind, run.messages, run.tokens)
         self.made.append(made)
@@ -488,7 +488,7 @@ class Compactor:
             emit_heard(work, self.writer, self._heard, self._read, why=why)
             return state.id
 
-        self.session._writer.run("compact", self.told, body)
+        self.session._writer.run("session.compact", self.told, body)
 
     @staticmethod
     def _emit_skip(work: Work, state: State, why: str, run: Run, error: str) -> None:

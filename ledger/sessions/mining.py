@@ -28,7 +28,7 @@ from ledger.domain.interaction import ERASED, Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
-from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SEEDED, Line, Piece
+from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.language.asking import Cancelled, check_outside
 from ledger.language.port import LanguageModel
 from ledger.lease import Lease, leased
@@ -172,7 +172,7 @@ class SessionMining(SessionWrites):
                 work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
             return state.id
 
-        self._writer.run("extract", told, body, (self._given, since))
+        self._writer.run("session.extract", told, body, (self._given, since))
 
     def seed_extraction(self, parent: str | None = None, up_to: int | None = None, **by: Unpack[By]) -> SessionInfo:
         """Passes over what this session has in common with the one that it branched off, for that is extracted there.
@@ -201,12 +201,12 @@ class SessionMining(SessionWrites):
             current = self._known(work)
             if to > current.cursor:
                 moved = ExtractionCursorMoved(
-                    current.cursor, to, SEEDED, parent=source.id if source is not None else None
+                    current.cursor, to, SKIPPED, parent=source.id if source is not None else None
                 )
                 work.emit(current.id, moved, first=current.row)
             return current.id
 
-        self._writer.run("seed_extraction", told, body, (self._given, parent, up_to))
+        self._writer.run("session.skip_extraction", told, body, (self._given, parent, up_to))
         found = self.info()
         if found is None:
             raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
@@ -296,9 +296,9 @@ class SessionMining(SessionWrites):
         if text.strip():
             yield line
         if turn is not None and line.field == "response" and not gate:
-            summary = self._ledger._answer_texts(connection, turn)["response_summary"]
+            summary = self._ledger._answer_texts(connection, turn)["summary"]
             if summary and summary.strip():
-                yield replace(line, field="response_summary", text=summary)
+                yield replace(line, field="summary", text=summary)
 
 
 def _extractor(model: LanguageModel | None) -> str:
@@ -395,7 +395,7 @@ class Miner:
             return state.id
 
         try:
-            self.session._writer.run("extract", self.told, body)
+            self.session._writer.run("session.extract", self.told, body)
         except BaseException:
             self.done = before
             raise
@@ -469,7 +469,7 @@ class Miner:
                 work.emit(state.id, attempt, first=state.row)
             return state.id
 
-        self.session._writer.run("extract", self.told, body)
+        self.session._writer.run("session.extract", self.told, body)
 
 
 def is_as_read(work: Work, state: State, read: _Read) -> bool:
@@ -524,5 +524,5 @@ def close(
 
 
 def _shown(dropped: Dropped) -> dict[str, Any]:
-    names = ("rule", "field", "start", "end", "reason", "memory", "position")
-    return {name: getattr(dropped, name) for name in names}
+    names = ("rule", "field", "start", "end", "memory", "position")
+    return {name: getattr(dropped, name) for name in names} | {"reason": dropped.why}

@@ -198,7 +198,7 @@ class SessionReads:
     def _whole_summary(self, connection: Any, state: State | None) -> str:
         if state is None or state.summary_at is None:
             return ""
-        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).summary) or ""
+        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).content) or ""
 
     def summaries(self, status: str = "") -> list[answers.Summary]:
         """Every summary that was ever written of this session's messages, in that order; or those of one status."""
@@ -256,7 +256,7 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
 
 
 def _says_something(connection: Any, state: State, position: int) -> bool:
-    return read_known(connection, position, state.row).data.summary not in ("", None)
+    return read_known(connection, position, state.row).data.content not in ("", None)
 
 
 def is_held(connection: Any, row: MessageRow | Said | SummaryRow) -> bool:

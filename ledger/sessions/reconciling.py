@@ -49,11 +49,11 @@ class Reconciling(SummaryWrites):
         Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
         on with one that was cut.
         """
-        return self._take_over("reconcile", transcript, by)
+        return self._take_over("session.reconcile", transcript, by)
 
     def replace(self, messages: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
         """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
-        return self._take_over("replace", messages, by)
+        return self._take_over("session.replace", messages, by)
 
     def _take_over(self, verb: str, given: Iterable[Mapping[str, Any]], by: By) -> answers.HistoryChange:
         lines, left_out = outside(given)
@@ -129,7 +129,7 @@ class Reconciling(SummaryWrites):
         return replace(theirs.line, role=row.role, created_at=line.created_at)
 
     def _was_dated(self, connection: Any, row: MessageRow) -> bool:
-        return any(self._ledger._data(connection, position).created_at is not UNSET for position in row.repairs)
+        return any(self._ledger._data(connection, position).occurred_at is not UNSET for position in row.repairs)
 
     def _apply(
         self,
@@ -184,7 +184,7 @@ class Reconciling(SummaryWrites):
             message=repair.position,
             reasoning=UNSET if reasoning is None else reasoning,
             model=UNSET if repair.model is None else repair.model,
-            created_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
+            occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
         )
         if told != MessageRepaired(repair.position):
             work.emit(stream, told, first=first)

@@ -143,7 +143,7 @@ class SummaryWrites(SessionWrites):
                 waiting += by_id[beneath].summaries if beneath in by_id else ()
             invalidate(work, state, known, fallen, "asked", reason)
 
-        return self._change("invalidate_summary", body, (id, reason, subtree), by, "invalidated")
+        return self._change("session.summaries.invalidate", body, (id, reason, subtree), by, "invalidated")
 
     def restore_summary(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Summary:
         """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
@@ -160,7 +160,7 @@ class SummaryWrites(SessionWrites):
                 work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
             return state.id
 
-        self._writer.run("restore_summary", self._told(by), body, (self._given, id, reason))
+        self._writer.run("session.summaries.restore", self._told(by), body, (self._given, id, reason))
         return self._summary_now_of(id)
 
     def _summary_now_of(self, id: str) -> answers.Summary:

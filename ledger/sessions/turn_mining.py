@@ -76,7 +76,7 @@ def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Lin
     prompt = ledger._text(connection, ledger._data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
     if texts["response"]:
-        del texts["response_summary"]
+        del texts["summary"]
     found = [
         replace(line, channel=event.envelope.channel)
         for line in turns.of_interaction(subject, texts)
@@ -112,4 +112,4 @@ def _fail_turn(
                     work.emit(current.id, event, first=current.row)
         return subject.id
 
-    ledger._writer.run("extraction", replace(told, key=None), body)
+    ledger._writer.run("extract", replace(told, key=None), body)

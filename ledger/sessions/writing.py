@@ -11,7 +11,7 @@ from ledger.domain import message as messages
 from ledger.domain import session as domain
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import MessageAppended, MessageRepaired, MessagesHidden, SummaryInvalidated, SummarySet
+from ledger.domain.events import AbstractSet, MessageAppended, MessageRepaired, MessagesHidden, SummaryInvalidated
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
@@ -70,7 +70,7 @@ class SessionWrites(SessionReads):
             return stream
 
         arguments = (self._given, draft, model, token_count, told.occurred_at)
-        outcome = self._writer.run("append", told, body, arguments)
+        outcome = self._writer.run("session.append", told, body, arguments)
         if outcome.replayed:
             return self._again(outcome)
         if outcome.redacted:  # what is stored is not what was given
@@ -181,7 +181,7 @@ class SessionWrites(SessionReads):
                 above = row.row - 1
             hide(work, state, window, (state.row, above), "truncate")
 
-        return self._change("truncate", body, keep_last, by, "truncated")
+        return self._change("session.truncate", body, keep_last, by, "truncated")
 
     def clear(self, **by: Unpack[By]) -> answers.HistoryChange:
         """Begins the session anew: every message is hidden, every summary stands for nothing, and the set one is blank."""
@@ -192,9 +192,9 @@ class SessionWrites(SessionReads):
             if window.messages:
                 hide(work, state, window, (state.row, 2**62), "clear")
             if self._summary_now(work, state):
-                work.emit(state.id, SummarySet(""), first=state.row)
+                work.emit(state.id, AbstractSet(""), first=state.row)
 
-        return self._change("clear", body, None, by, "cleared")
+        return self._change("session.clear", body, None, by, "cleared")
 
     # --- the session as a whole --------------------------------------------------------------------------------------
 
@@ -209,11 +209,11 @@ class SessionWrites(SessionReads):
             state = work.find(stream, "s") if first else None
             said.append(work.cleaned(summary))
             if self._summary_now(work, state) != said[-1]:
-                work.emit(stream, SummarySet(self._writer.body(work, said[-1])), first=first)
+                work.emit(stream, AbstractSet(self._writer.body(work, said[-1])), first=first)
             return stream
 
         said = [summary]
-        self._writer.run("set_summary", self._told(by), body, (self._given, summary))
+        self._writer.run("session.set_abstract", self._told(by), body, (self._given, summary))
         return said[-1]
 
     def _check_taken_in(self) -> None:
@@ -259,7 +259,7 @@ class SessionWrites(SessionReads):
                 work.emit(owner, event, first=rows[owner])
             return stream
 
-        self._writer.run("add_session_alias", self._told(by), body, (self._given, alias))
+        self._writer.run("session.add_alias", self._told(by), body, (self._given, alias))
         found = self.info()
         if found is None:
             raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")

@@ -19,14 +19,14 @@ from ledger.domain.entities import name_form
 from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
-    EdgeAsserted,
-    EdgeRetired,
     MemoriesMerged,
     MemoryPromoted,
     MemoryReinforced,
     MemorySuperseded,
     MessageAppended,
-    ObservationRetired,
+    ObservationRetracted,
+    RelationAdded,
+    RelationRemoved,
 )
 from ledger.domain.ids import shortened
 from ledger.domain.observation import NO_EVIDENCE, borne_out
@@ -36,7 +36,7 @@ from projections import audit, control, observations
 from projections.projector import FAMILIES
 
 ROUNDS = 20  # after so many, what ever did not fit stays out: two events that each stand only without the other
-_TAKING_ITS_PLACE = ("MemorySuperseded", "EdgeRetired", "MemoriesMerged")
+_TAKING_ITS_PLACE = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")
 Unfit = dict[int, tuple[AnyEvent, Any]]  # the event, and its subject's state that it does not fit
 
 
@@ -56,22 +56,22 @@ class World:
         data = event.data
         if isinstance(data, ATTEMPTS):
             return self.reader.is_unsupported(event, self.out, self.again, self.gone)
-        if isinstance(data, MemorySuperseded | EdgeRetired):
+        if isinstance(data, MemorySuperseded | RelationRemoved):
             return data.by in self.gone
         if isinstance(data, JOINING):
             return rests_on(data, self.gone)
-        if isinstance(data, ObservationRetired):
+        if isinstance(data, ObservationRetracted):
             return data.by in self.gone
         return isinstance(data, MemoryReinforced) and data.interaction in self.gone
 
-    def is_borne_out(self, retired: AnyEvent) -> bool:
-        """Whether an observation that was retired for want of a live source would have had one that it did not have."""
-        return bool(self._proofs(retired) - World(self.reader, (), (), ())._proofs(retired))
+    def is_borne_out(self, retracted: AnyEvent) -> bool:
+        """Whether an observation that was retracted for want of a live source would have had one that it did not have."""
+        return bool(self._proofs(retracted) - World(self.reader, (), (), ())._proofs(retracted))
 
-    def _proofs(self, retired: AnyEvent) -> set[str]:
-        before = [each for each in self.counting(retired.stream) if each.position < retired.position]
+    def _proofs(self, retracted: AnyEvent) -> set[str]:
+        before = [each for each in self.counting(retracted.stream) if each.position < retracted.position]
         counted = {borne.source for borne, _ in borne_out(before).values() if not borne.withdrawn}
-        return {source for source in counted if self._is_live(source, retired.position)}
+        return {source for source in counted if self._is_live(source, retracted.position)}
 
     def _is_live(self, source: str, position: int) -> bool:
         if source[0] != "m":
@@ -90,7 +90,7 @@ class World:
     def says(self, memory: str, edge: AnyEvent) -> bool:
         """Whether a memory would have had the edge when another took it over from it."""
         said, state = edge.data, self._before(memory, edge.position)
-        form = (name_form(said.source or ""), said.relation, name_form(said.target or ""))
+        form = (name_form(said.subject or ""), said.relation, name_form(said.object or ""))
         return state is not None and any(each.form == form for each in state.edges)
 
 
@@ -184,11 +184,11 @@ class Closure:
         return found
 
     def _follows_no_more(self, event: AnyEvent) -> bool:
-        """Whether a merged memory has a relation from its members that none of them has, or an observation was retired for want
+        """Whether a merged memory has a relation from its members that none of them has, or an observation was retracted for want
         of what it would have had."""
-        if isinstance(event.data, ObservationRetired):
+        if isinstance(event.data, ObservationRetracted):
             return event.data.why == NO_EVIDENCE and self._now.is_borne_out(event)
-        members = self.reader.members_of(event) if isinstance(event.data, EdgeAsserted) else ()
+        members = self.reader.members_of(event) if isinstance(event.data, RelationAdded) else ()
         return bool(members) and not any(self._now.says(each, event) for each in members)
 
     # --- what falls because something is gone ------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Closure:
         """A project that was registered goes where nothing else is in it; one that others use stands, and so does each name
         that came along with something."""
         for event in self._named.values():
-            if event.envelope.command == "register_project":
+            if event.envelope.command == "projects.add":
                 if (use := use_of(self.reader, event, self._is_void)) is not None:
                     self.used.append((event, use))
                 else:
@@ -237,7 +237,7 @@ class Closure:
             self._wake(self.reader.resting_on(event.data.chunk))
         if isinstance(event.data, MessageAppended):
             self._wake(self.reader.found_in(event.stream).get(event.position, ()))
-        if isinstance(event.data, EdgeAsserted | EdgeRetired):
+        if isinstance(event.data, RelationAdded | RelationRemoved):
             self._wake(self.reader.merged_from(event.stream))
 
     def _wake(self, streams: Iterable[str]) -> None:
@@ -277,11 +277,11 @@ class Closure:
             self._take(self.reader.reinforced_by(stream) if world is self._now else ())
 
     def _predecessors(self, gone: str) -> list[str]:
-        """What the events of a subject superseded in the same command, or merged, or whose edges they retired."""
+        """What the events of a subject superseded in the same command, or merged, or whose edges they retracted."""
         commands = {
             event.envelope.command_id
             for event, _ in self.reader.stream(gone)
-            if hasattr(event.data, "supersedes") or isinstance(event.data, EdgeAsserted | MemoryPromoted)
+            if hasattr(event.data, "supersedes") or isinstance(event.data, RelationAdded | MemoryPromoted)
         }
         entries = [entry for each in commands for entry in self.reader.command(each)]
         return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
@@ -312,7 +312,7 @@ class Closure:
             said = (each for each in sorted(self.reader.citations.behind(event)) if each in self.out)
             first = next(lost, None)
             return f"rests on {shortened(first)}" if first else f"was found in the message at {next(said, 0)}"
-        if isinstance(data, MemorySuperseded | EdgeRetired):
+        if isinstance(data, MemorySuperseded | RelationRemoved):
             return f"gave way to {shortened(data.by or '')}"
         if isinstance(data, MemoriesMerged):
             return f"joins {shortened(next(each for each in (*data.memories, data.memory) if each in self.gone))}"

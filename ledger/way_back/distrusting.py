@@ -15,7 +15,7 @@ from ledger.domain.events import (
     LEDGER_STREAM,
     CommandRedone,
     CommandUndone,
-    SourceDistrusted,
+    OriginDistrusted,
 )
 from ledger.domain.text import check_text
 from ledger.log_reading import find_row, first_position, read_event
@@ -102,10 +102,10 @@ class Distrusting(Undoing):
                 if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
                     raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
                 for spans in bulk.parts(plan.positions) or [()]:
-                    work.emit(LEDGER_STREAM, SourceDistrusted(about.kind, about.name, spans, **fields))
+                    work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
 
         return self._distrust_report(
-            self._act("distrust", told, make, emit, (source, kind, str(since), reason), dry_run), told.user
+            self._act("history.distrust", told, make, emit, (source, kind, str(since), reason), dry_run), told.user
         )
 
     def trust(
@@ -150,7 +150,9 @@ class Distrusting(Undoing):
             bulk.check_size(plan.events, exclusive=exclusive)
             self._emit_back(work, plan, reason)
 
-        done = self._act("trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run)
+        done = self._act(
+            "history.trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
+        )
         return self._distrust_report(done, told.user, trusted=True)
 
     def distrusted(self, *, user: str | None = None) -> list[answers.Distrusted]:
@@ -197,7 +199,7 @@ class Distrusting(Undoing):
     def _retold(self, plan: Plan, user: str) -> Told:
         """Of a distrust that was answered before: what its events say."""
         data = plan.told
-        source = Source(data.kind, data.source or "", data.since) if data is not None else Source("", "", 1)
+        source = Source(data.kind, data.origin or "", data.since) if data is not None else Source("", "", 1)
         memories = tuple(each for each in plan.streams if each[0] == "m")
         with self._read("interactions") as connection:
             return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))

@@ -12,7 +12,7 @@ from ledger.domain import ids
 from ledger.domain.errors import ConflictError, DependentsError
 from ledger.domain.events import (
     AnyEvent,
-    DocumentIngested,
+    DocumentAdded,
     MemoryReinforced,
     MessageAppended,
     ProjectAliasAdded,
@@ -154,7 +154,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.alias if isinstance(data, ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
         found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
-        if isinstance(data, DocumentIngested):
+        if isinstance(data, DocumentAdded):
             _check_path(reader, event, data)
         if found is not None and found[0] != event.stream:
             raise ConflictError(
@@ -176,7 +176,7 @@ def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
             )
 
 
-def _check_path(reader: Reader, event: AnyEvent, data: DocumentIngested) -> None:
+def _check_path(reader: Reader, event: AnyEvent, data: DocumentAdded) -> None:
     owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
     known = documents.known_as(reader.connection, owner, path, digest)
     if known is not None and known.id != event.stream:

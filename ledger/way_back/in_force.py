@@ -12,11 +12,11 @@ from ledger.domain.events import (
     AnyEvent,
     ConflictResolved,
     DuplicateAbsorbed,
-    EdgeAsserted,
     Event,
     MemoriesMerged,
     MemoryCaptured,
-    ObservationRetired,
+    ObservationRetracted,
+    RelationAdded,
     Unknown,
 )
 from ledger.domain.observation import NO_EVIDENCE, borne_out
@@ -30,9 +30,9 @@ ASKED = (  # the projections that a plan is made by
 )
 NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
 LASTING = (  # what nothing takes back, or only an act of its own
-    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "SourceTrusted", "ContentErased"),
+    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "OriginTrusted", "ContentErased"),
     *("ErasureCompleted", "CheckpointSealed", "LegalHoldPlaced"),
-    *("LegalHoldReleased", "ProjectionParked", "ProjectionResumed", "WriteRefused"),
+    *("LegalHoldReleased", "ProjectionSuspended", "ProjectionResumed", "WriteRefused"),
 )
 ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
 JOINING = (MemoriesMerged, ConflictResolved)  # acts on several memories
@@ -40,11 +40,11 @@ _RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "Con
 WITHOUT_EFFECT = (
     "WriteRefused",
     "CommandAnswered",
-    "RecallServed",
+    "RecallDelivered",
     "ModelCalled",
     "ModelCallFailed",
     "CompactionSkipped",
-    "ContextAssembled",
+    "WindowAssembled",
 )
 
 
@@ -263,9 +263,9 @@ def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) 
 def follows(event: AnyEvent) -> bool:
     """Whether an event is no act of anybody but only followed from what there was, so that it goes and comes back without its
     command: a relation that a merge copied, or an observation's retirement for want of evidence, or into another."""
-    if isinstance(event.data, ObservationRetired):
+    if isinstance(event.data, ObservationRetracted):
         return event.data.why in (NO_EVIDENCE, "merged")
-    return isinstance(event.data, EdgeAsserted) and event.envelope.command == "merge"
+    return isinstance(event.data, RelationAdded) and event.envelope.command in ("merges.apply", "merges.combine")
 
 
 def rests_on(data: Event, gone: Collection[str]) -> bool:

@@ -65,7 +65,9 @@ class Otherwise:
     def _held_or_released(self) -> set[str]:
         """The subjects of the texts that some of these events put into quarantine or let out."""
         said = (self.reader.event(position).data for position in (*self.out, *self._again))
-        return {self.reader.event(each.at).stream for each in said if isinstance(each, TextQuarantined | TextReleased)}
+        return {
+            self.reader.event(each.position).stream for each in said if isinstance(each, TextQuarantined | TextReleased)
+        }
 
     def _observation(self, stream: str, as_of: str) -> answers.Observation | None:
         state: Observation | None = self.state(stream)
@@ -79,7 +81,7 @@ class Otherwise:
         )
         alive = {each.id for each in sources if each.live}
         alive |= {each for each in set(state.written_from) - {source.id for source in sources} if self._is_live(each)}
-        said = (event.position for event in events if getattr(event.data, "text", None) == state.text is not None)
+        said = (event.position for event in events if getattr(event.data, "content", None) == state.text is not None)
         held = any(not self._is_free(position) for position in said)
         names = projects.names(self.reader.connection, {state.project})
         return answers.observation(state, names, sources, alive, as_of, quarantined=held)
@@ -134,7 +136,7 @@ class Otherwise:
         data = event.data
         if self._policy is None or not isinstance(data, MemoryReinforced) or data.matcher is None:
             return event
-        most = self._policy.get("matches_a_turn")
+        most = self._policy.get("max_matches")
         if most is not None and self._rank(data.interaction or "", event.stream) >= most:
             return None
         gain = self._policy.get("echo_gain" if data.echo else "gain", data.delta)

@@ -11,7 +11,7 @@ from ledger.way_back.source_plan import SourcePlan
 
 State = Memory | None
 Moved = Iterable[tuple[str, State, State]]  # (memory, how it stood, how it would have stood), just before an event
-_LASTING = ("undo", "redo")  # what they refuse can never be undone, whatever else is so
+_LASTING = ("undo", "history.undo_all", "redo")  # what they refuse can never be undone, whatever else is so
 _SOURCES = ("i", "d", "s")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, SourceDistrusted, SourceTrusted
+from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, OriginDistrusted, OriginTrusted
 from ledger.way_back.closure import Closure
 from ledger.way_back.conversations import UNSAID
 from ledger.way_back.in_force import JOINING, LASTING, WITHOUT_EFFECT, follows
@@ -32,13 +32,13 @@ class SourcePlan(Closure):
         return {stream for stream in self.streams if self._now.counting(stream) != self.reader.counting(stream)}
 
     def _falls(self, event: AnyEvent) -> bool:
-        if isinstance(event.data, CommandRedone | SourceTrusted):  # what the source put back falls again
+        if isinstance(event.data, CommandRedone | OriginTrusted):  # what the source put back falls again
             self._take(control.positions(event.data.ranges))
         elif isinstance(event.data, CommandUndone):
             self.acts[event.envelope.command_id] = None
             if event.envelope.command_id not in self._given_back:
                 self._count_again(event.envelope.command_id)
-        elif not isinstance(event.data, SourceDistrusted):  # which is judged by itself
+        elif not isinstance(event.data, OriginDistrusted):  # which is judged by itself
             return event.type not in LASTING + WITHOUT_EFFECT
         return False
 

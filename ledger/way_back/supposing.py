@@ -37,7 +37,7 @@ class Supposing(Distrusting):
 
         ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
         an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
-        ``gain``, ``echo_gain`` and ``matches_a_turn`` for what a matcher found; what was never matched cannot be tried now.
+        ``gain``, ``echo_gain`` and ``max_matches`` for what a matcher found; what was never matched cannot be tried now.
         """
         owner = self._user(user)
         if without is None and policy is None:
@@ -127,7 +127,7 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
         raise RejectedError(
             f"another policy is a dict of parameters and their values, and not a {type(given).__name__}"
         )
-    allowed = ("gain", "echo_gain", "matches_a_turn")
+    allowed = ("gain", "echo_gain", "max_matches")
     if not given or (unknown := [each for each in given if each not in allowed]):
         what = f"{unknown[0]!r:.40} is" if given else "nothing was"
         raise RejectedError(

@@ -24,10 +24,10 @@ from ledger.way_back.source_plan import SourcePlan
 Parameters = dict[str, Any]
 _TEXTS = (  # what the guards look through
     *("MemoryCaptured", "MemoryRevised", "ObservationFormed", "ObservationRevised", "InteractionCaptured"),
-    *("ResponseAttached", "MessageAppended", "DocumentIngested", "DocumentReplaced"),
+    *("ResponseAttached", "MessageAppended", "DocumentAdded", "DocumentReplaced"),
 )
 _DECIDED = {  # the types of event that a parameter had a part in, whoever asked
-    **dict.fromkeys(("matcher", "gain", "echo_gain", "matches_a_turn"), ("ReinforcementEvaluated",)),
+    **dict.fromkeys(("matcher", "gain", "echo_gain", "max_matches"), ("ReinforcementEvaluated",)),
     **dict.fromkeys(("extract", "extracted", "claim_confidence"), ("CandidatesExtracted", "ExtractionCursorMoved")),
 }
 _BY_ITSELF = {"merge": "MergeProposed", "conflicts": "ConflictFound", "consolidate": "ConsolidationCompleted"}

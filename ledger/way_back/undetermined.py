@@ -20,7 +20,6 @@ from ledger.domain.events import (
     ChunkAdded,
     CommandAnswered,
     CommandUndone,
-    ContextAssembled,
     DocumentReplaced,
     DocumentRestored,
     DuplicateAbsorbed,
@@ -33,6 +32,7 @@ from ledger.domain.events import (
     MemorySuperseded,
     ReinforcementEvaluated,
     SummaryCreated,
+    WindowAssembled,
     WriteRefused,
 )
 from ledger.domain.memory import Memory
@@ -362,7 +362,7 @@ def _same(data: DuplicateAbsorbed, state: Memory) -> bool:
 
 def _is_taken_in(event: AnyEvent) -> bool:
     """Whether an event is part of taking a text in; one that was removed is restored by that."""
-    restored = isinstance(event.data, DocumentRestored) and event.envelope.command == "ingest"
+    restored = isinstance(event.data, DocumentRestored) and event.envelope.command == "documents.add"
     return restored or isinstance(event.data, DocumentReplaced | ChunkAdded)
 
 
@@ -423,7 +423,7 @@ def _receipts_at(connection: Any, positions: Iterable[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for position in positions:
         entry = audit.at(connection, position)
-        if entry is not None and entry.type == ContextAssembled.__name__:
+        if entry is not None and entry.type == WindowAssembled.__name__:
             told = audit.of_command(connection, entry.command_id)
             entry = next(each for each in told if each.type == entry.type)
         if entry is not None:

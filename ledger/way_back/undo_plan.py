@@ -10,7 +10,7 @@ from ledger.way_back.closure import Closure
 from ledger.way_back.in_force import LASTING, follows
 from projections import control
 
-_ACTS = ("CommandUndone", "SourceDistrusted")  # taken back by redo and trust, each by itself
+_ACTS = ("CommandUndone", "OriginDistrusted")  # taken back by redo and trust, each by itself
 
 
 class UndoPlan(Closure):

@@ -15,8 +15,8 @@ from ledger.domain.events import (
     LIST_ITEMS,
     CommandRedone,
     CommandUndone,
-    SourceDistrusted,
-    SourceTrusted,
+    OriginDistrusted,
+    OriginTrusted,
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
@@ -32,7 +32,7 @@ from projections import audit, control
 
 T = TypeVar("T")
 PLANS = 4  # how often a plan is made anew outside the lock because somebody wrote meanwhile; then it is made inside
-_TAKES_OUT = (CommandUndone.__name__, SourceDistrusted.__name__)
+_TAKES_OUT = (CommandUndone.__name__, OriginDistrusted.__name__)
 
 
 class Plan(Struct, frozen=True):
@@ -116,7 +116,8 @@ class Undoing(MemoryWrites, Reads):
             elif plan.positions:
                 _emit_undone(work, plan.commands, plan.positions, reason)
 
-        return self._report(self._act("undo", told, make, emit, (target, reason, cascade, session, command), dry_run))
+        verb = "undo" if target is not None else "history.undo_all"
+        return self._report(self._act(verb, told, make, emit, (target, reason, cascade, session, command), dry_run))
 
     def redo(
         self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
@@ -222,7 +223,7 @@ class Undoing(MemoryWrites, Reads):
             spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
             positions = sorted(set(control.positions(spans)))
             back = [event for each in positions if (event := read_event(connection, each)) is not None]
-            data = next((e.data for e in events if e is not None and isinstance(e.data, SourceDistrusted)), None)
+            data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
             ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
         streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
         return Plan(
@@ -247,7 +248,7 @@ class Undoing(MemoryWrites, Reads):
                 f"no command of this user is named by {what}: give a command's or event's id, a position, "
                 "a correlation id, or a session or verb that was used"
             )
-        distrusts = {entry.command_id for entry in entries if entry.type == SourceDistrusted.__name__}
+        distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
         taken = [
             entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts
         ]
@@ -282,7 +283,7 @@ class Undoing(MemoryWrites, Reads):
         check(reader, filter(is_subject, streams), positions, but)
         back = (reader.event(each) for each in positions)
         commands = {each.envelope.command_id for each in back if not follows(each)}
-        types = {act: (SourceDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
+        types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
         told = tuple((act, types[act], tuple(kept)) for act, kept in held)
         streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
         return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
@@ -292,7 +293,7 @@ class Undoing(MemoryWrites, Reads):
         for act, type_, positions in plan.acts:
             for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
                 work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
-            event = SourceTrusted if type_ == SourceDistrusted.__name__ else CommandRedone
+            event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
             for spans in bulk.parts(positions) or [()]:
                 work.emit(LEDGER_STREAM, event(act, spans, reason))
         if plan.along.positions:
@@ -315,8 +316,8 @@ def taken_again(connection: Any, acts: Iterable[str]) -> set[int]:
 
 def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
     """The act that an event ends, as a plan names it, but without the positions."""
-    if isinstance(data, SourceTrusted):
-        return data.distrusted, SourceDistrusted.__name__, ()
+    if isinstance(data, OriginTrusted):
+        return data.distrusted, OriginDistrusted.__name__, ()
     if isinstance(data, CommandRedone):
         return data.undone, CommandUndone.__name__, ()
     return None
@@ -324,7 +325,7 @@ def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
 
 def _reversed_by(plan: Plan) -> str:
     types = {type_ for _, type_, _ in plan.acts}
-    return "distrust" if SourceDistrusted.__name__ in types else "undo" if types else "redo"
+    return "distrust" if OriginDistrusted.__name__ in types else "undo" if types else "redo"
 
 
 class Done(Struct, frozen=True):
@@ -345,7 +346,7 @@ def _one(connection: Any, target: str | int) -> list[audit.Entry]:
 _INSTEAD = {
     "LegalHoldPlaced": "lift the hold",
     "LegalHoldReleased": "place the hold again",
-    "ProjectionParked": "rebuild folds the projection again",
+    "ProjectionSuspended": "rebuild folds the projection again",
     "WriteRefused": "nothing was written",
 }
 
@@ -359,18 +360,18 @@ def _instead(connection: Any, entry: audit.Entry) -> str:
         found = list(dict.fromkeys(each.command_id for each in back if each is not None))
         more = f" … ({len(found)} in all)" if len(found) > 5 else ""
         return f"undo again what it put back: undo {', '.join(found[:5])}{more}"
-    if isinstance(data, SourceTrusted):
+    if isinstance(data, OriginTrusted):
         about = _distrust_in(connection, data.distrusted)
-        named = f"{about.source!r:.60} (kind {about.kind})" if about is not None and about.source else "the source"
+        named = f"{about.origin!r:.60} (kind {about.kind})" if about is not None and about.origin else "the source"
         return f"distrust {named} again"
     return _INSTEAD.get(entry.type, "it is for good")
 
 
-def _distrust_in(connection: Any, command: str) -> SourceDistrusted | None:
+def _distrust_in(connection: Any, command: str) -> OriginDistrusted | None:
     """The distrust that a command is."""
     for entry in audit.of_command(connection, command):
-        if entry.type == SourceDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
-            return event.data if isinstance(event.data, SourceDistrusted) else None
+        if entry.type == OriginDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
+            return event.data if isinstance(event.data, OriginDistrusted) else None
     return None
 
 

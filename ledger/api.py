@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ledger.core import Core
+    from ledger.documents.api import Documents, DocumentsRead
     from ledger.guarding import Scanner
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.language.port import LanguageModel, Request
@@ -152,6 +153,13 @@ class LedgerRead(Area):
         from ledger.interactions.api import InteractionsRead
 
         return InteractionsRead(self._core, self._scope)
+
+    @property
+    def documents(self) -> DocumentsRead:
+        """Add files and texts, list and read them and their chunks, remove and restore them."""
+        from ledger.documents.api import DocumentsRead
+
+        return DocumentsRead(self._core, self._scope)
 
 
 class Ledger(LedgerRead):
@@ -645,6 +653,13 @@ class Ledger(LedgerRead):
         from ledger.interactions.api import Interactions
 
         return Interactions(self._core, self._scope)
+
+    @property
+    def documents(self) -> Documents:
+        """Add files and texts, list and read them and their chunks, remove and restore them."""
+        from ledger.documents.api import Documents
+
+        return Documents(self._core, self._scope)
 
 
 class BoundLedger(Ledger):

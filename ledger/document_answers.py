@@ -10,9 +10,9 @@ from ledger.engine.answer import Answer
 
 
 class Chunk(Answer, frozen=True, kw_only=True):
-    """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``text`` only if asked.
+    """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``content`` only if asked.
 
-    ``status`` is "active"; "gone", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
+    ``status`` is "active"; "replaced", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
     with its document, or out of force with what made it; or "erased".
     """
 
@@ -20,7 +20,7 @@ class Chunk(Answer, frozen=True, kw_only=True):
     document: str
     index: int
     heading_path: tuple[str, ...] | None
-    text: str | None
+    content: str | None
     size: int | None
     line: int | None
     metadata: Any
@@ -44,7 +44,7 @@ class Document(Answer, frozen=True, kw_only=True):
     title: str | None
     path: str | None
     tags: tuple[str, ...]
-    doc_type: str
+    type: str
     user: str | None
     agent: str | None
     project: str | None
@@ -67,7 +67,7 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
         title=state.title,
         path=state.path or None,
         tags=state.tags,
-        doc_type=state.doc_type,
+        type=state.doc_type,
         user=state.user,
         agent=state.agent,
         project=names.get(state.project, state.project) if state.project else None,

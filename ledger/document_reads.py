@@ -8,9 +8,9 @@ from typing import Any
 from ledger import document_answers as answers
 from ledger.domain.document import STATUSES, Document
 from ledger.domain.errors import RejectedError
-from ledger.log_reading import read_event
+from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import text_list
-from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
+from ledger.reads import LIST_LIMIT, NOWHERE, PAGE_CAP, Reads, listed, named
 from projections import documents, projects
 from projections.documents import Chunk as ChunkRow
 
@@ -24,18 +24,26 @@ class DocumentReads(Reads):
         user: str | None = None,
         project: str | None = None,
         tag: str | None = None,
+        tags: Iterable[str] = (),
         status: str | Iterable[str] = "active",
         limit: int = LIST_LIMIT,
+        after: str | None = None,
     ) -> list[answers.Document]:
-        """Documents of one user, newest first, at most 500; ``status`` is active, removed, erased or "all"."""
+        """Documents of one user, newest first; ``status`` is active, removed, erased or "all", ``project=""`` for those
+        of none."""
         owner, statuses = self._user(user), _statuses(status)
         with self._read("documents", "projects") as connection:
-            scope = named(connection, owner, "p", project)
-            if scope is NOWHERE:
+            scope = None if project is None else [named(connection, owner, "p", project)]
+            if scope == [NOWHERE]:
                 return []
-            label = tag.strip().lower() if isinstance(tag, str) else tag
             found = documents.listing(
-                connection, user=owner, statuses=statuses, project=scope, tag=label, limit=listed(limit)
+                connection,
+                user=owner,
+                statuses=statuses,
+                projects=scope,
+                tags=[each.strip().lower() for each in (*tags, *((tag,) if tag is not None else ()))],
+                before=first_position(connection, after) if after is not None else None,
+                limit=listed(limit, PAGE_CAP),
             )
             names = projects.names(connection, {each.project for each in found})
             return [answers.document(each, names) for each in found]
@@ -81,7 +89,7 @@ class DocumentReads(Reads):
             document=event.stream,
             index=found.index,
             heading_path=event.data.heading_path,
-            text=words if text else None,
+            content=words if text else None,
             size=len(words) if words is not None else None,
             line=line,
             metadata=found.metadata,
@@ -100,7 +108,7 @@ def _status(chunk: ChunkRow, state: Document | None, *, erased: bool) -> str:
         return "erased"
     if state is None:
         return "removed"
-    return "gone" if chunk.to_position is not None else state.status
+    return "replaced" if chunk.to_position is not None else state.status
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections import control
 from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, versioned
+from projections.subjects import Change, Family, end, ended, keep, of_projects, versioned
 
 DOCUMENTS, DOCUMENT_VERSIONS = versioned(
     "documents",
@@ -188,21 +188,23 @@ def listing(
     *,
     user: str,
     statuses: Sequence[str] = (),
-    project: str | None = None,
-    tag: str | None = None,
+    projects: Sequence[str | None] | None = None,
+    tags: Sequence[str] = (),
+    before: int | None = None,
     limit: int,
 ) -> list[Document]:
-    """Documents of one user, newest first."""
+    """Documents of one user, newest first, from ``before`` a row; ``projects`` may hold None for those of no project."""
     where, values = ["user = ?"], list[Any]([user])
     if statuses:
         where.append(f"status IN ({', '.join('?' * len(statuses))})")
         values.extend(statuses)
-    if project is not None:
-        where.append("project = ?")
-        values.append(project)
-    if tag is not None:
+    of_projects(where, values, projects)
+    for tag in tags:
         where.append("EXISTS (SELECT 1 FROM json_each(documents.tags) WHERE value = ?)")
         values.append(tag)
+    if before is not None:
+        where.append("row < ?")
+        values.append(before)
     sql = f"SELECT * FROM documents WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
 

@@ -502,7 +502,7 @@ def test_a_text_that_brought_back_what_the_source_had_removed_is_what_it_would_h
     report = ledger.distrust("eve", kind="actor")
     now = ledger.document(first.id)
     assert report.undetermined == () and now is not None
-    assert "there" in (ledger.chunk(now.chunks[0].id).text or "")  # type: ignore[union-attr]
+    assert "there" in (ledger.chunk(now.chunks[0].id).content or "")  # type: ignore[union-attr]
 
 
 def test_a_restoring_of_a_document_of_the_source_is_not_a_text_taken_in(ledger: Ledger) -> None:

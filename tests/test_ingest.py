@@ -25,7 +25,7 @@ RARE = "Zanzibarquux lives at 12 Harbour Row."
 def text_of(ledger: Ledger, id: str) -> str:
     found = ledger.document(id, text=True)
     assert found is not None
-    return "".join(chunk.text or "" for chunk in found.chunks)
+    return "".join(chunk.content or "" for chunk in found.chunks)
 
 
 def agrees(ledger: Ledger) -> None:
@@ -47,12 +47,12 @@ def test_a_file_becomes_chunks_with_their_headings_and_lines(ledger: Ledger, not
     found = ledger.ingest(notes, tags=["Drinks"], project="kitchen", actor="ann", agent="helper")
     assert (found.title, found.path, found.tags, found.project) == ("Coffee", str(notes), ("drinks",), "kitchen")
     assert (found.size, found.chunk_count, found.added, found.absorbed) == (len(NOTES), 3, 3, False)
-    assert [(each.index, each.line, each.heading_path, each.text) for each in found.chunks] == [
+    assert [(each.index, each.line, each.heading_path, each.content) for each in found.chunks] == [
         (0, 1, ("Coffee",), None), (1, 5, ("Coffee", "Water"), None), (2, 9, ("Tea",), None)
     ]  # fmt: skip
     assert text_of(ledger, found.id[:8]) == NOTES
     water = ledger.chunk(found.chunks[1].id[:8])
-    assert water is not None and (water.text, water.line, water.status) == (
+    assert water is not None and (water.content, water.line, water.status) == (
         "## Water\n\nSoft, at 93 degrees.\n\n", 5, "active"
     )  # fmt: skip
     assert [each.id for each in ledger.documents(project="kitchen", tag="drinks")] == [found.id]
@@ -89,7 +89,7 @@ def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(led
     assert [each.id for each in again.chunks][::2] == [first.chunks[2].id, first.chunks[1].id]
     assert [each.line for each in again.chunks] == [1, 4, 8] and text_of(ledger, first.id) == newer
     gone = ledger.chunk(first.chunks[0].id)
-    assert gone is not None and (gone.status, gone.text, gone.line) == ("gone", coffee, None)
+    assert gone is not None and (gone.status, gone.content, gone.line) == ("replaced", coffee, None)
     assert [each.line for each in ledger.at(first.position).document(first.id).chunks] == [1, 5, 9]  # type: ignore[union-attr]
     assert ledger.at(first.position).chunk(gone.id).status == "active"  # type: ignore[union-attr]
 
@@ -132,7 +132,7 @@ def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "log.TXT"
     path.write_text("# no heading\nline\n")
     found = ledger.ingest(path)
-    assert (found.doc_type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
+    assert (found.type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
     path.write_text("# none\n# either\n")
     assert ledger.ingest(path).chunk_count == 1
     with pytest.raises(RejectedError, match="stays one"):
@@ -246,9 +246,9 @@ def test_a_memory_says_which_chunk_it_came_from_even_when_it_is_gone(ledger: Led
         why = ledger.why(id)
         assert why is not None
         (cited,) = why.chunks
-        assert (cited.heading_path, cited.status, "93 degrees" in (cited.text or "")) == (
+        assert (cited.heading_path, cited.status, "93 degrees" in (cited.content or "")) == (
             ("Coffee", "Water"),
-            "gone",
+            "replaced",
             True,
         )
     assert [each.id for each in ledger.why(fact.id).documents] == [first.id]  # type: ignore[union-attr]
@@ -268,7 +268,7 @@ def test_undo_of_a_newer_text_brings_the_old_one_back_and_takes_what_was_read_in
         ledger.undo(newer.position)
     undone = ledger.undo(newer.position, cascade=True)
     assert text_of(ledger, first.id) == NOTES and ledger.memory(read.id) is None and ledger.memory(kept.id) is not None
-    assert ledger.chunk(newer.chunks[3].id).status == "gone"  # type: ignore[union-attr]
+    assert ledger.chunk(newer.chunks[3].id).status == "replaced"  # type: ignore[union-attr]
     ledger.redo(undone.command_id or "")
     assert text_of(ledger, first.id).endswith("None.\n") and ledger.memory(read.id) is not None
     ledger.undo(first.position, cascade=True)
@@ -322,7 +322,7 @@ def test_what_another_took_in_over_a_distrusted_text_is_named(ledger: Ledger) ->
     ledger.trust("eve", kind="actor")
     report = ledger.distrust("ann", kind="actor")
     assert (report.gone, text_of(ledger, paper.id)) == ((), NOTES)
-    assert ledger.chunk(newer.chunks[2].id).status == "gone"  # type: ignore[union-attr]
+    assert ledger.chunk(newer.chunks[2].id).status == "replaced"  # type: ignore[union-attr]
     agrees(ledger)
 
 
@@ -356,10 +356,10 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         assert (report.state, report.kind, report.subject) == ("completed", "document", paper.id)
         gone = ledger.document(paper.id, text=True)
         assert gone is not None and (gone.status, gone.title, gone.path, gone.tags) == ("erased", None, None, ())
-        assert [(each.text, each.heading_path, each.status) for each in gone.chunks] == [(None, None, "erased")]
+        assert [(each.content, each.heading_path, each.status) for each in gone.chunks] == [(None, None, "erased")]
         assert [each.id for each in ledger.documents(status="erased")] == [paper.id]
-        assert ledger.why(fact.id).chunks[0].text is None  # type: ignore[union-attr]
-        assert ledger.at(paper.position).chunk(paper.chunks[0].id).text is None  # type: ignore[union-attr]
+        assert ledger.why(fact.id).chunks[0].content is None  # type: ignore[union-attr]
+        assert ledger.at(paper.position).chunk(paper.chunks[0].id).content is None  # type: ignore[union-attr]
         for command in (ledger.remove_document, ledger.restore_document, ledger.erase):
             with pytest.raises(RejectedError, match="erased"):
                 command(paper.id)
@@ -519,4 +519,4 @@ def test_after_a_chunk_is_erased_nothing_left_of_its_document_could_confirm_a_gu
         states = [state for (state,) in connection.execute("SELECT state FROM events WHERE stream = ?", (notes.id,))]
     assert [json.loads(state)["data"].get("digest") for state in states] == [None, None, None]
     kept = ledger.document(notes.id, text=True)
-    assert kept is not None and [each.text for each in kept.chunks] == ["# One\n\nNothing.\n\n", None]
+    assert kept is not None and [each.content for each in kept.chunks] == ["# One\n\nNothing.\n\n", None]

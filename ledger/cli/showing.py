@@ -202,7 +202,7 @@ def documents(found: Sequence[document_answers.Document]) -> RenderableType:
 
 def _document(found: document_answers.Document, *more: object) -> Text:
     status = "" if found.status == "active" else found.status
-    kind = found.doc_type if found.doc_type != "markdown" else ""
+    kind = found.type if found.type != "markdown" else ""
     tags = " ".join(f"#{tag}" for tag in found.tags)
     size = counted(found.size, "character")
     return detailed(short(found.title), *more, found.path, found.project, kind, status, tags, size)
@@ -238,7 +238,7 @@ def document(found: document_answers.Document) -> RenderableType:
             "title": whole(found.title),
             "path": found.path,
             "status": found.status,
-            "type": found.doc_type,
+            "type": found.type,
             "project": found.project,
             "user": found.user,
             "agent": found.agent,
@@ -255,7 +255,7 @@ def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     rows = []
     for each in found:
         above = _headings(each) if each.status != "erased" else Text("(erased)", style="dim italic")
-        words = above if each.text is None else Text.assemble(above, "\n", whole(each.text.strip("\r\n")))
+        words = above if each.content is None else Text.assemble(above, "\n", whole(each.content.strip("\r\n")))
         place = (f"{each.line or ''}", f"{each.size or 0:,}") if each.status != "erased" else ("", "")
         rows.append([Text(each.id), *map(Text, place), words])
     return listing("id", "line", "chars", "under", rows=rows, right=["line", "chars"])
@@ -267,11 +267,11 @@ def _headings(chunk: document_answers.Chunk) -> Text:
 
 
 def chunk(found: document_answers.Chunk) -> RenderableType:
-    gone = {"gone": " (its document was replaced by a newer text)", "removed": " (with its document)"}
+    gone = {"replaced": " (its document was replaced by a newer text)", "removed": " (with its document)"}
     return card_of(
         {
             "id": found.id,
-            "text": whole(found.text.strip("\r\n") if found.text is not None else None),
+            "text": whole(found.content.strip("\r\n") if found.content is not None else None),
             "under": _headings(found),
             "status": found.status + gone.get(found.status, ""),
             "document": f"{found.document} {found.title or ''}",
@@ -288,7 +288,7 @@ def _cited_chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     for each in found:
         status = "" if each.status == "active" else each.status
         place = f"{each.path or each.title or each.document}" + (f", line {each.line}" if each.line else "")
-        told = Text.assemble(_headings(each), "\n", short(each.text, QUOTED_CHARS))
+        told = Text.assemble(_headings(each), "\n", short(each.content, QUOTED_CHARS))
         rows.append([Text(each.id), detailed(told, place, status)])
     return listing("id", "said", rows=rows)
 

@@ -97,7 +97,7 @@ def _half_done(ledger: Ledger) -> Iterator[str]:
     yield from (f"an erasure is {each.state}: {each.why}" for each in ledger.erasures() if each.state != "completed")
     for listed in ledger.documents(status="all"):
         whole = ledger.document(listed.id, text=True)
-        text = "".join(chunk.text or "" for chunk in whole.chunks) if whole is not None else ""
+        text = "".join(chunk.content or "" for chunk in whole.chunks) if whole is not None else ""
         if len(text.encode()) != listed.size or not text.endswith(THE_END):
             yield f"of the document {listed.id} only a part is there"
 

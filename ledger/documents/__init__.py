@@ -1,0 +1,1 @@
+"""Files and texts, cut into chunks that can be cited."""

@@ -1,0 +1,122 @@
+"""``ledger.documents``: add files and texts, list and read them and their chunks, remove and restore them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
+
+from ledger.document_answers import Chunk, Document
+from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.scope import Area
+from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class DocumentsRead(Area):
+    """The documents of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        statuses: Iterable[DocumentStatus] = ("active",),
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[Document]:
+        """List documents without their chunks, newest first.
+
+        Args:
+            tags: Only documents that have each of these tags.
+            statuses: Only documents of these statuses; none for every status.
+
+        Raises:
+            RejectedError: A limit, cursor or status that cannot be.
+        """
+        wanted = plural("statuses", statuses, get_args(DocumentStatus))
+        tags = plural("tags", tags)
+
+        def fetch(count: int, start: str | None) -> list[Document]:
+            return self._core.documents(
+                user=self._scope.user, project=project, tags=tags, status=wanted or "all", limit=count, after=start
+            )
+
+        filters = {"user": self._scope.user, "project": project, "tags": tags, "statuses": wanted}
+        return page("documents", filters, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str, *, text: bool = False) -> Document:
+        """Return one document with its chunks in order, whatever its status.
+
+        Args:
+            text: Also what the chunks say; one after the other they are the whole text.
+
+        Raises:
+            NotFoundError: This user has no such document.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("document", id, self._core.document(id, text=text, user=self._scope.user))
+
+    def get_chunk(self, id: str) -> Chunk:
+        """Return one chunk with what it says, also one that its document no longer has; its status tells.
+
+        Raises:
+            NotFoundError: This user has no such chunk.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("chunk", id, self._core.chunk(id, user=self._scope.user))
+
+
+class Documents(DocumentsRead):
+    """The documents of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def add(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        title: str = "",
+        tags: Iterable[str] | None = None,
+        project: str | None = None,
+        path: str | None = None,
+        type: DocumentType | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Document:
+        """Add a document, cut into chunks along its headings; known by its path, or without one by its text.
+
+        The same text again changes nothing; another text replaces it, and chunks that stay the same keep their ids. A removed
+        document is restored.
+
+        Args:
+            source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB.
+            title: What it is called; "" for what it is called already, its front matter, first heading, or file.
+            tags: At most 10; None for those that it has.
+            project: A name or alias; a new one is registered. None for the project that it has.
+            path: What it is known by; None for the file's absolute path.
+            type: "markdown", or "text" for what has no headings; None for what the file's name says.
+
+        Raises:
+            RejectedError: The source is no text, blank, too large, or a link out of its own directory.
+            NotFoundError: There is no such file.
+        """
+        return self._core.ingest(
+            source,
+            title=title,
+            tags=None if tags is None else plural("tags", tags),
+            project=project,
+            path=path,
+            doc_type=type,
+            **self._scope.by(options),
+        )
+
+    def remove(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
+        """Take a document and its chunks out of use; what was remembered from it stays."""
+        return self._core.remove_document(id, reason, **self._scope.by(options))
+
+    def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
+        """Bring a removed document back."""
+        return self._core.restore_document(id, reason, **self._scope.by(options))

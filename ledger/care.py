@@ -10,8 +10,9 @@ from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import ConflictError
-from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionSuspended
+from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.log_reading import Reading
+from ledger.memory_writes import By, who
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
@@ -71,11 +72,12 @@ class Numbers(Reads):
 class Care(Numbers):
     """What keeps a ledger well."""
 
-    def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
+    def rebuild(self, *, progress: Progress | None = None, by: By | None = None) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-        parked and folds now is resumed; what does not fold is parked.
+        parked and folds now is resumed; what does not fold is parked. ``by`` says who asked for it, which is then recorded;
+        what the ledger does by itself on opening is not.
         """
         if self._writer.batching:
             raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
@@ -83,7 +85,7 @@ class Care(Numbers):
         parked_before = self._parked()
         work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)
         events, parked, digest = work.run(
-            lambda transaction, projector: self._switched(transaction, projector, parked_before)
+            lambda transaction, projector: self._switched(transaction, projector, parked_before, by)
         )
         return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=digest, parked=parked)
 
@@ -95,9 +97,9 @@ class Care(Numbers):
                 return set()
         return {name for (name,) in rows}
 
-    def _switched(self, transaction: Any, projector: Projector, parked_before: set[str]) -> None:
-        """In the transaction of the switch: the writer starts afresh, and what was parked or resumed is recorded."""
-        writer = self._writer
+    def _switched(self, transaction: Any, projector: Projector, parked_before: set[str], by: By | None) -> None:
+        """In the transaction of the switch: the writer starts afresh; what was parked or resumed is recorded, and who asked."""
+        writer, upto = self._writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)
         work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
@@ -107,6 +109,10 @@ class Care(Numbers):
             if name not in parked_before:
                 work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
         if work.emitted:
+            writer.append(work, None, None, LEDGER_STREAM)
+        if by is not None:
+            work = Work(writer, transaction, "maintenance.rebuild", who(self._default, by), writer.now())
+            work.emit(LEDGER_STREAM, ProjectionsRebuilt(upto))
             writer.append(work, None, None, LEDGER_STREAM)
 
     def _fold_privately(self) -> None:

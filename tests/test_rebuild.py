@@ -7,11 +7,12 @@ import sqlite3
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from soundness import assert_sound, contents, problems, tables, types
 
-from ledger import ConflictError
+from ledger import ConflictError, RejectedError
 from ledger.core import Core as Ledger
 from projections import memories, rebuild
 from projections.projector import projections
@@ -542,3 +543,20 @@ def test_an_alias_is_not_put_back_when_its_name_stands_for_another_project_since
             ledger.redo(position)
         assert contents(ledger, project="galley") == {"x"}
         assert_sound(ledger)
+
+
+def test_a_rebuild_that_somebody_asks_for_is_recorded_and_one_on_opening_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path, actor="ann") as ledger:
+        ledger.remember("Tea is in the tin.")
+        position = ledger.position
+        report = ledger.rebuild(by={})
+        (entry,) = ledger.audit(type="ProjectionsRebuilt")
+        assert (entry.data, entry.actor, entry.command) == ({"to": position}, "ann", "maintenance.rebuild")
+        assert (ledger.position, report.digest) == (position + 1, ledger.digest())
+        with pytest.raises(RejectedError, match="cannot be undone"):
+            ledger.undo(entry.position)
+        with ledger._store.transact() as transaction:
+            transaction.connection.execute("UPDATE projections SET version = version - 1 WHERE name = 'memories'")
+    with Ledger.open(path) as ledger:
+        assert len(ledger.audit(type="ProjectionsRebuilt")) == 1 and [each.content for each in ledger.memories()]

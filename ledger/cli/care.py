@@ -48,7 +48,7 @@ def digest(
 
 def rebuild(ledger: Ledger, progress: Progress | None) -> Any:
     """Fold every projection again from the log."""
-    return ledger.rebuild(progress=progress)
+    return ledger.rebuild(progress=progress, by={})
 
 
 def embed(

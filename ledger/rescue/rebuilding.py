@@ -15,11 +15,14 @@ from typing import Any
 from ledger import answers
 from ledger.care import Care, Progress
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
+from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.event_store import EventStore
 from ledger.log_reading import check_tables
+from ledger.memory_writes import By, who
 from ledger.proof.schema_check import has_changed, misshapen
 from ledger.rescue.copying import check_log, copy_log, in_the_making
 from ledger.sqlite_files import typed
+from ledger.work import Work
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
@@ -51,16 +54,17 @@ def _code(error: BaseException) -> int:
 class Rebuilding(Care):
     """The one repair of the projections."""
 
-    def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
+    def rebuild(self, *, progress: Progress | None = None, by: By | None = None) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
         parked and folds now is resumed; what does not fold is parked. Where damaged pages are in the way or left, the whole
         file is made anew from its log, if that is sound; ``StorageError`` if it is not.
         """
-        started = time.monotonic()
+        started, recorded = time.monotonic(), by is None
         try:
-            report = super().rebuild(progress=progress)
+            report = super().rebuild(progress=progress, by=by)
+            recorded = True
             if self._is_sound():
                 return report
         except StorageError as error:
@@ -68,10 +72,17 @@ class Rebuilding(Care):
                 raise
         self._check_log()
         self._replace()
+        if not recorded:
+            self._writer.run("maintenance.rebuild", who(self._default, by or By()), self._rebuilt)
         events, parked = self._store.head()[0], tuple(sorted(self._parked()))
         return answers.RebuildReport(
             events=events, seconds=time.monotonic() - started, digest=self.digest(), parked=parked
         )
+
+    @staticmethod
+    def _rebuilt(work: Work) -> str:
+        work.emit(LEDGER_STREAM, ProjectionsRebuilt(work.transaction.position))
+        return LEDGER_STREAM
 
     def _is_sound(self) -> bool:
         """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""

@@ -33,6 +33,7 @@ LASTING = (  # what nothing takes back, or only an act of its own
     *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "OriginTrusted", "ContentErased"),
     *("ErasureCompleted", "CheckpointSealed", "LegalHoldPlaced"),
     *("LegalHoldReleased", "ProjectionSuspended", "ProjectionResumed", "WriteRefused"),
+    *("ProjectionsRebuilt", "LedgerBranched"),
 )
 ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
 JOINING = (MemoriesMerged, ConflictResolved)  # acts on several memories

@@ -1,0 +1,58 @@
+"""What a type checker must find in a program that uses the library: every line marked ``wrong``, and no other."""
+
+from datetime import UTC, datetime
+
+from ledger.api import Ledger, PastLedger
+
+
+def fine(ledger: Ledger) -> None:
+    turn = ledger.capture("Which coffee?", "Dark roast.", project="home", idempotency_key="a1")
+    fact = ledger.bind(user="ada", actor="planner").remember(
+        "Ada likes tea.", sources=[turn.id], relations=[("Ada", "likes", "tea")], valid_from=datetime.now(UTC)
+    )
+    for memory in ledger.memories.list(statuses=["active", "retracted"], tags=("drink",), limit=10).all():
+        print(memory.content, memory.confidence + 0.5)
+    page = ledger.interactions.list(since="7d")
+    print(len(page), page[0].prompt, page[1:], page.next)
+    with ledger.batch() as batch:
+        batch.retract(fact.id, reason="she changed her mind", expected=fact.position)
+    past: PastLedger = ledger.at("2026-11-21T09:30:00Z")
+    print(past.memories.get(fact.id).valid_from, past.recall("tea", among=["memories"]).items)
+
+
+def mistakes(ledger: Ledger) -> None:
+    ledger.remmember("Ada likes tea.")  # wrong
+    ledger.remember("Ada likes tea.", kind=3)  # wrong
+    ledger.remember("Ada likes tea.", "preference")  # wrong
+    ledger.remember("Ada likes tea.", user="ada")  # wrong
+    ledger.remember("Ada likes tea.", source=["i_1"])  # wrong
+    ledger.remember("Ada likes tea.", occurred_at=5)  # wrong
+    ledger.remember("Ada likes tea.", relations=[("Ada", "likes")])  # wrong
+    ledger.retract("m_1", "no longer")  # wrong
+    ledger.retract("m_1", expected="5")  # wrong
+    ledger.capture("Which coffee?", session_id="s1")  # wrong
+    ledger.capture()  # wrong
+    ledger.undo()  # wrong
+    ledger.erase("m_1", kept=["m_2"])  # wrong
+    ledger.bind(user=3)  # wrong
+    ledger.bind(channel="telepathy")  # wrong
+    ledger.recall("tea", unit="words")  # wrong
+    ledger.recall("tea", among=["facts"])  # wrong
+    ledger.recall("tea", k=5)  # wrong
+    print(ledger.recall("tea").text)  # wrong
+    ledger.extract("i_1", method="guess")  # wrong
+    ledger.memory("m_1")  # wrong
+    ledger.memories("active")  # wrong
+    ledger.memories.list(statuses=["gone"])  # wrong
+    ledger.memories.list(limit="10")  # wrong
+    ledger.memories.list(kind="fact")  # wrong
+    ledger.memories.get()  # wrong
+    print(ledger.memories.get("m_1").contents)  # wrong
+    ledger.memories.get("m_1").content = "Ada likes coffee."  # wrong
+    ledger.memories.set_confidence("m_1", "high")  # wrong
+    ledger.memories.list().next.upper()  # wrong
+    ledger.interactions.list(since=5)  # wrong
+    ledger.at(3).remember("Ada likes tea.")  # wrong
+    ledger.at(3).memories.tag("m_1", add=["drink"])  # wrong
+    for each in ledger.memories.list().all():
+        print(each.edges)  # wrong

@@ -192,7 +192,7 @@ class StateEntry(Answer, frozen=True, kw_only=True):
     """One value of trusted state that a project has or had; ``to_position`` ends it."""
 
     category: str
-    key: str | None
+    name: str | None
     value: str | None
     source: str | None
     actor: str | None

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
     from ledger.observation_answers import Observation
+    from ledger.projects.api import Projects, ProjectsRead
     from ledger.recall.packs import Pack
     from ledger.settings import Settings
 
@@ -160,6 +161,13 @@ class LedgerRead(Area):
         from ledger.documents.api import DocumentsRead
 
         return DocumentsRead(self._core, self._scope)
+
+    @property
+    def projects(self) -> ProjectsRead:
+        """List, read and add projects, and set their trusted state."""
+        from ledger.projects.api import ProjectsRead
+
+        return ProjectsRead(self._core, self._scope)
 
 
 class Ledger(LedgerRead):
@@ -660,6 +668,13 @@ class Ledger(LedgerRead):
         from ledger.documents.api import Documents
 
         return Documents(self._core, self._scope)
+
+    @property
+    def projects(self) -> Projects:
+        """List, read and add projects, and set their trusted state."""
+        from ledger.projects.api import Projects
+
+        return Projects(self._core, self._scope)
 
 
 class BoundLedger(Ledger):

@@ -13,7 +13,7 @@ from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
-from ledger.memory_writes import By, Whose, who
+from ledger.memory_writes import By, who
 from ledger.reads import Reads, _project
 from ledger.work import Outcome, Who, Work
 
@@ -53,41 +53,35 @@ class ProjectWrites(Reads):
         self,
         project: str,
         category: str,
-        key: str,
+        name: str,
         value: str,
         *,
         source: str = "",
-        command_key: str | None = None,
-        **by: Unpack[Whose],
+        **by: Unpack[By],
     ) -> answers.Project:
         """Trusted state: a person's statement, kept with its history, never set by a policy.
 
-        ``category`` is one of status, decision, requirement, contact, milestone, fact, config. As ``key`` is the key of
-        the value here, the one that makes the command idempotent is ``command_key``.
+        ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
         """
-        _name("key", key)
+        _name("name", name)
         check_text("value", value, max_bytes=VALUE_BYTES)
         check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
         domain.check_category(category)
-        command = domain.SetState(category, key, value, source)
-        return self._by_person("projects.set_state", project, command, By(**by, key=command_key), register=True)
+        command = domain.SetState(category, name, value, source)
+        return self._by_person("projects.set_state", project, command, by, register=True)
 
     def invalidate_state(
         self,
         project: str,
         category: str,
-        key: str,
+        name: str,
         reason: str = "",
-        *,
-        command_key: str | None = None,
-        **by: Unpack[Whose],
+        **by: Unpack[By],
     ) -> answers.Project:
         """Takes a value of trusted state out of use; it stays in the history."""
         domain.check_category(category)
         check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
-        return self._by_person(
-            "projects.remove_state", project, domain.InvalidateState(category, key, reason), By(**by, key=command_key)
-        )
+        return self._by_person("projects.remove_state", project, domain.InvalidateState(category, name, reason), by)
 
     def _by_person(
         self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False

@@ -316,14 +316,20 @@ class Reads:
 
     # --- projects ------------------------------------------------------------------------------------------------
 
-    def projects(self, *, user: str | None = None) -> list[answers.Project]:
+    def projects(
+        self, *, user: str | None = None, limit: int | None = None, after: str | None = None
+    ) -> list[answers.Project]:
+        """Projects of one user, newest first."""
         with self._read("projects") as connection:
-            return [_project(state) for state in projects.listing(connection, self._user(user))]
+            before = first_position(connection, after) if after is not None else None
+            found = projects.listing(connection, self._user(user), before=before, limit=listed(limit, MEMORY_CAP))
+            return [_project(state) for state in found]
 
     def project(self, name: str, *, user: str | None = None) -> answers.Project | None:
         """A project by name, alias or id, with its trusted state."""
         with self._read("projects") as connection:
-            state = self._project_state(connection, self._user(user), name)
+            owner = self._user(user)
+            state = self._project_state(connection, owner, name) or self._load(connection, name, "p", owner)
             return _project(state) if state is not None else None
 
     def _project_state(self, connection: Any, owner: str, name: str) -> Project | None:
@@ -335,7 +341,7 @@ class Reads:
         self,
         project: str,
         category: str | None = None,
-        key: str | None = None,
+        name: str | None = None,
         *,
         history: bool = False,
         user: str | None = None,
@@ -345,7 +351,7 @@ class Reads:
             check_category(category)
         with self._read("projects") as connection:
             state = self._project_state(connection, self._user(user), project)
-            rows = projects.state_history(connection, state.row, category, key) if state is not None else []
+            rows = projects.state_history(connection, state.row, category, name) if state is not None else []
         names = answers.StateEntry.__struct_fields__
         entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
         return entries if history else [entry for entry in entries if entry.to_position is None]
@@ -425,7 +431,7 @@ def _project(state: Project, *, replayed: bool = False, absorbed: bool = False) 
     entries = tuple(
         answers.StateEntry(
             category=entry.category,
-            key=entry.key,
+            name=entry.key,
             value=entry.value,
             source=entry.source,
             actor=entry.actor,

@@ -37,6 +37,7 @@ Role = Literal["user", "assistant", "system", "tool"]
 Method = Literal["model", "rules"]
 Purpose = Literal["extract", "consolidate", "summarize"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
+StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
 Job = Literal["reinforce", "extract", "expire", "conflicts", "merges", "consolidate", "vectors"]
 
 EVERYTHING = "everything"

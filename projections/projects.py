@@ -158,9 +158,12 @@ def get(connection: sqlite3.Connection, row: int) -> Project | None:
     return _project(found) if found else None
 
 
-def listing(connection: sqlite3.Connection, user: str) -> list[Project]:
-    sql = "SELECT * FROM projects WHERE user = ? ORDER BY row"
-    return [_project(row) for row in connection.execute(sql, (user,))]
+def listing(connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int = -1) -> list[Project]:
+    """Projects of one user, newest first, from ``before`` a row."""
+    behind = "" if before is None else "AND row < ?"
+    sql = f"SELECT * FROM projects WHERE user = ? {behind} ORDER BY row DESC LIMIT ?"
+    values = (user, limit) if before is None else (user, before, limit)
+    return [_project(row) for row in connection.execute(sql, values)]
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:

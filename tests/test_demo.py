@@ -41,7 +41,7 @@ def test_the_ledger_it_keeps_holds_what_was_told(kept: tuple[str, Result]) -> No
         assert len(ledger.interactions(limit=500)) == 70
         first = ledger.interactions(limit=500)[-1]
         assert first.recorded_at[:16] == "2026-03-02T17:42"  # the clock follows the conversation
-        assert [each.name for each in ledger.projects()] == ["bakery-app", "marathon", "home"]
+        assert [each.name for each in reversed(ledger.projects())] == ["bakery-app", "marathon", "home"]
         assert ledger.project("shop") == ledger.project("bakery-app")
 
 

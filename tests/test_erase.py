@@ -377,7 +377,7 @@ def test_a_project_goes_with_its_names_and_state(ledger: Ledger) -> None:
     assert ledger.project("harbour") is None and ledger.project("quay") is None
     (left,) = ledger.projects()
     assert (left.name, left.description, set(left.aliases)) == (None, None, {None})
-    assert ledger.state(left.id, history=True) and not ledger.state(left.id, key="phase")
+    assert ledger.state(left.id, history=True) and not ledger.state(left.id, name="phase")
     with pytest.raises(RejectedError):
         ledger.add_alias(left.id, "new")
     now = ledger.memory(fact.id)

@@ -64,7 +64,7 @@ def beliefs(ledger: Ledger, known: dict[str, Any] | None = None) -> dict[str, An
             texts = [len(turn.prompt or ""), len(turn.response or ""), turn.session, turn.project]
             found["interactions"].append([user, turn.id, *texts, turn.reinforcement, turn.extraction])
         for project in ledger.projects(user=user):
-            state = [[each.category, each.key, each.value] for each in project.state]
+            state = [[each.category, each.name, each.value] for each in project.state]
             found["projects"][project.id] = [project.name, list(project.aliases), state]
         found["recall"].append([hit.id for hit in ledger.recall("coffee tea marathon", user=user).items])
         policy, name = ledger.policy(user=user), f"policy of {user!r}"

@@ -204,7 +204,7 @@ def test_a_project_stands_without_its_registrar_where_others_use_it(ledger: Ledg
     assert project not in report.gone and fact.id not in report.memories
     (stands,) = ledger.projects()
     assert (stands.id, stands.name, stands.aliases) == (project, "kitchen", ())
-    assert [each.key for each in stands.state] == ["cook"]
+    assert [each.name for each in stands.state] == ["cook"]
     found = ledger.memory(fact.id)
     assert found is not None and found.project == "kitchen"
     assert [each.id for each in ledger.memories(project="kitchen")] == [fact.id]

@@ -121,7 +121,7 @@ def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
     two = ledger.set_state("kitchen", "status", "phase", "two", actor="bob")
     ledger.set_state("kitchen", "fact", "tea", "in the tin")
     gone = ledger.invalidate_state("kitchen", "status", "phase", "over")
-    assert [(each.key, each.value) for each in ledger.state("kitchen")] == [("tea", "in the tin")]
+    assert [(each.name, each.value) for each in ledger.state("kitchen")] == [("tea", "in the tin")]
     history = ledger.state("kitchen", "status", history=True)
     assert [(each.value, each.source, each.actor, each.from_position, each.to_position) for each in history] == [
         ("one", "the cook", "ada", one.position, two.position),

@@ -55,7 +55,7 @@ def mixed(ledger, user, seed):
             assert (turn.project, turn.session, turn.response) == ("p1", "s", f"answer of {seed}")
         elif action == "state":
             project = ledger.set_state("p1", "fact", f"of {seed}", str(number), user=user)
-            assert (f"of {seed}", str(number)) in {(entry.key, entry.value) for entry in project.state}
+            assert (f"of {seed}", str(number)) in {(entry.name, entry.value) for entry in project.state}
         elif action == "supersede":
             old = choose.choice(list(mine))
             successor = ledger.supersede(old, f"instead {number} of {seed}", user=user)

@@ -459,7 +459,7 @@ def test_an_alias_that_was_undone_is_nobodys_name(ledger: Ledger) -> None:
     ledger.undo(aliased.position)
     assert ledger.project("galley") is None
     ledger.remember("Oars are in the boat.", project="galley")
-    assert [each.name for each in ledger.projects()] == ["kitchen", "galley"]
+    assert [each.name for each in ledger.projects()] == ["galley", "kitchen"]
     with pytest.raises(ConflictError):
         ledger.add_alias("kitchen", "galley")
 

@@ -528,13 +528,13 @@ def project(found: answers.Project) -> RenderableType:
 
 
 def state(entries: Sequence[answers.StateEntry]) -> RenderableType:
-    return listing("category", "key", "value", rows=[_state_row(each) for each in entries])
+    return listing("category", "name", "value", rows=[_state_row(each) for each in entries])
 
 
 def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
     until = f"until position {entry.to_position}" if entry.to_position is not None else ""
     details = (f"since {moment(entry.recorded_at)}", f"by {entry.actor}" if entry.actor else "", entry.source, until)
-    return [Text(one_line(entry.category)), short(entry.key, 24), detailed(short(entry.value), *details)]
+    return [Text(one_line(entry.category)), short(entry.name, 24), detailed(short(entry.value), *details)]
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------

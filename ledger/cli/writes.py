@@ -327,16 +327,11 @@ def set_state(
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
     """Set a value of a project's trusted state, which only a person does."""
-    return ledger.set_state(project, category, key, value, source=source, **_command_key(by))
+    return ledger.set_state(project, category, key, value, source=source, **by)
 
 
 def invalidate_state(
     ledger: Ledger, by: By, project: Known, category: Category, key: StateKey, reason: Reason = ""
 ) -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
-    return ledger.invalidate_state(project, category, key, reason, **_command_key(by))
-
-
-def _command_key(by: By) -> Any:
-    """The same, for commands of the library whose ``key`` is a key of trusted state."""
-    return {"command_key" if name == "key" else name: value for name, value in by.items()}
+    return ledger.invalidate_state(project, category, key, reason, **by)

@@ -53,7 +53,7 @@ def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
 
 def _current(ledger: Ledger) -> list[RenderableType]:
     pages: list[RenderableType] = [heading("What is believed now: the strongest by project")]
-    projects = [each.name for each in ledger.projects()]
+    projects = [each.name for each in reversed(ledger.projects())]
     found = [each for name in ("", *projects) for each in _strongest(ledger.memories(project=name))]
     return [*pages, showing.memories(found)]
 

@@ -17,7 +17,7 @@ IDENTITY = ("identity", "preference", "user_profile")
 
 def of_state(project: str, entry: answers.StateEntry) -> Item:
     """Trusted state as an item: a person's word, which no ranking moves."""
-    text = f"{entry.category}: {entry.key} = {entry.value}"
+    text = f"{entry.category}: {entry.name} = {entry.value}"
     return Item(rank=0, score=0.0, source="state", id=project, text=text, signals={"trusted": 1.0}, state=entry)
 
 

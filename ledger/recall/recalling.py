@@ -19,7 +19,7 @@ from ledger.embedding import Asked as Sought
 from ledger.embedding import VectorSearch
 from ledger.reads import LIST_CAP, NOWHERE, Reads, named
 from ledger.recall import packing
-from ledger.recall.asked import Asked, checked, size
+from ledger.recall.asked import UNITS, Asked, checked, one_of, size
 from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
@@ -248,7 +248,7 @@ class Recalling(Reads):
         return [
             packing.of_state(state.id, entry)
             for entry in entries
-            if entry.to_position is None and (entry.category, entry.key) not in held
+            if entry.to_position is None and (entry.category, entry.name) not in held
         ]
 
     def _unasked(self, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
@@ -287,12 +287,17 @@ class Recalling(Reads):
         characters unless told otherwise."""
         return self._newest(self._user(user), PROFILE_KINDS, None, LIST_CAP, size("budget", budget))
 
-    def project_context(self, project: str, *, user: str | None = None, budget: int | None = None) -> Pack:
+    def project_context(
+        self, project: str, *, user: str | None = None, budget: int | None = None, unit: str = "chars"
+    ) -> Pack:
         """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
         check_text("project", project, max_bytes=1024)
-        return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget))
+        return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
-    def _newest(self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None) -> Pack:
+    def _newest(
+        self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None, unit: str = "chars"
+    ) -> Pack:
+        one_of("unit", unit, tuple(UNITS))
         now = self._writer.now()
         with self._read("memories", "projects", "quarantine") as connection:
             about = named(connection, owner, "p", project)
@@ -309,8 +314,8 @@ class Recalling(Reads):
             )
             items = self._items(connection, [of_memory(each, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
-        reasons = context.prefix([len(item.text or "") for item in together], budget)
-        return packing.finished(together, reasons, len(together), budget, "chars", _nowhere(about, project))
+        reasons = context.prefix([UNITS[unit](item.text or "") for item in together], budget)
+        return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 
 
 def _nowhere(about: str | None, project: str | None) -> tuple[str, ...]:

@@ -218,12 +218,12 @@ class Reopening(Recalling):
 
     def _state_otherwise(self, connection: Any, project: str, before: answers.StateEntry) -> str | None:
         row = first_position(connection, project)
-        told = projects.state_history(connection, row, before.category, before.key) if row is not None else []
+        told = projects.state_history(connection, row, before.category, before.name) if row is not None else []
         standing = [entry for entry in told if entry[-1] is None]
         if not standing:
-            return f"{project}: {before.category}: {before.key} holds no more"
+            return f"{project}: {before.category}: {before.name} holds no more"
         return (
-            f"{project}: {before.category}: {before.key} was set again"
+            f"{project}: {before.category}: {before.name} was set again"
             if standing[0][-2] != before.from_position
             else None
         )
@@ -281,7 +281,7 @@ def _entry(event: AnyEvent) -> answers.StateEntry | None:
         return None
     return answers.StateEntry(
         category=data.category,
-        key=data.name,
+        name=data.name,
         value=data.value,
         source=data.source,
         actor=event.envelope.actor,

@@ -1,0 +1,1 @@
+"""What belongs together: a name with aliases, and the state that people vouch for."""

@@ -1,0 +1,145 @@
+"""``ledger.projects``: list, read and add projects, and set their trusted state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from ledger.answers import Project, StateEntry
+from ledger.domain.errors import NotFoundError
+from ledger.engine.paging import LIMIT, page
+from ledger.engine.scope import Area
+from ledger.recall.packs import Pack
+from ledger.types import Page, StateCategory, Unit, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class ProjectsRead(Area):
+    """The projects of a user, now or as they were known at a moment."""
+
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Project]:
+        """List projects with their trusted state, newest first."""
+
+        def fetch(count: int, start: str | None) -> list[Project]:
+            return self._core.projects(user=self._scope.user, limit=count, after=start)
+
+        return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+
+    def get(self, name: str) -> Project:
+        """Return one project with its trusted state.
+
+        Args:
+            name: Its name, an alias, or its id.
+
+        Raises:
+            NotFoundError: This user has no such project.
+            AmbiguousIdError: Several ids begin so.
+        """
+        project = self._core.project(name, user=self._scope.user)
+        if project is None:
+            raise NotFoundError(f"no project of this user is called {name!r:.60}")
+        return project
+
+    def context(self, project: str, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
+        """Return what is known of a project, for a prompt: its trusted state, then its ten newest memories of the kinds
+        project and env.
+
+        Args:
+            budget: The most that the pack may hold, counted in ``unit``; None for no bound.
+            unit: "tokens" or "chars".
+
+        Raises:
+            NotFoundError: This user has no such project.
+        """
+        found = self.get(project)
+        return self._core.project_context(found.id, user=self._scope.user, budget=budget, unit=unit)
+
+    def state(
+        self,
+        project: str,
+        *,
+        category: StateCategory | None = None,
+        name: str | None = None,
+        history: bool = False,
+    ) -> tuple[StateEntry, ...]:
+        """Return the trusted state of a project, in the order in which it was set.
+
+        Args:
+            category: Only entries of this category.
+            name: Only entries of this name.
+            history: Also every value that was replaced or removed.
+
+        Raises:
+            NotFoundError: This user has no such project.
+        """
+        found = self.get(project)
+        return tuple(self._core.state(found.id, category, name, history=history, user=self._scope.user))
+
+
+class Projects(ProjectsRead):
+    """The projects of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> Project:
+        """Add a project; one that has this name or alias already comes back as it is (``absorbed``).
+
+        Commands that name a new project add it by themselves.
+
+        Args:
+            name: What it is called, at most 1,024 bytes.
+            description: What it is about.
+        """
+        return self._core.register_project(name, description, **self._scope.by(options))
+
+    def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
+        """Give a project another name; what was recorded under the project is found by it from now on.
+
+        Args:
+            alias: The other name.
+
+        Raises:
+            ConflictError: Another project has this name.
+        """
+        return self._core.add_alias(project, alias, **self._scope.by(options))
+
+    def set_state(
+        self,
+        project: str,
+        category: StateCategory,
+        name: str,
+        value: str,
+        *,
+        source: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Project:
+        """Set a value of trusted state: a person's statement, which no policy sets; earlier values stay readable.
+
+        Args:
+            project: A name, an alias or an id; a new name is added as a project.
+            category: "status", "decision", "requirement", "contact", "milestone", "fact" or "config".
+            name: What the value is called within its category.
+            value: The statement, at most 64 KiB of UTF-8.
+            source: Where it comes from, in your words.
+
+        Raises:
+            RejectedError: The channel is not "user".
+        """
+        return self._core.set_state(project, category, name, value, source=source, **self._scope.by(options))
+
+    def remove_state(
+        self, project: str, category: StateCategory, name: str, *, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> Project:
+        """Take a value of trusted state out of use; it stays readable with ``state(history=True)``.
+
+        Args:
+            category: The category of the value.
+            name: What the value is called.
+
+        Raises:
+            NotFoundError: This user has no such project.
+            RejectedError: The channel is not "user".
+        """
+        return self._core.invalidate_state(project, category, name, reason, **self._scope.by(options))

@@ -541,7 +541,7 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
     from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
     went; ``hits`` are places that hold it rightly, because it was kept or another event says it too. ``earlier`` are the
-    erasures before this one that the same call made, where a whole user takes several: each has its own receipt.
+    erasures before this one that the same call made, where a whole user takes several: each has its own certificate.
     """
 
     state: str
@@ -551,7 +551,7 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     derived: tuple[Erased, ...] = ()
     sources: tuple[Erased, ...] = ()
     quotes: tuple[Erased, ...] = ()
-    receipt: str | None = None
+    certificate: str | None = None
     why: str = ""
     command_id: str | None = None
     position: int = 0
@@ -581,14 +581,14 @@ class RebuildReport(Answer, frozen=True, kw_only=True):
     events: int
     seconds: float
     digest: str
-    parked: tuple[str, ...] = ()
+    suspended: tuple[str, ...] = ()
 
 
 class ProjectionStatus(Answer, frozen=True, kw_only=True):
     name: str
     version: int
     position: int
-    parked_at: int | None
+    suspended_at: int | None
     error: str | None
 
 
@@ -659,7 +659,7 @@ class BackupReport(Answer, frozen=True, kw_only=True):
 
 class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
-    folded again; ``differing`` are those that were not what the log says. ``receipts``: erasures done again. ``cut_before``
+    folded again; ``differing`` are those that were not what the log says. ``certificates``: erasures done again. ``cut_before``
     is the position of the first event that was left out, with all behind it, because no version can have written it."""
 
     path: str
@@ -667,10 +667,10 @@ class RecoverReport(Answer, frozen=True, kw_only=True):
     head: str
     digest: str
     rebuilt: tuple[str, ...]
-    parked: tuple[str, ...]
+    suspended: tuple[str, ...]
     compared: bool
     differing: tuple[str, ...]
-    receipts: int
+    certificates: int
     ok: bool
     seconds: float
     cut_before: int | None = None

@@ -76,7 +76,7 @@ class Care(Numbers):
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-        parked and folds now is resumed; what does not fold is parked. ``by`` says who asked for it, which is then recorded;
+        suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
         what the ledger does by itself on opening is not.
         """
         if self._writer.batching:
@@ -87,7 +87,7 @@ class Care(Numbers):
         events, parked, digest = work.run(
             lambda transaction, projector: self._switched(transaction, projector, parked_before, by)
         )
-        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=digest, parked=parked)
+        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=digest, suspended=parked)
 
     def _parked(self) -> set[str]:
         with self._store.snapshot() as connection:
@@ -98,7 +98,7 @@ class Care(Numbers):
         return {name for (name,) in rows}
 
     def _switched(self, transaction: Any, projector: Projector, parked_before: set[str], by: By | None) -> None:
-        """In the transaction of the switch: the writer starts afresh; what was parked or resumed is recorded, and who asked."""
+        """In the transaction of the switch: the writer starts afresh; what was suspended or resumed is recorded, and who asked."""
         writer, upto = self._writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)

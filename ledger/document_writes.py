@@ -125,7 +125,7 @@ class DocumentWrites(DocumentReads):
     def _document_answer(self, outcome: Outcome) -> answers.Document:
         if outcome.state is None:
             raise SuspendedError(
-                f"recorded at position {outcome.position}, but the projection 'documents' was parked by it, "
+                f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "
                 "so the document cannot be shown; maintenance.rebuild() makes it again",
             )
         told = [event.data for event in outcome.events]

@@ -109,7 +109,7 @@ def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> Ambig
 
 
 def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
-    """The generation of the tables and what is parked; ``ConflictError`` when they are of another version than this product's."""
+    """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
     found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
     wanted = {each.name: each.version for each in projections(secret)}
     if {name: version for name, version, _ in found} != wanted:

@@ -401,7 +401,7 @@ class MemoryWrites:
     def _memory(self, outcome: Outcome) -> answers.Memory:
         if outcome.state is None:
             raise SuspendedError(
-                f"recorded at position {outcome.position}, but the projection 'memories' was parked by it, "
+                f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
                 "so the memory cannot be shown; maintenance.rebuild() makes it again",
             )
         state: Memory = outcome.state

@@ -259,7 +259,7 @@ def _scope(connection: Any, user: str, project: str | None) -> merging.Scope:
 def _there(outcome: Outcome) -> Any:
     if outcome.state is None:
         raise SuspendedError(
-            f"recorded at position {outcome.position}, but its projection was parked by it, so it cannot be shown; "
+            f"recorded at position {outcome.position}, but its projection was suspended by it, so it cannot be shown; "
             "maintenance.rebuild() makes it again",
         )
     return outcome.state

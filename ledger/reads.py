@@ -51,14 +51,14 @@ class Reads:
 
     @contextmanager
     def _read(self, *needs: str) -> Iterator[Any]:
-        """A snapshot, after a look at the tables: what is parked answers nothing."""
+        """A snapshot, after a look at the tables: what is suspended answers nothing."""
         self._writer.settle()
         with self._store.snapshot() as connection:
             _, parked = check_tables(connection, self._writer.secret)
             for name in needs:
                 if name in parked:
                     raise SuspendedError(
-                        f"the projection {name!r} is parked, so this cannot be answered; maintenance.rebuild() makes it again",
+                        f"the projection {name!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
                         projection=name,
                     )
             try:

@@ -172,7 +172,7 @@ class Work:
         return self._writer.find(given, kind, self.who.user)
 
     def need(self, *names: str) -> None:
-        """``RejectedError`` when one of these projections is parked: what is decided by it cannot be decided."""
+        """``RejectedError`` when one of these projections is suspended: what is decided by it cannot be decided."""
         self._writer.need(*names)
 
     def at_row(self, row: int, kind: str) -> Any:

@@ -336,7 +336,7 @@ class Writer:
         if blocked := self.projector.parked.intersection(ESSENTIAL):
             name = min(blocked)
             raise SuspendedError(
-                f"the projection {name!r} is parked, so nothing can be decided; maintenance.rebuild() makes it again",
+                f"the projection {name!r} is suspended, so nothing can be decided; maintenance.rebuild() makes it again",
                 projection=name,
             )
 
@@ -352,7 +352,7 @@ class Writer:
         self._left_at = transaction.position
 
     def attend(self, transaction: Transaction) -> None:
-        """Works in this transaction from here, whatever is parked."""
+        """Works in this transaction from here, whatever is suspended."""
         if self._rows_of is not transaction.connection:
             self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
             self.rows.refused = self.projector.refused
@@ -408,7 +408,7 @@ class Writer:
         for name in names:
             if name in self.projector.parked:
                 raise SuspendedError(
-                    f"the projection {name!r} is parked; maintenance.rebuild() makes it again", projection=name
+                    f"the projection {name!r} is suspended; maintenance.rebuild() makes it again", projection=name
                 )
 
     def find(self, given: str, kind: str, user: str) -> Any:

@@ -27,7 +27,7 @@ def assert_sound(ledger) -> None:
     assert problems(ledger) == []
     folded = ledger.digest()
     report = ledger.rebuild()
-    assert report.parked == ()
+    assert report.suspended == ()
     assert report.digest == folded, "the rows that commands folded differ from the rows that a rebuild folds"
 
 

@@ -332,7 +332,7 @@ NOT_OF_THE_PAST = {
     ),
     *("import_file", "import_log", "export_file", "backup", "recover", "rebuild", "verify", "checkpoint", "prove"),
     *("doctor", "embed", "examine", "open", "close", "at", "diff", "path", "id", "digest"),
-    *("erasures", "receipts", "holds"),  # what may be erased, and was, is always of today
+    *("erasures", "certificates", "holds"),  # what may be erased, and was, is always of today
 }
 
 
@@ -648,10 +648,10 @@ def test_a_projection_that_was_parked_later_answers_for_the_time_before(ledger, 
         patch.setattr(memories.Memories, "fold", lambda *_: 1 / 0)
         with suppress(LedgerError):
             ledger.remember("two")
-    with pytest.raises(SuspendedError, match="parked"):
+    with pytest.raises(SuspendedError, match="suspended"):
         ledger.memories()
     assert texts(ledger.at(fact.position)) == ["one"]
-    with pytest.raises(SuspendedError, match="parked"):
+    with pytest.raises(SuspendedError, match="suspended"):
         ledger.at(parked).memories()
     ledger.rebuild()
 

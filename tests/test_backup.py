@@ -290,7 +290,13 @@ def test_what_is_recovered_is_the_ledger_at_the_moment_of_the_backup(path, copy,
         ledger.remember("after the backup")
     before = copy.read_bytes()
     report = Ledger.recover(copy, target)
-    assert (report.ok, report.compared, report.differing, report.parked, report.digest) == (True, True, (), (), digest)
+    assert (report.ok, report.compared, report.differing, report.suspended, report.digest) == (
+        True,
+        True,
+        (),
+        (),
+        digest,
+    )
     assert rows(target) == rows(copy) and rows(target, "blobs") == rows(copy, "blobs")
     assert copy.read_bytes() == before, "the backup is only read"
     assert {name for name in names(target.parent) if name.startswith("recovered")} == {"recovered.db"}
@@ -443,18 +449,20 @@ def test_recovering_tells_how_far_it_is(path, copy, target):
 # --- what was erased after the backup --------------------------------------------------------------------------------
 
 
-def test_what_was_erased_after_the_backup_is_erased_again_by_its_receipt(path, copy, target, tmp_path):
+def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(path, copy, target, tmp_path):
     secret = "Zebulon lives behind the lighthouse."
     with Ledger.open(path) as ledger:
         life(ledger)
         fact = ledger.remember(secret)
         ledger.backup(copy)
         ledger.remember("after the backup")
-        receipt = ledger.erase(fact.id, "asked for").receipt
+        certificate = ledger.erase(fact.id, "asked for").certificate
     Ledger.recover(copy, tmp_path / "without.db")
-    assert b"Zebulon" in (tmp_path / "without.db").read_bytes(), "the control: without its receipt the text comes back"
-    report = Ledger.recover(copy, target, receipts=[receipt])
-    assert report.ok and report.receipts == 1
+    assert b"Zebulon" in (tmp_path / "without.db").read_bytes(), (
+        "the control: without its certificate the text comes back"
+    )
+    report = Ledger.recover(copy, target, certificates=[certificate])
+    assert report.ok and report.certificates == 1
     with Ledger.open(target) as ledger:
         assert secret not in contents(ledger, status="all")
         assert ledger.verify(full=True).ok and [each.state for each in ledger.erasures()] == ["completed"]
@@ -465,13 +473,13 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_receipt(path, c
 @pytest.mark.parametrize(
     "spoil", [lambda told: told[:-9], lambda told: told.replace("asked", "ASKED"), lambda told: "{}"]
 )
-def test_a_receipt_that_is_none_or_of_another_ledger_makes_nothing(path, copy, target, spoil):
+def test_a_certificate_that_is_none_or_of_another_ledger_makes_nothing(path, copy, target, spoil):
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
         ledger.backup(copy)
-        receipt = ledger.erase(fact.id, "asked for").receipt
+        certificate = ledger.erase(fact.id, "asked for").certificate
     with pytest.raises(RejectedError):
-        Ledger.recover(copy, target, receipts=[receipt, spoil(receipt)])
+        Ledger.recover(copy, target, certificates=[certificate, spoil(certificate)])
     assert not [name for name in names(target.parent) if name.startswith("recovered")]
 
 
@@ -481,11 +489,11 @@ def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, ta
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
         ledger.backup(copy)
-        receipt = ledger.erase(fact.id, "asked for").receipt
+        certificate = ledger.erase(fact.id, "asked for").certificate
     stuck = erasing.Purge("a test keeps it")
     monkeypatch.setattr(erasing.Purging, "run", lambda *_: stuck)
     with pytest.raises(StorageError, match="nothing was kept"):
-        Ledger.recover(copy, target, receipts=[receipt])
+        Ledger.recover(copy, target, certificates=[certificate])
     assert not [name for name in names(target.parent) if name.startswith("recovered")]
 
 
@@ -514,9 +522,9 @@ def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path):
     assert code == 0 and json.loads(out)["ok"] is True
     assert run("recover", "b.db", "--db", "r.db", cwd=tmp_path)[0] == 4
     assert run("recover", "nix.db", "--db", "n.db", cwd=tmp_path)[0] == 3
-    assert run("recover", "b.db", "--db", "n.db", "--receipt", "nix", cwd=tmp_path)[0] == 3
-    (tmp_path / "bad").write_text("no receipt\n")
-    assert run("recover", "b.db", "--db", "n.db", "--receipt", "bad", cwd=tmp_path)[0] == 4
+    assert run("recover", "b.db", "--db", "n.db", "--certificate", "nix", cwd=tmp_path)[0] == 3
+    (tmp_path / "bad").write_text("no certificate\n")
+    assert run("recover", "b.db", "--db", "n.db", "--certificate", "bad", cwd=tmp_path)[0] == 4
     assert run("recover", "b.db", cwd=tmp_path)[0] == 4, "the ledger itself is in the way"
     assert not (tmp_path / "n.db").exists()
     assert run("doctor", "--db", "r.db", cwd=tmp_path)[0] == 0

@@ -255,7 +255,7 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
     assert [len(each.erased) for each in done] == ([3, 3, 2] if user else [3, 3, 3]), "the first event is nobody's"
     assert {each.content for each in ledger.memories(user=user, status="all")} <= {None}
     assert len(ledger.memories(user="ben")) == 1
-    assert [each.receipt for each in done] == ledger.receipts()
+    assert [each.certificate for each in done] == ledger.certificates()
     if user:
         with pytest.raises(RejectedError, match="nothing is left"):
             ledger.erase(user=user)

@@ -158,7 +158,7 @@ OF_TODAY = {
     "holds": lambda g, the: g.holds(),
     "id": lambda g, the: g.id,
     "path": lambda g, the: Path(g.path).name,
-    "receipts": lambda g, the: g.receipts(),
+    "certificates": lambda g, the: g.certificates(),
     "redactions": lambda g, the: g.redactions,
     "reopen": lambda g, the: g.reopen(the["recall"]),
     "session.reopen": lambda g, the: g.session("quay").reopen(the["assembly"]),

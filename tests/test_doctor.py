@@ -324,7 +324,7 @@ def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path,
     with Ledger.open(path) as ledger:
         with suppress(StorageError):
             everything(ledger)
-        assert ledger.rebuild().parked == () and problems(ledger) == []
+        assert ledger.rebuild().suspended == () and problems(ledger) == []
         everything(ledger)
     assert Ledger.examine(path).ok
 
@@ -505,7 +505,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
             )
             transaction.connection.execute("CREATE TABLE fresh_memories (x)")
         report = ledger.doctor()
-        assert "search is parked" in told(report, "projections") and not report.ok
+        assert "search is suspended" in told(report, "projections") and not report.ok
         assert "was killed" in told(report, "leases") and "1 are left" in told(report, "tables")
         ledger.rebuild()
         assert ledger.doctor().ok

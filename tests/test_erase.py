@@ -177,7 +177,7 @@ def test_a_dry_run_lists_and_writes_nothing(ledger: Ledger) -> None:
     ledger.reject(idea.id, f"no: {str(idea.content).upper()}")
     position, digest = ledger.position, ledger.digest()
     dry = ledger.erase(turn.id, dry_run=True)
-    assert (dry.state, dry.receipt, ledger.position, ledger.digest()) == ("dry run", None, position, digest)
+    assert (dry.state, dry.certificate, ledger.position, ledger.digest()) == ("dry run", None, position, digest)
     assert [each.fields for each in dry.erased] == [("data.prompt", "data.response")]
     assert [each.subject for each in dry.derived] == [idea.id, idea.id]
     assert [(each.type, each.excerpt) for each in dry.quotes] == [("MemoryCaptured", f"Note: {idea.content}!")]
@@ -207,7 +207,7 @@ def test_what_is_kept_may_be_found_and_is_counted(ledger: Ledger) -> None:
     copy = ledger.remember("He says: " + RARE)
     report = ledger.erase(fact.id, quotes="keep")
     assert report.state == "completed" and report.hits > 0
-    assert json.loads(json.loads(report.receipt or "")["events"][0]["state"])["data"]["kept"] == [copy.position]
+    assert json.loads(json.loads(report.certificate or "")["events"][0]["state"])["data"]["kept"] == [copy.position]
     kept = ledger.memory(copy.id)
     assert kept is not None and RARE in (kept.content or "")
 
@@ -490,7 +490,7 @@ def test_an_erasure_with_a_key_happens_once(ledger: Ledger) -> None:
     first = ledger.erase(fact.id, key="gdpr-1")
     position = ledger.position
     again = ledger.erase(fact.id, key="gdpr-1")
-    assert (again.replayed, again.command_id, again.receipt) == (True, first.command_id, first.receipt)
+    assert (again.replayed, again.command_id, again.certificate) == (True, first.command_id, first.certificate)
     assert ledger.position == position
     with pytest.raises(RejectedError, match="no idempotency_key"):
         ledger.erase(user="", key="x")
@@ -616,11 +616,11 @@ def test_a_kill_at_any_point_is_made_good(tmp_path: Path, point: str) -> None:
     assert bool(remains(tmp_path)) == (point == "in the transaction")
 
 
-# --- receipts --------------------------------------------------------------------------------------------------------
+# --- certificates --------------------------------------------------------------------------------------------------------
 
 
 def older_and_live(tmp_path: Path, erase: Callable[[Ledger], Any]) -> tuple[Path, list[str]]:
-    """A backup from before an erasure, and the receipts of the ledger that went on."""
+    """A backup from before an erasure, and the certificates of the ledger that went on."""
     with Ledger.open(tmp_path / "memory.db") as ledger:
         turn = ledger.capture("Where?", "It is " + RARE, reinforce=False)
         ledger.remember(RARE, source=turn.id)
@@ -629,50 +629,50 @@ def older_and_live(tmp_path: Path, erase: Callable[[Ledger], Any]) -> tuple[Path
         erase(ledger)
         later = ledger.remember("Zanzibarquux came back.")
         ledger.erase(later.id)
-        return tmp_path / "older.db", ledger.receipts()
+        return tmp_path / "older.db", ledger.certificates()
 
 
-def test_a_receipt_erases_the_same_in_an_older_backup(tmp_path: Path) -> None:
-    backup, receipts = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
+def test_a_certificate_erases_the_same_in_an_older_backup(tmp_path: Path) -> None:
+    backup, certificates = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
     (tmp_path / "aside").mkdir()
     recovered = tmp_path / "aside" / "memory.db"
     os.rename(backup, recovered)
     with Ledger.open(recovered) as ledger:
         assert any("Harbour" in state for state in states(ledger))
-        assert ledger._apply_receipts(receipts) == 1
+        assert ledger._apply_certificates(certificates) == 1
         assert [each.state for each in ledger.erasures()] == ["completed"]
         assert [each.status for each in ledger.memories(status="all")] == ["active", "erased"]
         position = ledger.position
-        assert ledger._apply_receipts(receipts) == 0 and ledger.position == position
+        assert ledger._apply_certificates(certificates) == 0 and ledger.position == position
         agrees(ledger)
     assert remains(tmp_path / "aside") == []
 
 
-def test_receipts_of_one_row_erased_twice_apply_in_their_order(tmp_path: Path) -> None:
+def test_certificates_of_one_row_erased_twice_apply_in_their_order(tmp_path: Path) -> None:
     def erase(ledger: Ledger) -> None:
         fact = ledger.memories()[1]
         ledger.erase(fact.position, spans=[("data.content", 0, 12)], quotes="keep")
         ledger.erase(fact.id, sources="keep")
 
-    backup, receipts = older_and_live(tmp_path, erase)
+    backup, certificates = older_and_live(tmp_path, erase)
     with Ledger.open(backup) as ledger:
-        assert ledger._apply_receipts(reversed(receipts)) == 2
+        assert ledger._apply_certificates(reversed(certificates)) == 2
         agrees(ledger)
 
 
-def test_a_receipt_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path) -> None:
-    backup, receipts = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
+def test_a_certificate_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path) -> None:
+    backup, certificates = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
     with Ledger.open(tmp_path / "foreign.db") as foreign:
         foreign.erase(foreign.remember("Elsewhere it rains.").id)
-        (strange,) = foreign.receipts()
-    told = json.loads(receipts[0])
+        (strange,) = foreign.certificates()
+    told = json.loads(certificates[0])
     told["events"][0]["state"] = told["events"][0]["state"].replace('"position":', '"position":1')
-    bad = [json.dumps(told), strange, receipts[0][:-20], "", "[]", "{}", '{"format": 1}', "[" * 5000]
+    bad = [json.dumps(told), strange, certificates[0][:-20], "", "[]", "{}", '{"format": 1}', "[" * 5000]
     with Ledger.open(backup) as ledger:
         position = ledger.position
         for each in bad:
             with pytest.raises(RejectedError):
-                ledger._apply_receipts([receipts[0], each])
+                ledger._apply_certificates([certificates[0], each])
         assert ledger.position == position
 
 

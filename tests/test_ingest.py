@@ -363,7 +363,7 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         for command in (ledger.remove_document, ledger.restore_document, ledger.erase):
             with pytest.raises(RejectedError, match="erased"):
                 command(paper.id)
-        assert len(ledger.receipts()) == 1
+        assert len(ledger.certificates()) == 1
         agrees(ledger)
         assert ledger.ingest("A new one.", path="zanzibarquux-2.md").id != paper.id
     for path in tmp_path.iterdir():

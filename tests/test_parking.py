@@ -70,7 +70,7 @@ def heal(monkeypatch, name, original):
 
 
 def parked(ledger):
-    """(position, error) of what is parked; asked of the table, for whatever is parked may be what an answer needs."""
+    """(position, error) of what is suspended; asked of the table, for whatever is suspended may be what an answer needs."""
     with ledger._store.snapshot() as connection:
         rows = connection.execute("SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL")
         return {name: (at, error) for name, at, error in rows}
@@ -116,7 +116,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
 
     heal(monkeypatch, name, original)
     report = ledger.rebuild()
-    assert (report.parked, parked(ledger)) == ((), {})
+    assert (report.suspended, parked(ledger)) == ((), {})
     assert types(ledger)[-2:] == ["ProjectionSuspended", "ProjectionResumed"]
     assert "before" in contents(ledger)
     ledger.remember("after")
@@ -187,12 +187,12 @@ def test_a_rebuild_that_meets_the_poison_parks_too(ledger, monkeypatch, act):
     original = confidence.Confidence.fold
     poison(monkeypatch, "confidence", 3, act)
     report = ledger.rebuild()
-    assert report.parked == ("confidence",)
+    assert report.suspended == ("confidence",)
     (parked_at, error) = parked(ledger)["confidence"]
     assert (error, parked_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
     assert types(ledger)[-1] == "ProjectionSuspended"
     ledger.rebuild()
-    assert types(ledger).count("ProjectionSuspended") == 1, "what is parked already is not parked again"
+    assert types(ledger).count("ProjectionSuspended") == 1, "what is suspended already is not parked again"
     assert len(contents(ledger)) == 4
     heal(monkeypatch, "confidence", original)
     ledger.rebuild()
@@ -246,7 +246,7 @@ def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeyp
     with Ledger.open(ledger.path, readonly=True) as reader:
         assert reader._store.folded_privately
         assert reader.memory(fact.id).content == "fact"
-        assert {each.name for each in reader.stats().projections if each.parked_at} == {"confidence"}
+        assert {each.name for each in reader.stats().projections if each.suspended_at} == {"confidence"}
         with pytest.raises(SuspendedError, match="'confidence'"):
             READS["confidence"](reader, fact.id)
 
@@ -293,7 +293,7 @@ def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger,
     assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
     assert parked(ledger) == {name: (at, "ValueError")}
     heal(monkeypatch, name, original)
-    assert (ledger.rebuild().parked, parked(ledger)) == ((), {})
+    assert (ledger.rebuild().suspended, parked(ledger)) == ((), {})
     ledger.session("s").append("user", "after")
     assert [each.content for each in ledger.session("s").messages()] == ["before", "poison", "after"]
     assert_sound(ledger)
@@ -339,9 +339,9 @@ def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp
         lambda: ledger.capture("x"),
         lambda: ledger.adopt_policy(gain=0.3),
     ):
-        with pytest.raises(SuspendedError, match=f"'{name}' is parked"):
+        with pytest.raises(SuspendedError, match=f"'{name}' is suspended"):
             call()
-    with Ledger.open(ledger.path) as other, pytest.raises(SuspendedError, match=f"'{name}' is parked"):
+    with Ledger.open(ledger.path) as other, pytest.raises(SuspendedError, match=f"'{name}' is suspended"):
         other.remember("x")
     assert ledger.position == position
     assert ledger.interactions() == []
@@ -378,7 +378,7 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
         return evolve(state, event)
 
     monkeypatch.setitem(FAMILIES, "m", replace(memories.FAMILY, evolve=failing))
-    with pytest.raises(SuspendedError, match=r"recorded at position .* parked"):
+    with pytest.raises(SuspendedError, match=r"recorded at position .* suspended"):
         ledger.adjust(fact.id, 0.9)
     assert "ConfidenceAdjusted" in types(ledger)
     assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(parked(ledger))

@@ -252,7 +252,7 @@ def test_a_private_fold_is_of_one_moment_and_can_be_closed(media, monkeypatch):
                 writer.remember("later")
                 patch.setattr(memories.Memories, "version", 7)
                 check_reads(ledger, coffee, tea, turn)
-        assert writer.rebuild().parked == ()
+        assert writer.rebuild().suspended == ()
         assert "later" in contents(writer)
 
 

@@ -31,7 +31,7 @@ def ledger(tmp_path, monkeypatch):
 
 
 def parked(ledger):
-    return {each.name: each.parked_at for each in ledger.stats().projections if each.parked_at}
+    return {each.name: each.suspended_at for each in ledger.stats().projections if each.suspended_at}
 
 
 @pytest.mark.slow
@@ -72,9 +72,9 @@ def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger
 
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteRows, "flush", refusing)
-        assert ledger.rebuild().parked == ("audit",)
+        assert ledger.rebuild().suspended == ("audit",)
     assert parked(ledger) == {"audit": 3 * rebuild.BATCH + 1}
-    assert ledger.rebuild().parked == ()
+    assert ledger.rebuild().suspended == ()
     assert_sound(ledger)
 
 
@@ -93,8 +93,8 @@ def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(search, "prefix_stems", failing)
-        assert ledger.rebuild().parked == ("search",)
-    assert ledger.rebuild().parked == ()
+        assert ledger.rebuild().suspended == ("search",)
+    assert ledger.rebuild().suspended == ()
     assert ledger.recall("number350").items
     assert_sound(ledger)
 

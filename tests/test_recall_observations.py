@@ -525,7 +525,7 @@ def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
         pack = ledger.recall("dark", among="memories", receipt=True)
         assert [item.id for item in pack.items] == [item.id for item in on.items] and pack.observations == ()
         assert pack.warnings == (
-            f"observations are left out: the projection {name!r} is parked; maintenance.rebuild() makes it again",
+            f"observations are left out: the projection {name!r} is suspended; maintenance.rebuild() makes it again",
         )
         assert as_given(ledger, pack) and ledger.recall("dark", among="memories", observations=0).warnings == ()
     finally:
@@ -543,7 +543,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
         patched.setattr(observations.Observations, "fold", failing)
         id = formed(ledger, COFFEE, [source])
     pack = ledger.recall("roast")
-    assert [item.id for item in pack.items] == [source] and pack.observations == () and "parked" in pack.warnings[0]
+    assert [item.id for item in pack.items] == [source] and pack.observations == () and "suspended" in pack.warnings[0]
     ledger.rebuild()
     assert shown(ledger, "coffee") == [id]
 

@@ -56,11 +56,11 @@ def test_an_exported_log_with_sessions_comes_back_as_the_same_ledger(lived: Ledg
         assert_sound(copy)
 
 
-def test_a_backup_with_sessions_is_recovered_with_the_receipts(lived: Ledger, tmp_path: Path) -> None:
+def test_a_backup_with_sessions_is_recovered_with_the_certificates(lived: Ledger, tmp_path: Path) -> None:
     lived.backup(tmp_path / "backup.db")
     gone = lived.session("talk").messages()[2]
     lived.erase(gone.position, derived="erase", sources="erase", quotes="erase")
-    Ledger.recover(tmp_path / "backup.db", tmp_path / "again.db", receipts=lived.receipts())
+    Ledger.recover(tmp_path / "backup.db", tmp_path / "again.db", certificates=lived.certificates())
     with Ledger.open(tmp_path / "again.db") as again:
         message = again.session("talk").message(gone.position)
         assert message is not None and message.content is None

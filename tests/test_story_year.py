@@ -34,7 +34,7 @@ class Year:
     clock: Clock
     ids: dict[str, str] = field(default_factory=dict)
     moments: dict[str, int] = field(default_factory=dict)
-    receipts: list[str] = field(default_factory=list)
+    certificates: list[str] = field(default_factory=list)
     checkpoint: str = ""
 
     def month(self, number: int) -> None:
@@ -197,7 +197,7 @@ def october_rosa_asks_to_be_forgotten(year: Year) -> None:
         rest = [ledger.erase(session="doorstep", derived="erase", sources="erase", quotes="erase", **ANA)]
         rest.append(ledger.erase(user=ROSA, **ANA))
         assert {report.state for report in (done, *rest)} == {"completed"}
-        year.receipts = ledger.receipts()
+        year.certificates = ledger.certificates()
         forgotten = ledger.memory(year.ids["rosa"])
         assert forgotten is not None and (forgotten.status, forgotten.content) == ("erased", None)
         assert ledger.verify(full=True, against=year.checkpoint).ok, "the chain of July still holds"
@@ -228,9 +228,9 @@ def december_the_disk_is_lost(year: Year) -> None:
     again = year.path.parent / "again" / "memory.db"
     again.parent.mkdir(mode=0o700)
     july = year.path.parent / "summer" / "july.db"
-    receipt = year.path.parent / "receipts.jsonl"
-    receipt.write_text("".join(f"{each}\n" for each in year.receipts), encoding="utf-8")
-    done = CliRunner().invoke(app, ["recover", str(july), "--db", str(again), "--receipt", str(receipt)])
+    certificate = year.path.parent / "certificates.jsonl"
+    certificate.write_text("".join(f"{each}\n" for each in year.certificates), encoding="utf-8")
+    done = CliRunner().invoke(app, ["recover", str(july), "--db", str(again), "--certificate", str(certificate)])
     assert done.exit_code == 0, done.output
     with Ledger.open(again, clock=year.clock) as ledger:
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)

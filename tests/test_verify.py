@@ -291,7 +291,7 @@ def test_a_cut_file_is_told(path):
         ("INSERT INTO search (rowid, content, words, stems) VALUES (3, 'sly', '', '')", "text index search"),
         (
             "UPDATE projections SET parked_at = 5 WHERE name = 'memories'",
-            "says that it is parked, and the log does not",
+            "says that it is suspended, and the log does not",
         ),
         ("UPDATE checkpoint SET position = 11", "do not stand at the last event"),
         ("DELETE FROM checkpoint", "do not stand at the last event"),
@@ -359,7 +359,7 @@ def test_a_parked_projection_is_a_warning(path, monkeypatch):
             patch.setattr("projections.audit.Audit.fold", poisoned)
             ledger.remember("poison for audit")
         report = ledger.verify()
-    assert report.problems == () and "audit is parked at position 13" in report.warnings[0]
+    assert report.problems == () and "audit is suspended at position 13" in report.warnings[0]
     assert "audit" not in report.projections
 
 

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, ERASURE, view="erasure", options=WRITES)(erase)
     command(app, ERASURE, view="erasures", writes=True)(finish_erasures)
     command(app, ERASURE, view="erasures")(erasures)
-    command(app, ERASURE, view="report")(receipts)
+    command(app, ERASURE, view="report")(certificates)
     for function in (hold, lift_hold):
         command(app, ERASURE, view="held", options=WRITES)(function)
     command(app, ERASURE, view="holds")(holds)
@@ -113,20 +113,21 @@ def finish_erasures(ledger: Ledger) -> Any:
 
 
 def erasures(ledger: Ledger) -> Any:
-    """Every erasure with its state; with --json also its receipt."""
+    """Every erasure with its state; with --json also its certificate."""
     return ledger.erasures()
 
 
-def receipts(
-    ledger: Ledger, path: Annotated[str, typer.Argument(help="A file that is not there yet; for recover --receipt.")]
+def certificates(
+    ledger: Ledger,
+    path: Annotated[str, typer.Argument(help="A file that is not there yet; for recover --certificate.")],
 ) -> Any:
-    """Write the receipts of all erasures, one a line: keep them apart from the backups."""
+    """Write the certificates of all erasures, one a line: keep them apart from the backups."""
     from ledger.transfer import _new_file
 
-    found = ledger.receipts()
+    found = ledger.certificates()
     with _new_file(path) as file:
         file.writelines(each + "\n" for each in found)
-    return {"path": path, "receipts": len(found)}
+    return {"path": path, "certificates": len(found)}
 
 
 def hold(

@@ -36,27 +36,27 @@ def recover(
     told: dict[str, Any],
     progress: Progress | None,
     backup: Annotated[str, typer.Argument(help="The backup; it is only read.")],
-    receipt: Annotated[
+    certificate: Annotated[
         list[str] | None,
         typer.Option(
-            "--receipt", metavar="FILE", help="Receipts of erasures to do again, one a line; may be repeated."
+            "--certificate", metavar="FILE", help="Certificates of erasures to do again, one a line; may be repeated."
         ),
     ] = None,
 ) -> Any:
     """Make a ledger at a new --db from a backup: verified, folded again, compared, and what was erased is erased again."""
     from ledger.core import Core as Ledger
 
-    receipts = [line for name in receipt or () for line in _lines(name)]
-    return Ledger.recover(backup, told["db"], receipts=receipts, progress=progress)
+    certificates = [line for name in certificate or () for line in _lines(name)]
+    return Ledger.recover(backup, told["db"], certificates=certificates, progress=progress)
 
 
 def _lines(name: str) -> list[str]:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise NotFoundError(f"there is no file {name} with receipts") from None
+        raise NotFoundError(f"there is no file {name} with certificates") from None
     except UnicodeDecodeError:
-        raise RejectedError(f"{name} holds no receipts: it is no UTF-8 text") from None
+        raise RejectedError(f"{name} holds no certificates: it is no UTF-8 text") from None
     return [line for line in text.splitlines() if line.strip()]
 
 

@@ -558,10 +558,10 @@ def _told(value: Any) -> str:
 def stats(found: answers.Stats) -> RenderableType:
     fields = to_builtins(found)
     fields.pop("projections")
-    parked = [each.name for each in found.projections if each.parked_at is not None]
-    behind = [each.name for each in found.projections if each.position != found.position and each.parked_at is None]
-    standing = f"{len(found.projections)} projections" + (f", parked: {', '.join(parked)}" if parked else "")
-    standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not parked else ""
+    suspended = [each.name for each in found.projections if each.suspended_at is not None]
+    behind = [each.name for each in found.projections if each.position != found.position and each.suspended_at is None]
+    standing = f"{len(found.projections)} projections" + (f", suspended: {', '.join(suspended)}" if suspended else "")
+    standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
     return card_of({name: _told(value) for name, value in fields.items()} | {"projections": standing})
 
 

@@ -32,18 +32,17 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
-from ledger.erasure import conversations, receipts
-from ledger.erasure.holding import Holding, refuse_held
+from ledger.erasure import certificates, conversations
+from ledger.erasure.holding import Holding, by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.event_store import EventStore, Transaction
 from ledger.log_reading import Reading, find_row, read_event, read_stream
 from ledger.memory_writes import By, check_reason, who
 from ledger.policies import bulk
-from ledger.reads import NOWHERE, named
 from ledger.way_back.distrusting import Distrusting
 from ledger.work import Who, Work
-from projections import audit, documents, erasures, refolding, vectors
+from projections import audit, erasures, refolding, vectors
 from projections.projector import ESSENTIAL, FAMILIES
 
 PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
@@ -228,7 +227,7 @@ class Erasing(Distrusting, Holding):
         if not count:
             return Asked("user")
         if called:
-            return _by_name(connection, owner, *called[0])
+            return by_name(connection, owner, *called[0])
         if isinstance(subject, int) and not isinstance(subject, bool):
             event = read_event(connection, subject) if 0 < subject < 2**63 else None
             if event is None or event.envelope.user != owner or event.position == 1:
@@ -313,13 +312,22 @@ class Erasing(Distrusting, Holding):
         return found
 
     def erasures(self) -> list[answers.ErasureReport]:
-        """Every erasure of this ledger, oldest first, with its receipt; the users' names are in none."""
+        """Every erasure of this ledger, oldest first, with its certificate; the users' names are in none."""
         with self._read("audit", "erasures") as connection:
             return [self._remembered(connection, each.act) for each in erasures.erasures(connection)]
 
-    def receipts(self) -> list[str]:
-        """The receipts of all erasures: keep them apart from the backups, to give them to ``recover`` with one."""
-        return [each.receipt for each in self.erasures() if each.receipt is not None]
+    def _erasure_ids(self) -> list[str]:
+        """The commands of all erasures, newest first."""
+        with self._read("erasures") as connection:
+            return [each.act for each in erasures.erasures(connection)][::-1]
+
+    def _erasures_of(self, ids: Sequence[str]) -> tuple[answers.ErasureReport, ...]:
+        with self._read("audit", "erasures") as connection:
+            return tuple(self._remembered(connection, each) for each in ids)
+
+    def certificates(self) -> list[str]:
+        """The certificates of all erasures: keep them apart from the backups, to give them to ``recover`` with one."""
+        return [each.certificate for each in self.erasures() if each.certificate is not None]
 
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
         texts = self._unsearched.get(act)
@@ -340,7 +348,7 @@ class Erasing(Distrusting, Holding):
             why=purge.why,
             command_id=act,
             position=told.position,
-            receipt=told.receipt,
+            certificate=told.certificate,
             searched=purge.searched,
             bytes_searched=purge.bytes_searched,
             files=purge.files,
@@ -362,7 +370,7 @@ class Erasing(Distrusting, Holding):
         self._unsearched.pop(act, None)
 
     def _purge_what_a_crash_left(self) -> None:
-        """Erasures whose remains were not purged are completed, unless what tells of them is parked: then after its rebuild."""
+        """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
         with self._store.snapshot() as connection:
             if _is_parked(connection):
                 return
@@ -376,8 +384,8 @@ class Erasing(Distrusting, Holding):
 
     def _remembered(self, connection: Any, act: str) -> answers.ErasureReport:
         """What the log says of an erasure."""
-        issued = receipts.issue(connection, self._created.ledger_id, self._writer.mac, act)
-        told = receipts.read(issued, self._created.ledger_id, self._writer.mac)
+        issued = certificates.issue(connection, self._created.ledger_id, self._writer.mac, act)
+        told = certificates.read(issued, self._created.ledger_id, self._writer.mac)
         if not told.events:
             raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
         standing = next(each for each in erasures.erasures(connection) if each.act == act)
@@ -392,7 +400,7 @@ class Erasing(Distrusting, Holding):
             kind=first.kind,
             subject=first.subject,
             erased=listed,
-            receipt=issued,
+            certificate=issued,
             why=why,
             command_id=act,
             position=standing.position,
@@ -401,18 +409,18 @@ class Erasing(Distrusting, Holding):
             hits=done.data.hits if done is not None else 0,
         )
 
-    # --- receipts ------------------------------------------------------------------------------------------------
+    # --- certificates ------------------------------------------------------------------------------------------------
 
-    def _apply_receipts(self, given: Iterable[str]) -> int:
+    def _apply_certificates(self, given: Iterable[str]) -> int:
         """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
 
-        What a receipt names must be as it was before that erasure, or as it was after it: ``RejectedError`` otherwise, and for
-        a receipt of another ledger or one that was changed, with nothing erased.
+        What a certificate names must be as it was before that erasure, or as it was after it. Otherwise, and for a certificate
+        of another ledger or one that was changed, ``RejectedError``, with nothing erased.
         """
-        read = [receipts.read(each, self._created.ledger_id, self._writer.mac) for each in given]
+        read = [certificates.read(each, self._created.ledger_id, self._writer.mac) for each in given]
         applied = 0
         with self._read("audit", "erasures") as connection:
-            left = receipts.outstanding(connection, read)
+            left = certificates.outstanding(connection, read)
             planner = Planner(connection, "", {}, ())
             texts = [text for _, data in left for text in planner.said(data.targets)]
         for event, data in left:
@@ -436,7 +444,7 @@ def _again(ledger: Erasing, event: AnyEvent, data: ContentErased) -> Any:
 
 
 def _who_again(event: AnyEvent) -> Who:
-    return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="receipt")
+    return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="certificate")
 
 
 def _teller(told: Who, asked: Asked) -> Who:
@@ -447,17 +455,6 @@ def _teller(told: Who, asked: Asked) -> Who:
         raise RejectedError("the erasure of a whole user has no idempotency_key, for a key is one of the user's")
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
     return replace(told, **hidden)
-
-
-def _by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
-    """A session or a project by its name, a document by its path; each by its id too."""
-    if kind == "document":
-        known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
-        return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
-    found = named(connection, owner, kind[0], name)
-    if found is None or found == NOWHERE:
-        raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
-    return Asked(kind, found)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -493,7 +490,7 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
 
 
 def _is_parked(connection: Any) -> bool:
-    """Whether a projection is parked by which it is decided what is left to do."""
+    """Whether a projection is suspended by which it is decided what is left to do."""
     needed = (*ESSENTIAL, "erasures")
     found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)

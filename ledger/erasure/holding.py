@@ -8,12 +8,12 @@ from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
-from ledger.erasure.planning import asked_for
+from ledger.erasure.planning import Asked, asked_for
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, who
 from ledger.reads import NOWHERE, Reads, named
 from ledger.work import Outcome, Work
-from projections import audit, erasures
+from projections import audit, documents, erasures
 from projections.erasures import Held
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
@@ -22,37 +22,55 @@ Places = list[tuple[int, str]]  # positions that are to be erased, each with its
 class Holding(Reads):
     """The part of the library door that places holds and lifts them."""
 
-    def hold(self, subject: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
-        """Keeps a memory, an interaction, a document, a session or a project (by id; the last two also by name) from
-        being erased.
+    def hold(
+        self,
+        subject: str | None = None,
+        reason: str = "",
+        *,
+        session: str | None = None,
+        project: str | None = None,
+        document: str | None = None,
+        **by: Unpack[By],
+    ) -> answers.Hold:
+        """Keeps a memory, an interaction, a document, a session or a project (by id; the last three also by name or path)
+        from being erased.
 
         Without a subject nothing of the user can be erased. What is on hold already stays as it is.
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         if subject is not None:
             check_text("subject", subject, max_bytes=1024)
+        given = {"session": session, "project": project, "document": document}
+        called = next(((kind, name) for kind, name in given.items() if name is not None), None)
+
+        def held_stream(connection: Any) -> str | None:
+            if called is not None:
+                return by_name(connection, told.user, *called).subject
+            return _subject(connection, subject, told.user) if subject is not None else None
 
         def body(work: Work) -> str:
             work.need("erasures")
-            stream = _subject(work.connection(), subject, told.user) if subject is not None else None
+            stream = held_stream(work.connection())
             if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
                 work.absorbed = True
             else:
                 work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
             return LEDGER_STREAM
 
-        outcome = self._writer.run("holds.add", told, body, (subject, reason))
+        outcome = self._writer.run("holds.add", told, body, (subject or called, reason))
         with self._read("erasures") as connection:
-            stream = _subject(connection, subject, told.user) if subject is not None else None
+            stream = held_stream(connection)
             held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
             if held is None:
                 raise NotFoundError("the hold was lifted meanwhile")
             return _shown(connection, held, outcome)
 
-    def lift_hold(self, hold: str | None = None, reason: str = "", **by: Unpack[By]) -> answers.Hold:
-        """Ends a hold, by its id or by what is held; without either, the one on the whole user."""
+    def lift_hold(
+        self, hold: str | None = None, reason: str = "", *, by_id: bool = False, **by: Unpack[By]
+    ) -> answers.Hold:
+        """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
         told, reason = who(self._default, by), check_reason("reason", reason)
-        if hold is not None:
+        if hold is not None or by_id:
             check_text("hold", hold, max_bytes=1024)
         lifted: list[answers.Hold] = []
 
@@ -61,7 +79,7 @@ class Holding(Reads):
             connection = work.connection()
             standing = {each.act: each for each in erasures.holds(connection, told.user)}
             found = standing.get(hold or "")
-            if found is None:
+            if found is None and not by_id:
                 stream = _subject(connection, hold, told.user) if hold is not None else None
                 found = next((each for each in standing.values() if each.subject == stream), None)
             if found is None:
@@ -90,6 +108,17 @@ class Holding(Reads):
         owner = self._user(user)
         with self._read("erasures") as connection:
             return [_shown(connection, held, None) for held in erasures.holds(connection, owner)]
+
+
+def by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
+    """A session or a project by its name, a document by its path; each by its id too."""
+    if kind == "document":
+        known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
+        return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
+    found = named(connection, owner, kind[0], name)
+    if found is None or found == NOWHERE:
+        raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
+    return Asked(kind, found)
 
 
 def _subject(connection: Any, given: str, user: str) -> str:

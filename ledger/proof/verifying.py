@@ -380,7 +380,7 @@ class _Look:
                 if version != each.version:
                     self._of_another_version(each, version)
                 elif parked_at is not None:
-                    self._warnings.append(f"{each.name} is parked at position {parked_at}, and was not compared")
+                    self._warnings.append(f"{each.name} is suspended at position {parked_at}, and was not compared")
                 elif each.name in stuck:
                     self.problem(
                         f"the projection {each.name}: it cannot fold the log from position {stuck[each.name]} on"
@@ -413,11 +413,11 @@ class _Look:
         return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
     def _standing(self) -> dict[str, tuple[int, int | None]]:
-        """Version of each projection, and where it is parked; what only says that it is parked hides something."""
+        """Version of each projection, and where it is suspended; what only says that it is suspended hides something."""
         found = self._connection.execute("SELECT name, version, parked_at FROM main.projections").fetchall()
         parked = {name for name, _, at in found if at is not None}
         for name in parked - self._parked_by_the_log() if parked else ():
-            self.problem(f"the projection {name}: its table says that it is parked, and the log does not")
+            self.problem(f"the projection {name}: its table says that it is suspended, and the log does not")
         return {name: (version, at) for name, version, at in found}
 
     def _parked_by_the_log(self) -> set[str]:

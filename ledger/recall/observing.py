@@ -29,7 +29,7 @@ DEEPER = 20_000  # ... where of those too few are borne out
 TOGETHER = 10  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # of the question's telling words so many are enough, or so large a share (ours, measured)
-WITHOUT = "observations are left out: the projection {!r} is parked; maintenance.rebuild() makes it again"
+WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
 
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 

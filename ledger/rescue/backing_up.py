@@ -74,12 +74,12 @@ class BackingUp(Rebuilding):
 
     @classmethod
     def recover(
-        cls, backup: StrPath, path: StrPath, *, receipts: Sequence[str] = (), progress: Progress | None = None
+        cls, backup: StrPath, path: StrPath, *, certificates: Sequence[str] = (), progress: Progress | None = None
     ) -> answers.RecoverReport:
         """Makes a ledger at a path where nothing is from a backup: the same id, events, digests and head.
 
         The whole log is verified, every projection folded again and compared with what the backup held, and erasures
-        that came after the backup are done again by their ``receipts``. It is in its place when all that went well, and
+        that came after the backup are done again by their ``certificates``. It is in its place when all that went well, and
         not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
         It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
         position. ``progress`` is called with (events copied, events in the backup).
@@ -98,13 +98,13 @@ class BackingUp(Rebuilding):
                         copied = copy_log(connection, target, progress)
                     (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
                     held = _held(connection) if copied == last else None
-                ledger = cls._opened(part, source, receipts=bool(receipts))
+                ledger = cls._opened(part, source, certificates=bool(certificates))
             with ledger:
-                report = ledger._recovered(held, None if copied == last else copied + 1, receipts)
+                report = ledger._recovered(held, None if copied == last else copied + 1, certificates)
         return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
 
     @classmethod
-    def _opened(cls, part: str, source: EventStore, *, receipts: bool) -> Any:
+    def _opened(cls, part: str, source: EventStore, *, certificates: bool) -> Any:
         """The new ledger with its projections folded.
 
         Where the log needs a newer writer, the whole of the backup with what that folded, to be read only.
@@ -113,7 +113,7 @@ class BackingUp(Rebuilding):
         try:
             return door.open(part)
         except NewerFormatError:
-            if receipts:
+            if certificates:
                 raise
             remove(part)
             with source.lent() as connection:
@@ -122,7 +122,7 @@ class BackingUp(Rebuilding):
             return door.open(part, readonly=True)
 
     def _recovered(
-        self, held: dict[str, str] | None, cut_before: int | None, receipts: Sequence[str]
+        self, held: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
     ) -> dict[str, Any]:
         """Compares what was folded with what the backup held, and erases again; what the report says."""
         self._check()
@@ -132,7 +132,7 @@ class BackingUp(Rebuilding):
             with self._store.snapshot() as connection:
                 now = _digests(connection, self._writer.secret)
             differing = tuple(sorted(name for name in held if held[name] != now[name]))
-        erased = self._erase_again(receipts)
+        erased = self._erase_again(certificates)
         return {
             "events": self._store.head()[0],
             "head": self._store.head()[1].hex(),
@@ -140,18 +140,18 @@ class BackingUp(Rebuilding):
             "rebuilt": ()
             if readonly
             else tuple(sorted({each.name for each in projections(self._writer.secret)} - parked)),
-            "parked": tuple(sorted(parked)),
+            "suspended": tuple(sorted(parked)),
             "compared": held is not None and not parked and not readonly,
             "differing": differing,
-            "receipts": erased,
+            "certificates": erased,
             "cut_before": cut_before,
             "ok": not parked and not differing and cut_before is None,
         }
 
-    def _erase_again(self, receipts: Sequence[str]) -> int:
+    def _erase_again(self, certificates: Sequence[str]) -> int:
         """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
         door: Any = self  # its part that erases stands beside this one
-        done: int = door._apply_receipts(receipts) if receipts else 0
+        done: int = door._apply_certificates(certificates) if certificates else 0
         left = [] if self._store.readonly else [each for each in door.erasures() if each.state != "completed"]
         if left:
             raise StorageError(

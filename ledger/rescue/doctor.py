@@ -266,7 +266,7 @@ class _Visit:
             told = f"{len(report.projections)} are, row by row, what a fold of the log gives"
             self.tell("ok", "projections", told)
         for each in report.warnings:
-            parked = "parked" in each
+            parked = "suspended" in each
             what = "projections" if parked or "projection" in each else "log"
             self.tell("warning", what, each, "rebuild folds them again" if parked else "")
 
@@ -336,7 +336,7 @@ class _Visit:
     def parked(self, connection: sqlite3.Connection) -> None:
         sql = "SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL ORDER BY name"
         for name, at, error in connection.execute(sql):
-            self.tell("problem", "projections", f"{name} is parked at position {at}: {error}",
+            self.tell("problem", "projections", f"{name} is suspended at position {at}: {error}",
                       "rebuild tries again, after an update that can fold that event")  # fmt: skip
 
     def unfinished(self, connection: sqlite3.Connection) -> None:

@@ -58,7 +58,7 @@ class Rebuilding(Care):
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-        parked and folds now is resumed; what does not fold is parked. Where damaged pages are in the way or left, the whole
+        suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
         file is made anew from its log, if that is sound; ``StorageError`` if it is not.
         """
         started, recorded = time.monotonic(), by is None
@@ -76,7 +76,7 @@ class Rebuilding(Care):
             self._writer.run("maintenance.rebuild", who(self._default, by or By()), self._rebuilt)
         events, parked = self._store.head()[0], tuple(sorted(self._parked()))
         return answers.RebuildReport(
-            events=events, seconds=time.monotonic() - started, digest=self.digest(), parked=parked
+            events=events, seconds=time.monotonic() - started, digest=self.digest(), suspended=parked
         )
 
     @staticmethod
@@ -155,7 +155,7 @@ class _WentOn(Exception):
 
 
 def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | None:
-    """What is parked, when every table is there, as this product makes it, and folded up to the last event of this log.
+    """What is suspended, when every table is there, as this product makes it, and folded up to the last event of this log.
 
     None otherwise, also when SQLite cannot read what it takes to know.
     """

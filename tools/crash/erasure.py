@@ -1,7 +1,7 @@
 """After an erasure no file holds the text any more, in no encoding; killed at any file operation, it completes by itself.
 
 Each scene says a word in as many places as one kind of erasure must reach, keeps a backup, and erases. Then the raw bytes
-of every file of the folder are searched, those of an export, and those of the backup recovered with the receipts.
+of every file of the folder are searched, those of an export, and those of the backup recovered with the certificates.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ def played(scene: Scene, folder: Path, word: str) -> tuple[list[str], int]:
         if report.state != "completed":
             wrong.append(f"the erasure is {report.state}: {report.why}")
         wrong += [f"while open, {each}" for each in hits_elsewhere([path.parent], [word])[0]]
-        receipts = ledger.receipts()
+        certificates = ledger.certificates()
         ledger.export_file(path.parent / "export.jsonl")
         wrong += still_sound(ledger, kept)
     wrong += [f"after closing, {each}" for each in hits(path.parent, word)]
     again = folder / "again"
     again.mkdir(mode=0o700)
-    Ledger.recover(outside / "backup.db", again / "memory.db", receipts=receipts)
-    wrong += [f"recovered with the receipts, {each}" for each in hits(again, word)]
+    Ledger.recover(outside / "backup.db", again / "memory.db", certificates=certificates)
+    wrong += [f"recovered with the certificates, {each}" for each in hits(again, word)]
     wrong += ["control: what was kept is gone"] * (not hits(path.parent, KEPT) or not hits(again, KEPT))
     files = sum(each.is_file() for place in (path.parent, again) for each in place.rglob("*"))
     return [f"{scene.name}: {each}" for each in wrong], files

@@ -1,4 +1,4 @@
-"""What an erasure leaves in the hands of whoever asked for it: a receipt, by which an older backup loses the same texts."""
+"""What an erasure leaves in the hands of whoever asked for it: a certificate, by which an older backup loses the same texts."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ledger.domain.errors import DamagedError, LedgerError, RejectedError
 from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
 from projections import audit, erasures
 
-FORMAT = "memory-ledger/receipt/1"
+FORMAT = "memory-ledger/certificate/1"
 _EVENTS = (ContentErased.__name__, ErasureCompleted.__name__)
 
 Mac = Callable[[str, str, bytes], bytes]  # (purpose, user, data)
 
 
-class Receipt(Struct, frozen=True):
-    """One erasure, as its receipt tells it: its command, and its ContentErased events in order."""
+class Certificate(Struct, frozen=True):
+    """One erasure, as its certificate tells it: its command, and its ContentErased events in order."""
 
     erasure: str
     events: tuple[AnyEvent, ...]
 
 
 def issue(connection: Any, ledger_id: str, mac: Mac, act: str) -> str:
-    """The receipt of an erasure: the rows that recorded it, as they lie in the log; no text that it took."""
+    """The certificate of an erasure: the rows that recorded it, as they lie in the log; no text that it took."""
     rows = [_row(connection, position) for position in _positions(connection, act)]
     body = {"format": FORMAT, "ledger": ledger_id, "erasure": act, "events": rows}
-    return _json(body | {"mac": mac("receipt", "", _json(body).encode()).hex()})
+    return _json(body | {"mac": mac("certificate", "", _json(body).encode()).hex()})
 
 
 def _positions(connection: Any, act: str) -> list[int]:
@@ -50,19 +50,19 @@ def _row(connection: Any, position: int) -> dict[str, Any]:
     return place | {"state": state, "digest": digest.lower(), "head": head.lower()}
 
 
-def read(given: str, ledger_id: str, mac: Mac) -> Receipt:
-    """A receipt of this very ledger, unchanged; ``RejectedError`` otherwise."""
+def read(given: str, ledger_id: str, mac: Mac) -> Certificate:
+    """A certificate of this very ledger, unchanged; ``RejectedError`` otherwise."""
     try:
         told = json.loads(given)
         body = {name: told[name] for name in ("format", "ledger", "erasure", "events")}
         signed, events = told["mac"], tuple(_event(row) for row in body["events"])
     except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
-        raise RejectedError("this is no receipt of an erasure, or not the whole of one") from None
+        raise RejectedError("this is no certificate of an erasure, or not the whole of one") from None
     if body["format"] != FORMAT or body["ledger"] != ledger_id:
-        raise RejectedError(f"this receipt is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
-    if mac("receipt", "", _json(body).encode()).hex() != signed:
-        raise RejectedError("this receipt was changed since it was issued, so nothing is erased by it")
-    return Receipt(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
+        raise RejectedError(f"this certificate is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
+    if mac("certificate", "", _json(body).encode()).hex() != signed:
+        raise RejectedError("this certificate was changed since it was issued, so nothing is erased by it")
+    return Certificate(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
 
 
 def _event(row: Any) -> AnyEvent:
@@ -78,13 +78,13 @@ def _json(value: Any) -> str:
 # --- applying them to a log that went another way from an older backup ---------------------------------------------------
 
 
-def outstanding(connection: Any, receipts: Sequence[Receipt]) -> list[tuple[AnyEvent, ContentErased]]:
-    """The erasures of these receipts that this log has not had, each as it was and with the rows that it still concerns.
+def outstanding(connection: Any, certificates: Sequence[Certificate]) -> list[tuple[AnyEvent, ContentErased]]:
+    """The erasures of these certificates that this log has not had, each as it was and with the rows that it still concerns.
 
     What was recorded after the backup was made is not in the log, and needs no erasing. ``RejectedError`` when a row is neither
     as it was before the erasure nor as it was after it.
     """
-    events = {event.position: event for each in receipts for event in each.events}
+    events = {event.position: event for each in certificates for event in each.events}
     left = _afters(event.data for event in events.values())
     states: dict[int, str] = {}
     found = []

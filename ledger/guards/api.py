@@ -1,0 +1,99 @@
+"""``ledger.guards``: what is kept out of recall, what rules refused, and a scan of everything stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Unpack
+
+from ledger import answers
+from ledger.domain.errors import RejectedError
+from ledger.engine.paging import LIMIT, page
+from ledger.engine.scope import Area
+from ledger.guard_answers import Quarantined, ScanReport
+from ledger.types import Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class GuardsRead(Area):
+    """What the guards of a user's memory hold back, now or at a moment."""
+
+    def quarantined(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Quarantined]:
+        """List what is in quarantine, newest first, with the label and the scanner. Never a text."""
+
+        def fetch(count: int, start: str | None) -> list[Quarantined]:
+            behind = _place(start) if start is not None else None
+            return self._core.quarantined(user=self._scope.user, limit=count, after=behind)
+
+        filters = {"user": self._scope.user}
+        return page("quarantined", filters, limit, after, fetch, lambda each: f"{each.since}:{each.position}")
+
+    def refusals(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Refusal]:
+        """List what rules refused, newest first: labels and numbers, never a text."""
+
+        def fetch(count: int, start: int | None) -> list[answers.Refusal]:
+            return self._core.refusals(user=self._scope.user, limit=count, after=start)
+
+        return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
+
+
+class Guards(GuardsRead):
+    """The guards of a user's memory."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    @property
+    def redactions(self) -> Mapping[str, int]:
+        """How many secrets of each kind were removed from texts through this open ledger, of every user."""
+        return self._core.redactions
+
+    def quarantine(
+        self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.Memory | Quarantined:
+        """Keep a memory or a text out of recall, reinforcement and extraction until ``release``.
+
+        Args:
+            subject: The id of a memory, interaction, chunk, summary or observation; a message by the position of its event.
+        """
+        return self._core.quarantine(subject, reason, **self._scope.by(options))
+
+    def release(
+        self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.Memory | Quarantined:
+        """End the quarantine of a memory or text, whoever began it; a later scan does not begin it again.
+
+        Args:
+            subject: What ``quarantine`` takes.
+        """
+        return self._core.release(subject, reason, **self._scope.by(options))
+
+    def scan(
+        self,
+        *,
+        since: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ScanReport:
+        """Run today's scanners over everything stored, of every user, and quarantine or release what they now decide.
+
+        Nobody's own quarantine or release is overruled. Secrets are only reported: ``erase`` removes them.
+
+        Args:
+            since: The position of the first event to scan; None for all.
+            dry_run: Change nothing, and report what would be.
+            progress: Called with (position, last position).
+        """
+        if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
+            raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
+        return self._core.rescan(since=since - 1 if since is not None else None, dry_run=dry_run, progress=progress)
+
+
+def _place(start: str) -> tuple[int, int]:
+    """Since when and at which position the last item of a page is in quarantine."""
+    try:
+        since, position = map(int, str(start).split(":"))
+    except ValueError:
+        raise RejectedError("this is no cursor: give what page.next says") from None
+    return since, position

@@ -1,0 +1,1 @@
+"""The care of a file at the public surface."""

@@ -1,0 +1,78 @@
+"""``ledger.maintenance``: what keeps a file well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ledger import answers
+from ledger.engine.paging import LIMIT, page
+from ledger.engine.scope import Area
+from ledger.sqlite_files import StrPath
+from ledger.types import Page
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+Progress = Callable[[int, int], None]
+
+
+class MaintenanceRead(Area):
+    """Numbers of a ledger, now or at a moment."""
+
+    def stats(self) -> answers.Stats:
+        """Return counts of this user, sizes of the file in bytes, and where each projection stands."""
+        return self._core.stats(user=self._scope.user)
+
+
+class Maintenance(MaintenanceRead):
+    """What keeps a file well, for whoever operates it."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def users(self, *, limit: int = LIMIT, after: str | None = None) -> Page[str]:
+        """List the users that have events in this file, by name."""
+
+        def fetch(count: int, start: str | None) -> list[str]:
+            return self._core._users(count, start)
+
+        return page("users", {}, limit, after, fetch, str)
+
+    def doctor(self, *, progress: Progress | None = None) -> answers.DoctorReport:
+        """Look at everything that may be wrong with this file and its place, and say what to do; it changes nothing.
+
+        Args:
+            progress: Called with (steps done, steps).
+        """
+        return self._core.doctor(progress=progress)
+
+    def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
+        """Compute every projection again from the log and switch to them; others go on meanwhile.
+
+        Args:
+            progress: Called with (events done, events).
+
+        Raises:
+            ConflictError: Another rebuild runs, or this is inside a batch.
+            StorageError: The log is damaged.
+        """
+        return self._core.rebuild(progress=progress)
+
+    def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
+        """Write a checked copy of the whole file while others go on reading and writing.
+
+        Args:
+            path: Where nothing is yet. The copy holds every text and the ledger's secret.
+            progress: Called with (bytes written, bytes about).
+        """
+        return self._core.backup(path, progress=progress)
+
+    def export_log(self, path: StrPath, *, progress: Progress | None = None) -> answers.ExportReport:
+        """Write every event as a line of JSON, for ``Ledger.import_log``.
+
+        Args:
+            path: Where nothing is yet. The file holds every text and the ledger's secret.
+            progress: Called with (events written, events).
+        """
+        return self._core.export_file(path, progress=progress)

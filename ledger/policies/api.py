@@ -1,0 +1,96 @@
+"""``ledger.policy``, the parameters of a user's memory, and ``ledger.jobs``, the work that is done in the background."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+
+from ledger import answers
+from ledger.domain import policy as rules
+from ledger.engine.paging import plural
+from ledger.engine.scope import Area
+from ledger.types import Job, PolicyChanges, Time, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+# Until the stored parameter has this name too.
+_MATCHES = "max_matches" if "max_matches" in rules.Policy.__struct_fields__ else "matches_a_turn"
+
+
+class UserPolicyRead(Area):
+    """The policy of a user, now or at a moment."""
+
+    def get(self) -> answers.Policy:
+        """Return the parameters in effect for this user."""
+        parameters = self._core.policy(user=self._scope.user)
+        return answers.Policy(max_matches=parameters.pop(_MATCHES), **parameters)
+
+
+class UserPolicy(UserPolicyRead):
+    """The policy of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def set(self, **changes: Unpack[PolicyChanges]) -> answers.Policy:
+        """Change parameters of this user's policy from here on, and return the whole of it.
+
+        ``PolicyChanges`` has each parameter with its range; what is not given stays as it is.
+        """
+        options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
+        parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
+        if "max_matches" in parameters:
+            parameters[_MATCHES] = parameters.pop("max_matches")
+        self._core.adopt_policy(by=cast(Any, self._scope.by(cast(WriteOptions, options))), **parameters)
+        return self.get()
+
+
+class Jobs(Area):
+    """The background work of this file, for every user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def run(
+        self,
+        *,
+        jobs: Iterable[Job] = (),
+        now: Time | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> answers.JobReport:
+        """Do what is pending for every user; what failed fewer than three times is pending too.
+
+        Args:
+            jobs: Which jobs; none for all of them.
+            now: The time at which fading is judged; None for the clock's.
+            progress: Called with (done, found so far).
+
+        Raises:
+            RejectedError: A model would be called inside a batch.
+        """
+        wanted = plural("jobs", jobs, get_args(Job))
+        return self._core.run_policies(as_of=now, only=wanted, progress=progress)
+
+    def work(
+        self,
+        *,
+        jobs: Iterable[Job] = (),
+        follow: bool = False,
+        stop: threading.Event | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Iterator[answers.JobReport]:
+        """Do what is pending next to other workers, each piece under a lease, and yield what each pass did.
+
+        Args:
+            jobs: Which jobs; none for all of them.
+            follow: Then wait for more, until ``stop`` is set.
+            stop: An event that ends the work after the piece under way.
+            progress: Called with (done, found so far).
+
+        Raises:
+            RejectedError: Inside a batch, which other workers cannot see into.
+        """
+        wanted = plural("jobs", jobs, get_args(Job))
+        return self._core.work(follow=follow, only=wanted, stop=stop, progress=progress)

@@ -1,0 +1,1 @@
+"""Vectors at the public surface."""

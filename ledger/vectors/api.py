@@ -1,0 +1,66 @@
+"""``ledger.vectors``: the vectors by which recall searches besides words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ledger import answers
+from ledger.domain.errors import RejectedError
+from ledger.embedding import BATCH
+from ledger.engine.paging import LIMIT, of_all, page
+from ledger.engine.scope import Area
+from ledger.models import EmbedderLike
+from ledger.types import Page
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class Vectors(Area):
+    """The vectors of this file, of every user: a cache that every model has for itself. Nothing of it is recorded."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.VectorModel]:
+        """List the models that have vectors here, by name."""
+
+        def fetch(count: int, start: str | None) -> tuple[answers.VectorModel, ...]:
+            return tuple(of_all(self._core._vector_models(), lambda each: each.model)(count, start))
+
+        return page("vectors", {}, limit, after, fetch, lambda each: each.model)
+
+    def update(
+        self,
+        *,
+        model: EmbedderLike | None = None,
+        batch_size: int = BATCH,
+        limit: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> answers.VectorReport:
+        """Make the vectors that texts still lack, newest first, and delete those of texts that are no more.
+
+        Args:
+            model: What ``Ledger.open`` takes as ``embedder``; None for that one.
+            batch_size: Texts given to the model at a time, 1 or more.
+            limit: The most texts; None for all.
+            progress: Called with (texts done, texts to do).
+
+        Raises:
+            ModelError: The model raises, or gives what are no vectors, or others than before.
+        """
+        return self._core.embed(model=model, batch=batch_size, limit=limit, progress=progress)
+
+    def remove(self, model: str) -> answers.VectorReport:
+        """Delete the vectors of a model.
+
+        Args:
+            model: Its name, as ``list`` gives it.
+
+        Raises:
+            NotFoundError: There are no vectors of this model.
+        """
+        if not isinstance(model, str):
+            raise RejectedError(f"a model is named as vectors.list() names it, and {model!r:.40} is no name")
+        return self._core._remove_vectors(model)

@@ -375,8 +375,28 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class PolicyReport(Answer, frozen=True, kw_only=True):
-    """What ``run_policies`` did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
+class Policy(Answer, frozen=True, kw_only=True):
+    """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1."""
+
+    matcher: str
+    gain: float
+    echo_gain: float
+    max_matches: int
+    extract: bool
+    expire: bool
+    user_chars: int
+    memory_chars: int
+    threats: str
+    secrets: str
+    extracted: str
+    claim_confidence: float
+    merge: bool
+    conflicts: bool
+    consolidate: bool
+
+
+class JobReport(Answer, frozen=True, kw_only=True):
+    """What the jobs did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
     these messages held nothing; ``waiting`` sessions and turns were left for the next run. ``conflicts`` it recorded,
     ``merges`` it proposed."""
 
@@ -613,7 +633,15 @@ class Stats(Answer, frozen=True, kw_only=True):
     summaries: int = 0  # that stand in a window
 
 
-class EmbedReport(Answer, frozen=True, kw_only=True):
+class VectorModel(Answer, frozen=True, kw_only=True):
+    """A model that has vectors here: how many, and numbers in each."""
+
+    model: str
+    vectors: int
+    dimension: int
+
+
+class VectorReport(Answer, frozen=True, kw_only=True):
     """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made)."""
 
     model: str
@@ -758,6 +786,16 @@ class Proof(Answer, frozen=True, kw_only=True):
     def as_text(self) -> str:
         """One JSON object, for a file of its own."""
         return json.dumps(self.to_dict(), indent=1) + "\n"
+
+
+class ProofCheck(Answer, frozen=True, kw_only=True):
+    """Whether a proof holds against a checkpoint, which is also its truth value, or what is wrong with it."""
+
+    ok: bool
+    problem: str = ""
+
+    def __bool__(self) -> bool:
+        return self.ok
 
 
 class Changed(Answer, frozen=True, kw_only=True):

@@ -14,17 +14,14 @@ from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area, Scope
 from ledger.types import (
     Channel,
+    Choice,
     Corpus,
-    DocumentPath,
-    Event,
     Job,
     MemoryStatus,
     Method,
     Moment,
     Packing,
     Page,
-    Project,
-    SessionName,
     SessionPatterns,
     Subject,
     Time,
@@ -38,16 +35,25 @@ if TYPE_CHECKING:
 
     from ledger.core import Core
     from ledger.documents.api import Documents, DocumentsRead
+    from ledger.erasure.api import Erasures, Holds
     from ledger.guarding import Scanner
     from ledger.interactions.api import Interactions, InteractionsRead
+    from ledger.guards.api import Guards, GuardsRead
     from ledger.language.port import LanguageModel, Request
+    from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
     from ledger.observation_answers import Observation
     from ledger.projects.api import Projects, ProjectsRead
+    from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
+    from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
     from ledger.settings import Settings
+    from ledger.sqlite_files import StrPath
+    from ledger.vectors.api import Vectors
+
+    Progress = Callable[[int, int], None]
 
 
 class LedgerRead(Area):
@@ -169,6 +175,34 @@ class LedgerRead(Area):
 
         return ProjectsRead(self._core, self._scope)
 
+    @property
+    def guards(self) -> GuardsRead:
+        """List what is kept out of recall, and what rules refused."""
+        from ledger.guards.api import GuardsRead
+
+        return GuardsRead(self._core, self._scope)
+
+    @property
+    def policy(self) -> UserPolicyRead:
+        """Read the parameters of the user's memory."""
+        from ledger.policies.api import UserPolicyRead
+
+        return UserPolicyRead(self._core, self._scope)
+
+    @property
+    def proof(self) -> ProofsRead:
+        """Compute the digest of what is believed."""
+        from ledger.proof.api import ProofsRead
+
+        return ProofsRead(self._core, self._scope)
+
+    @property
+    def maintenance(self) -> MaintenanceRead:
+        """Read numbers of the ledger."""
+        from ledger.maintenance.api import MaintenanceRead
+
+        return MaintenanceRead(self._core, self._scope)
+
 
 class Ledger(LedgerRead):
     """The memory of an agent in one file: every change is an event, and every answer can say why.
@@ -258,6 +292,64 @@ class Ledger(LedgerRead):
         )
         default = core._default  # with what the settings say
         return cls(core, Scope(default.user, default.actor, default.client, default.channel, default.agent))
+
+    @classmethod
+    def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
+        """Look at everything that may be wrong with a file that may not open any more, and say what to do; only look.
+
+        Args:
+            path: The ledger's file.
+            progress: Called with (steps done, steps).
+
+        Raises:
+            NotFoundError: There is no file.
+        """
+        from ledger.core import Core
+
+        return Core.examine(path, progress=progress)
+
+    @classmethod
+    def import_log(cls, source: StrPath, path: StrPath, *, progress: Progress | None = None) -> None:
+        """Make the ledger of an export: the same id, events, digests and head. All or nothing.
+
+        Args:
+            source: What ``maintenance.export_log`` wrote.
+            path: Where nothing is yet.
+            progress: Called with (events read, events).
+
+        Raises:
+            RejectedError: Something is at the path, or the source is no export.
+            StorageError: The export is damaged.
+        """
+        from ledger.core import Core
+
+        Core.import_log(source, path, progress=progress)
+
+    @classmethod
+    def recover(
+        cls,
+        backup: StrPath,
+        path: StrPath,
+        *,
+        certificates: Iterable[str] = (),
+        progress: Progress | None = None,
+    ) -> answers.RecoverReport:
+        """Make a ledger of a backup: the same id, events, digests and head, verified and with projections made again.
+
+        Args:
+            backup: What ``maintenance.backup`` wrote; it is only read.
+            path: Where nothing is yet.
+            certificates: Of erasures that came after the backup, as ``erasures.certificates`` gave them; they are done again.
+            progress: Called with (events copied, events in the backup).
+
+        Raises:
+            NotFoundError: There is no backup.
+            RejectedError: Something is at the path, or a certificate is none of this ledger's.
+            StorageError: The backup is damaged; the message names the first position that is wrong.
+        """
+        from ledger.core import Core
+
+        return Core.recover(backup, path, certificates=plural("certificates", certificates), progress=progress)
 
     def bind(
         self,
@@ -580,9 +672,9 @@ class Ledger(LedgerRead):
         self,
         subject: Subject,
         *,
-        derived: str | None = None,
-        sources: str | None = None,
-        quotes: str | None = None,
+        derived: Choice | None = None,
+        sources: Choice | None = None,
+        quotes: Choice | None = None,
         keep: Iterable[str | int] = (),
         exclusive: bool = False,
         dry_run: bool = False,
@@ -594,27 +686,34 @@ class Ledger(LedgerRead):
         Args:
             subject: An id; ``Project(name)``, ``SessionName(name)``, ``DocumentPath(path)``, ``Event(position)``; or
                 ``EVERYTHING`` of this user.
-            derived: What to do with what was derived from it: "erase" or "keep"; None to be asked where there is some.
-            sources: What to do with what it was derived from: "erase" or "keep".
-            quotes: What to do with texts that repeat it: "erase" the text, "cut" the words, or "keep".
+            derived: What to do with what was derived from it: "erase", "cut" (only the words that repeat it) or "keep"; None
+                is refused where there is some, as for the next two.
+            sources: What to do with what it was derived from.
+            quotes: What to do with other texts of this user that repeat it.
             keep: Ids and positions that stay, whatever else is chosen.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+
+        Raises:
+            RejectedError: It is on hold, was erased already, or a choice is missing: a dry run lists what to choose about.
+            NotFoundError: There is no such thing of this user.
+            AmbiguousIdError: Several ids begin so.
+            ConflictError: Inside a batch, or others write about the same all the time.
         """
-        told = self._scope.by(options)
-        more: dict[str, Any] = {"derived": derived, "sources": sources, "quotes": quotes, "keep": keep}
-        more |= {"dry_run": dry_run, "exclusive": exclusive} | told
-        match subject:
-            case Project(name):
-                return self._core.erase(reason=reason, project=name, **more)
-            case SessionName(name):
-                return self._core.erase(reason=reason, session=name, **more)
-            case DocumentPath(path):
-                return self._core.erase(reason=reason, document=path, **more)
-            case Event(position, fields, spans):
-                return self._core.erase(position, reason, fields=fields, spans=spans, **more)
-            case "everything":
-                return self._core.erase(reason=reason, **more)
-        return self._core.erase(subject, reason, **more)
+        from ledger.erasure.api import as_asked
+
+        if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
+            raise RejectedError(f"keep takes several ids and positions, as in keep=[…], and {keep!r:.40} is not a list")
+        return self._core.erase(
+            **as_asked(subject),
+            reason=reason,
+            derived=derived,
+            sources=sources,
+            quotes=quotes,
+            keep=tuple(keep),
+            exclusive=exclusive,
+            dry_run=dry_run,
+            **self._scope.by(options),
+        )
 
     # --- model and jobs ------------------------------------------------------------------------------------------
 
@@ -675,6 +774,62 @@ class Ledger(LedgerRead):
         from ledger.projects.api import Projects
 
         return Projects(self._core, self._scope)
+
+    @property
+    def erasures(self) -> Erasures:
+        """List erasures and their certificates, and finish pending ones."""
+        from ledger.erasure.api import Erasures
+
+        return Erasures(self._core, self._scope)
+
+    @property
+    def holds(self) -> Holds:
+        """Keep things from being erased."""
+        from ledger.erasure.api import Holds
+
+        return Holds(self._core, self._scope)
+
+    @property
+    def guards(self) -> Guards:
+        """Keep things out of recall, scan what is stored, and list what rules refused."""
+        from ledger.guards.api import Guards
+
+        return Guards(self._core, self._scope)
+
+    @property
+    def policy(self) -> UserPolicy:
+        """Read and change the parameters of the user's memory."""
+        from ledger.policies.api import UserPolicy
+
+        return UserPolicy(self._core, self._scope)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Run the background work of all users."""
+        from ledger.policies.api import Jobs
+
+        return Jobs(self._core, self._scope)
+
+    @property
+    def vectors(self) -> Vectors:
+        """List, make and delete vectors."""
+        from ledger.vectors.api import Vectors
+
+        return Vectors(self._core, self._scope)
+
+    @property
+    def proof(self) -> Proofs:
+        """Verify the file, seal checkpoints, and prove single events."""
+        from ledger.proof.api import Proofs
+
+        return Proofs(self._core, self._scope)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Look after the file: numbers, rebuild, backup, export."""
+        from ledger.maintenance.api import Maintenance
+
+        return Maintenance(self._core, self._scope)
 
 
 class BoundLedger(Ledger):

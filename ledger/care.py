@@ -26,6 +26,13 @@ Progress = Callable[[int, int], None]
 class Numbers(Reads):
     """How much there is, and where it stands."""
 
+    def _users(self, limit: int, after: str | None) -> list[str]:
+        """The users that have events, by name."""
+        where = "user IS NOT NULL" if after is None else "user > ?"
+        sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
+        with self._read("audit") as connection:
+            return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
+
     def stats(self, *, user: str | None = None) -> answers.Stats:
         """Counts, sizes in bytes, and where each projection stands."""
         owner = self._user(user)

@@ -180,7 +180,7 @@ class Embedding(Reads):
         batch: int = BATCH,
         limit: int | None = None,
         drop: bool = False,
-    ) -> answers.EmbedReport:
+    ) -> answers.VectorReport:
         """Makes the vectors that texts still lack, the newest first, and deletes those of texts that are no more.
 
         ``model`` is what ``open`` takes as ``embedder``, and by default that one. Each model has its own vectors, beside
@@ -190,18 +190,13 @@ class Embedding(Reads):
 
         ``ModelError`` when the model raises or gives what are no vectors, or others than it gave before.
         """
-        if self._store.readonly:
-            raise RejectedError(
-                "this ledger was opened for reading (readonly=True), and vectors are written", rule="readonly"
-            )
-        if self._writer.batching:
-            raise ConflictError("embed() cannot run inside a batch, for it calls a model; leave the batch first")
+        self._check_writable()
         for name, value, least in (("batch", batch, 1), ("limit", limit, 0)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise RejectedError(f"{name} is a whole number from {least}, and {value!r:.40} is not")
         started = time.monotonic()
         if drop:
-            return self._drop_vectors(self._model_name(model), started)
+            return self._remove_vectors(self._model_name(model))
         embedder = self._embedder_of(model)
         dimension = self._dimension_of(embedder)
         with self._read() as connection:
@@ -215,7 +210,7 @@ class Embedding(Reads):
             written += self._embed(embedder, wanted[start : start + batch], dimension)
         if progress is not None:
             progress(len(wanted), len(wanted))
-        return answers.EmbedReport(
+        return answers.VectorReport(
             model=embedder.name,
             embedded=written,
             kept=found.kept,
@@ -224,6 +219,36 @@ class Embedding(Reads):
             seconds=time.monotonic() - started,
             dimension=dimension,
         )
+
+    def _vector_models(self) -> list[answers.VectorModel]:
+        """The models that have vectors here, by name."""
+        with self._read() as connection:
+            return [
+                answers.VectorModel(
+                    model=name, vectors=count, dimension=max(vectors.dimensions(connection, name), default=0)
+                )
+                for name, count in vectors.counts(connection).items()
+            ]
+
+    def _remove_vectors(self, name: str) -> answers.VectorReport:
+        """Deletes the vectors kept under this name, whether or not its model is still there."""
+        self._check_writable()
+        started = time.monotonic()
+        known = [each.model for each in self._vector_models()]
+        if name not in known:
+            there = f"there are those of {', '.join(map(repr, known))}" if known else "there are none"
+            raise NotFoundError(f"there are no vectors of the model {name!r:.200}; {there}")
+        return self._drop_vectors(name, started)
+
+    def _check_writable(self) -> None:
+        if self._store.readonly:
+            raise RejectedError(
+                "this ledger was opened for reading (readonly=True), and vectors are written", rule="readonly"
+            )
+        if self._writer.batching:
+            raise ConflictError(
+                "vectors cannot be changed inside a batch, for a model makes them; leave the batch first"
+            )
 
     def _embedder_of(self, given: EmbedderLike | None) -> Embedder:
         if given is not None:
@@ -236,11 +261,7 @@ class Embedding(Reads):
         """The name under which vectors are kept; one that is stored need not be a model that is still there."""
         with self._read() as connection:
             known = vectors.counts(connection)
-        name = given if isinstance(given, str) and given in known else self._embedder_of(given).name
-        if name not in known:
-            there = f"there are those of {', '.join(map(repr, known))}" if known else "there are none"
-            raise NotFoundError(f"there are no vectors of the model {name!r:.200}; {there}")
-        return name
+        return given if isinstance(given, str) and given in known else self._embedder_of(given).name
 
     def _dimension_of(self, embedder: Embedder) -> int:
         """How many numbers the model gives, from a try; ``ModelError`` when all vectors there are have another."""
@@ -263,13 +284,13 @@ class Embedding(Reads):
         with self._store.transact() as transaction:
             return write(self._writer, transaction, embedder.name, made)
 
-    def _drop_vectors(self, name: str, started: float) -> answers.EmbedReport:
+    def _drop_vectors(self, name: str, started: float) -> answers.VectorReport:
         with self._read() as connection:
             ids = sorted(vectors.ids(connection, name))
         dropped = self._delete_vectors(ids)
         if self._vectors is not None:
             self._vectors.clear()
-        return answers.EmbedReport(model=name, dropped=dropped, seconds=time.monotonic() - started)
+        return answers.VectorReport(model=name, dropped=dropped, seconds=time.monotonic() - started)
 
     def _delete_vectors(self, ids: Sequence[int]) -> int:
         dropped = 0

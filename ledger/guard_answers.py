@@ -33,7 +33,7 @@ class StoredSecret(Answer, frozen=True, kw_only=True):
     user: str
 
 
-class RescanReport(Answer, frozen=True, kw_only=True):
+class ScanReport(Answer, frozen=True, kw_only=True):
     """What a scan of everything stored came to: how many memories and texts it read, put into quarantine and let out of it.
 
     ``scanners`` looked; ``secrets`` are those found, at most 1,000, and ``secrets_found`` how many there are.
@@ -46,3 +46,4 @@ class RescanReport(Answer, frozen=True, kw_only=True):
     released: int
     secrets: tuple[StoredSecret, ...]
     secrets_found: int
+    dry_run: bool = False

@@ -12,13 +12,14 @@ from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
-from ledger.guard_answers import Quarantined, RescanReport, StoredSecret
+from ledger.engine.paging import CAP
+from ledger.guard_answers import Quarantined, ScanReport, StoredSecret
 from ledger.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.guards import secrets
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import decode_range, read_event, read_stream
 from ledger.memory_writes import By, check_reason, who
-from ledger.reads import LIST_LIMIT, listed
+from ledger.reads import LIST_LIMIT, Reads, listed
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import control, documents, memories, quarantine
@@ -49,12 +50,16 @@ class Quarantining(InteractionWrites):
         """How many secrets of each kind were taken out of texts through this open ledger."""
         return dict(self._writer.guard.counts)
 
-    def quarantined(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[Quarantined]:
-        """What is in quarantine, the newest first, with the label and the scanner; at most 500. Never a text."""
+    def quarantined(
+        self: Reads, *, user: str | None = None, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
+    ) -> list[Quarantined]:
+        """What is in quarantine, the newest first, with the label and the scanner, behind ``after`` (since, position).
+
+        Never a text.
+        """
         with self._read("quarantine", "memories", "force") as connection:
-            return [
-                _shown(connection, each) for each in quarantine.listing(connection, self._user(user), listed(limit))
-            ]
+            found = quarantine.listing(connection, self._user(user), listed(limit, CAP + 1), after)
+            return [_shown(connection, each) for each in found]
 
     def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:  # type: ignore[override]
         """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
@@ -169,17 +174,19 @@ class Quarantining(InteractionWrites):
 
     # --- everything again ----------------------------------------------------------------------------------------
 
-    def rescan(self, *, since: int | None = None, progress: Progress | None = None) -> RescanReport:
+    def rescan(
+        self, *, since: int | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> ScanReport:
         """Runs the scanners of today over everything stored, of every user, or over what came after the position ``since``.
 
         What is newly found goes into quarantine; what a scanner had put there, and its version of today finds nothing in any
         more, comes out. Nobody's own quarantine or release is overruled. Secrets are reported, for only ``erase`` removes
-        them. It works in pieces of 500; a second run finds nothing to do.
+        them. It works in pieces of 500; a second run finds nothing to do. A ``dry_run`` decides the same and writes nothing.
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
             raise RejectedError(f"since is a position, and {since!r:.40} is none")
         self._writer.settle()
-        scan = _Rescan(self, since or 0, progress)
+        scan = _Rescan(self, since or 0, progress, dry_run)
         scan.run()
         return scan.report()
 
@@ -202,17 +209,17 @@ def _shown(connection: Any, held: quarantine.Held) -> Quarantined:
 class _Rescan:
     """One scan of everything stored: reads outside of the lock, and takes it for what has to change."""
 
-    def __init__(self, door: Quarantining, since: int, progress: Progress | None) -> None:
-        self._door, self._since, self._progress = door, since, progress
+    def __init__(self, door: Quarantining, since: int, progress: Progress | None, dry_run: bool) -> None:
+        self._door, self._since, self._progress, self._dry_run = door, since, progress, dry_run
         self._guard: Guard = door._writer.guard
         self._counts = dict.fromkeys(("memories", "texts", "quarantined", "released", "secrets"), 0)
         self._seen: set[int] = set()
         self._secrets: list[StoredSecret] = []
         self._families = {_family(name): name for name in self._guard.names}
 
-    def report(self) -> RescanReport:
+    def report(self) -> ScanReport:
         counts = self._counts
-        return RescanReport(
+        return ScanReport(
             scanners=(*self._guard.names, secrets.NAME),
             memories=counts["memories"],
             texts=counts["texts"],
@@ -220,6 +227,7 @@ class _Rescan:
             released=counts["released"],
             secrets=tuple(self._secrets),
             secrets_found=counts["secrets"],
+            dry_run=self._dry_run,
         )
 
     def run(self) -> None:
@@ -307,6 +315,8 @@ class _Rescan:
                 for at, memory, found in wanted:
                     emitted = self._on_memory(work, at, found) if memory else self._on_text(work, at, found)
                     done["released" if found is None else "quarantined"] += emitted
+            if self._dry_run:
+                work.emitted.clear()
             return e.LEDGER_STREAM
 
         self._door._writer.run("guards.scan", Who(user=user, actor=ACTOR), body)

@@ -65,8 +65,8 @@ class Run(Struct):
         if self.progress is not None:
             self.progress(self.done, max(self.done, self.found))
 
-    def report(self) -> answers.PolicyReport:
-        return answers.PolicyReport(**self.counts)
+    def report(self) -> answers.JobReport:
+        return answers.JobReport(**self.counts)
 
 
 class Job(Struct, frozen=True):
@@ -247,7 +247,7 @@ class Running(Consolidating):
 
     def run_policies(
         self, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
-    ) -> answers.PolicyReport:
+    ) -> answers.JobReport:
         """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
         near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
         ``RejectedError`` inside of ``batch`` where a model would be asked.
@@ -271,7 +271,7 @@ class Running(Consolidating):
         only: Sequence[str] = (),
         stop: threading.Event | None = None,
         progress: Progress | None = None,
-    ) -> Iterator[answers.PolicyReport]:
+    ) -> Iterator[answers.JobReport]:
         """Does what is pending beside other workers, each piece under a lease, and tells what each pass came to.
 
         With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
@@ -299,7 +299,7 @@ class Running(Consolidating):
 
     def _passes(
         self, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
-    ) -> Iterator[answers.PolicyReport]:
+    ) -> Iterator[answers.JobReport]:
         failed = 0
         while not halt.is_set():
             seen = self.position
@@ -313,7 +313,7 @@ class Running(Consolidating):
             elif self.position == seen:
                 self._wait(seen, halt)
 
-    def _share(self, jobs: Sequence[Job], run: Run) -> answers.PolicyReport:
+    def _share(self, jobs: Sequence[Job], run: Run) -> answers.JobReport:
         for job in jobs:
             for piece in job.pieces(run):
                 if run.stop():

@@ -24,6 +24,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory
 from ledger.domain.observation import Observation
+from ledger.engine.paging import CAP
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
 from ledger.observation_reads import NEEDED, ObservationReads, observation_answers
@@ -289,10 +290,14 @@ class Trail(DocumentReads, ObservationReads):
             session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields
         )
 
-    def refusals(self, *, user: str | None = None, limit: int = LIST_LIMIT) -> list[answers.Refusal]:
-        """What rules refused, newest first: labels and numbers, never a text."""
+    def refusals(
+        self, *, user: str | None = None, limit: int = LIST_LIMIT, after: int | None = None
+    ) -> list[answers.Refusal]:
+        """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
         with self._read("refusals") as connection:
-            found = control.refusals(connection, self._user(user), listed(limit))
+            found = control.refusals(
+                connection, self._user(user), listed(limit, CAP + 1), 2**62 if after is None else after
+            )
         return [
             answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__})
             for each in found

@@ -38,7 +38,8 @@ Method = Literal["model", "rules"]
 Purpose = Literal["extract", "consolidate", "summarize"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
-Job = Literal["reinforce", "extract", "expire", "conflicts", "merges", "consolidate", "vectors"]
+Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
+Choice = Literal["erase", "cut", "keep"]
 
 EVERYTHING = "everything"
 """All that a user has, for ``erase`` and ``holds.add``."""
@@ -103,6 +104,41 @@ class WriteOptions(TypedDict, total=False):
     """For which agent it is."""
     expected: int | None
     """A position: refused with ``ConflictError`` if what the command changes has an event after it."""
+
+
+class PolicyChanges(WriteOptions, total=False):
+    """Parameters of a user's policy, and what every write takes besides."""
+
+    matcher: Literal["stems/3", "stems/2", "substring/1"]
+    """Which rules find the memories that a response restates."""
+    gain: float
+    """How much a restated memory's confidence rises, from 0 to 1, in steps of one millionth."""
+    echo_gain: float
+    """The same where the model had just been shown the memory."""
+    max_matches: int
+    """The most memories that one interaction reinforces, from 0 to 1,000."""
+    extract: bool
+    """Whether candidates are found in what is captured."""
+    expire: bool
+    """Whether memories that have faded below a confidence of 0.30 are superseded."""
+    user_chars: int
+    """The most characters of active memories of the kind user_profile; 0 for no bound."""
+    memory_chars: int
+    """The same for all other kinds."""
+    threats: Literal["refuse", "quarantine", "off"]
+    """What happens to a memory in which a scanner finds an order to the model or the like."""
+    secrets: Literal["redact", "refuse", "off"]
+    """What happens to a password or key in any text."""
+    extracted: Literal["candidate", "active"]
+    """The status of what a model extracts; what an assistant said itself is always a candidate."""
+    claim_confidence: float
+    """The most confidence of what an assistant said itself, from 0 to 1."""
+    merge: bool
+    """Whether near duplicates are proposed for merging."""
+    conflicts: bool
+    """Whether conflicts are looked for."""
+    consolidate: bool
+    """Whether observations are made of new memories."""
 
 
 class Page(Sequence[T]):

@@ -262,9 +262,10 @@ def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
     return connection.execute(sql, (key,)).fetchone() is not None
 
 
-def refusals(connection: sqlite3.Connection, user: str, limit: int) -> list[Refusal]:
-    sql = "SELECT * FROM refusals WHERE user = ? ORDER BY position DESC LIMIT ?"
-    return [Refusal(*row) for row in connection.execute(sql, (user, limit))]
+def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:
+    """What rules refused a user before the position ``after``, newest first."""
+    sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
+    return [Refusal(*row) for row in connection.execute(sql, (user, after, limit))]
 
 
 def out_of_force(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:

@@ -140,13 +140,17 @@ def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int,
     return found
 
 
-def listing(connection: sqlite3.Connection, user: str, limit: int) -> list[Held]:
-    """What of a user's is in quarantine, the newest first; what is out of force is not there to be recalled anyway."""
+def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:
+    """What of a user's is in quarantine, the newest first, behind ``after`` (from_position, at).
+
+    What is out of force is not there to be recalled anyway.
+    """
     sql = (
-        "SELECT q.* FROM quarantine q WHERE q.user = ? AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = q.at)"
+        "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
+        " AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = q.at)"
         " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
     )
-    return [Held(*row) for row in connection.execute(sql, (user, limit))]
+    return [Held(*row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
 
 
 def said_of(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:

@@ -202,7 +202,7 @@ def test_the_lease_of_a_session_lasts_as_long_as_a_call_may(ledger: Ledger) -> N
 
 
 def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.answers import PolicyReport
+    from ledger.answers import JobReport
 
     waited: list[float] = []
 
@@ -211,7 +211,7 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
             waited.append(timeout or 0)
             return False
 
-    monkeypatch.setattr(type(ledger), "_share", lambda self, jobs, run: PolicyReport(failures=1))
+    monkeypatch.setattr(type(ledger), "_share", lambda self, jobs, run: JobReport(failures=1))
     passes = ledger.work(follow=True, stop=Halt())
     assert sum(1 for _ in itertools.islice(passes, 1_200)) == 1_200
     assert max(waited) == 60

@@ -40,7 +40,7 @@ LAYERS = (  # each may import from its own and from those before it
         "ledger.conversations",
         "ledger.schemas",
     ),
-    ("ledger",),
+    ("ledger", "ledger.guards.api", "ledger.policies.api"),
 )
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}
 

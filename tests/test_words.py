@@ -18,6 +18,8 @@ BANNED = {  # what to say instead
     r"bears? (it |nothing )?out|borne out|witness(es)?": "supports, source, evidence",
     r"beneath": "underlying",
     r"moot": "obsolete",
+    r"(is|was|are) parked": "suspended",
+    r"receipts? of (an |all )?erasures?": "certificate",
     r"undetermined": "uncertain",
     r"(goes|takes|taken|brings) along": "with it, cascaded",
     r"anew": "again",

@@ -10,7 +10,7 @@ from rich.text import Text
 from ledger import answers
 from ledger.cli.pieces import card_of, listing, moment
 from ledger.domain.harmless import one_line
-from ledger.guard_answers import Quarantined, RescanReport
+from ledger.guard_answers import Quarantined, ScanReport
 
 
 def listed(found: Sequence[Quarantined]) -> RenderableType:
@@ -33,7 +33,7 @@ def held(found: answers.Memory | Quarantined) -> RenderableType:
     return Text(one_line(f"{found.kind} {found.id} at position {found.position}: {standing}"))
 
 
-def rescanned(found: RescanReport) -> RenderableType:
+def rescanned(found: ScanReport) -> RenderableType:
     counts = {name: f"{getattr(found, name):,}" for name in ("memories", "texts", "quarantined", "released")}
     card = card_of({"scanners": ", ".join(found.scanners), **counts, "secrets": f"{found.secrets_found:,}"})
     rows = [[Text(one_line(str(each))) for each in (one.position, one.field, one.kind)] for one in found.secrets]

@@ -57,14 +57,14 @@ def _tell(done: dict[str, int], *, json: bool, quiet: bool) -> None:
         say(_line(done), quiet=quiet)
 
 
-def _numbers(report: answers.PolicyReport) -> dict[str, int]:
+def _numbers(report: answers.JobReport) -> dict[str, int]:
     return report.to_dict()
 
 
-def _report(total: dict[str, int]) -> answers.PolicyReport:
-    from ledger.answers import PolicyReport
+def _report(total: dict[str, int]) -> answers.JobReport:
+    from ledger.answers import JobReport
 
-    return PolicyReport(**total)
+    return JobReport(**total)
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def _opened(cursor: object, mark: str) -> Key:
             raise TypeError
         told = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
         of, key = told
-        if not isinstance(key, int | str) or isinstance(key, bool):
+        if not isinstance(key, int | str) or isinstance(key, bool) or (isinstance(key, int) and abs(key) >= 2**63):
             raise TypeError
     except (TypeError, ValueError, binascii.Error, RecursionError):
         raise RejectedError(f"{cursor!r:.60} is no cursor: give what page.next says") from None

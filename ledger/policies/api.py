@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from ledger import answers
 from ledger.domain import policy as rules
+from ledger.domain.errors import RejectedError
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
@@ -39,6 +40,9 @@ class UserPolicy(UserPolicyRead):
 
         ``PolicyChanges`` has each parameter with its range; what is not given stays as it is.
         """
+        if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):
+            parameters_there = ", ".join(answers.Policy.__struct_fields__)
+            raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
         if "max_matches" in parameters:

@@ -96,8 +96,8 @@ class Proofs(ProofsRead):
         return self._core.prove(position, size=size, against=against, state=include_state, user=self._scope.user)
 
     @staticmethod
-    def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> bool:
-        """Return whether a proof holds against a checkpoint; no ledger is needed, and signatures are not checked.
+    def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:
+        """Check a proof against a checkpoint: true if it holds. No ledger is needed, and signatures are not checked.
 
         Args:
             proof: What ``prove`` returned, or its text.

@@ -38,6 +38,11 @@ def checkpoint(given: Given | None, public_key: Any, ledger_path: str) -> Kept |
     return Kept(stated, checkpoints.is_signed(stated, key(public_key, ledger_path)))
 
 
+def stated(given: Given) -> checkpoints.Stated:
+    """What a checkpoint states, where there is no ledger at hand."""
+    return checkpoints.parse(_text(given, ""))
+
+
 def _text(given: Given, ledger_path: str) -> str:
     if isinstance(given, answers.Checkpoint):
         return given.text
@@ -60,7 +65,7 @@ def _read(what: str, given: StrPath, ledger_path: str) -> bytes:
     name = path_name(given)
     if not name or "\x00" in name:
         raise RejectedError(f"{what} lies in a file, and {name[:40]!r} names none")
-    for each in OWN_FILES:
+    for each in OWN_FILES if ledger_path else ():
         with suppress(OSError):
             if os.path.samefile(name, ledger_path + each):
                 raise RejectedError(f"{name} is a file of the ledger itself, and {what} lies in a file of its own")

@@ -1,0 +1,105 @@
+"""``ledger.erasures`` and ``ledger.holds``: what was erased, and what may not be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ledger import answers
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.ids import kind_of
+from ledger.engine.paging import LIMIT, of_all, page
+from ledger.engine.scope import Area
+from ledger.types import EVERYTHING, DocumentPath, Event, Page, Project, SessionName, Subject, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class Erasures(Area):
+    """The erasures of this file, of every user: none of them names a user or holds a text."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.ErasureReport]:
+        """List every erasure, newest first, each with its certificate."""
+
+        def fetch(count: int, start: str | None) -> tuple[answers.ErasureReport, ...]:
+            ids = of_all(self._core._erasure_ids(), str)(count, start)
+            return self._core._erasures_of(ids)
+
+        return page("erasures", {}, limit, after, fetch, lambda each: each.command_id or "")
+
+    def finish(self) -> tuple[answers.ErasureReport, ...]:
+        """Purge and search the files again for pending erasures, and return how each of them stands."""
+        return tuple(self._core.finish_erasures())
+
+    def certificates(self) -> tuple[str, ...]:
+        """Return the certificates of all erasures, oldest first.
+
+        Keep them apart from the backups: with them ``Ledger.recover`` erases the same texts in what an older backup holds.
+        """
+        return tuple(self._core.certificates())
+
+
+class Holds(Area):
+    """Legal holds of a user: what is on hold cannot be erased."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
+        """List the holds on this user's things, newest first."""
+
+        def fetch(count: int, start: str | None) -> Any:
+            return of_all(self._core.holds(user=self._scope.user)[::-1], lambda each: each.id)(count, start)
+
+        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+
+    def add(self, subject: Subject = EVERYTHING, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
+        """Keep something from being erased; what is on hold already stays as it is (``absorbed``).
+
+        Args:
+            subject: The id of a memory, interaction, observation, document, session or project; ``Project(name)``,
+                ``SessionName(name)``, ``DocumentPath(path)``; or ``EVERYTHING`` of this user.
+        """
+        if isinstance(subject, Event):
+            raise RejectedError("one event is not held by itself: hold the subject that it belongs to, by its id")
+        return self._core.hold(**as_asked(subject), reason=reason, **self._scope.by(options))
+
+    def remove(self, hold: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
+        """End a hold.
+
+        Args:
+            hold: Its id, as ``add`` and ``list`` give it.
+
+        Raises:
+            NotFoundError: There is no such hold on this user's things.
+        """
+        return self._core.lift_hold(hold, reason, by_id=True, **self._scope.by(options))
+
+
+def as_asked(subject: Subject) -> dict[str, Any]:
+    """A subject as the keywords by which the core erases and holds it; without any it is the whole user."""
+    match subject:
+        case Project(name):
+            return {"project": name}
+        case SessionName(name):
+            return {"session": name}
+        case DocumentPath(path):
+            return {"document": path}
+        case Event(position, fields, spans) if isinstance(position, int):
+            return {"subject": position, "fields": fields, "spans": spans}
+        case str():
+            if subject == EVERYTHING:
+                return {}
+            if not kind_of(subject):
+                raise NotFoundError(
+                    f"no subject of this user has the id {subject!r:.40}; a project is named by Project(name), a session by "
+                    "SessionName(name), a document by DocumentPath(path)"
+                )
+            return {"subject": subject}
+    raise RejectedError(
+        "a subject is an id, Project(name), SessionName(name), DocumentPath(path), Event(position) or EVERYTHING, "
+        f"and {subject!r:.60} is none of these"
+    )

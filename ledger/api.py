@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ledger.documents.api import Documents, DocumentsRead
     from ledger.erasure.api import Erasures, Holds
     from ledger.guarding import Scanner
-    from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.guards.api import Guards, GuardsRead
+    from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.language.port import LanguageModel, Request
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from ledger import answers
-from ledger.domain import policy as rules
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area
@@ -16,17 +15,13 @@ from ledger.types import Job, PolicyChanges, Time, WriteOptions
 if TYPE_CHECKING:
     from ledger.core import Core
 
-# Until the stored parameter has this name too.
-_MATCHES = "max_matches" if "max_matches" in rules.Policy.__struct_fields__ else "matches_a_turn"
-
 
 class UserPolicyRead(Area):
     """The policy of a user, now or at a moment."""
 
     def get(self) -> answers.Policy:
         """Return the parameters in effect for this user."""
-        parameters = self._core.policy(user=self._scope.user)
-        return answers.Policy(max_matches=parameters.pop(_MATCHES), **parameters)
+        return answers.Policy(**self._core.policy(user=self._scope.user))
 
 
 class UserPolicy(UserPolicyRead):
@@ -45,8 +40,6 @@ class UserPolicy(UserPolicyRead):
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
-        if "max_matches" in parameters:
-            parameters[_MATCHES] = parameters.pop("max_matches")
         self._core.adopt_policy(by=cast(Any, self._scope.by(cast(WriteOptions, options))), **parameters)
         return self.get()
 

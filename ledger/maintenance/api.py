@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area
+from ledger.memory_writes import By
 from ledger.sqlite_files import StrPath
 from ledger.types import Page
 
@@ -48,7 +49,7 @@ class Maintenance(MaintenanceRead):
         return self._core.doctor(progress=progress)
 
     def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
-        """Compute every projection again from the log and switch to them; others go on meanwhile.
+        """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
 
         Args:
             progress: Called with (events done, events).
@@ -57,7 +58,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return self._core.rebuild(progress=progress)
+        return self._core.rebuild(progress=progress, by=By(**self._scope.by({})))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

@@ -105,7 +105,7 @@ class Care(Numbers):
         return {name for (name,) in rows}
 
     def _switched(self, transaction: Any, projector: Projector, parked_before: set[str], by: By | None) -> None:
-        """In the transaction of the switch: the writer starts afresh; what was suspended or resumed is recorded, and who asked."""
+        """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
         writer, upto = self._writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)

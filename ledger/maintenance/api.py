@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
@@ -58,7 +58,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return self._core.rebuild(progress=progress, by=By(**self._scope.by({})))
+        return self._core.rebuild(progress=progress, by=cast(By, self._scope.by({})))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

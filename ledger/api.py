@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
     from ledger.observation_answers import Observation
-    from ledger.projects.api import Projects, ProjectsRead
     from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
+    from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
     from ledger.settings import Settings

@@ -13,6 +13,7 @@ from ledger.domain import ids, question
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
+from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.interaction_writes import InteractionWrites, has_to_wait
 from ledger.log_reading import find_row
@@ -490,7 +491,7 @@ def completed(
 def _text(step: Step) -> str:
     if step.counts == "formed":
         return step.pieces[0].words
-    return next((each.text for each in step.commands if hasattr(each, "text")), "")
+    return next((each.text for each in step.commands if isinstance(each, Revise)), "")
 
 
 def cursor(connection: Any, run: Run) -> int:

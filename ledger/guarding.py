@@ -263,13 +263,13 @@ class Guard:
     def watch(self, work: Work) -> int:
         """Cleans what a command has emitted, refuses what the policy refuses, and quarantines; how many events it added."""
         before, flagged = len(work.emitted), list[tuple[int, Found]]()
-        for at, (stream, first, data, *place) in enumerate(work.emitted):
+        for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             texts = PLANS[type(data)]
             if not texts and type(data) not in CODED:
                 continue
             seen = _Look(self, work, data)
             if seen.data is not data:
-                work.emitted[at] = (stream, first, seen.data, *place)
+                work.emitted[at] = (stream, first, seen.data, project, occurred_at)
             if seen.redactions:
                 work.redactions[at] = tuple(seen.redactions)
                 self.counts.update(each.kind for each in seen.redactions)

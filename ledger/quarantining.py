@@ -320,8 +320,8 @@ class _Rescan:
             return e.LEDGER_STREAM
 
         self._door._writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
-        for name, count in done.items():
-            self._counts[name] += count
+        self._counts["quarantined"] += done["quarantined"]
+        self._counts["released"] += done["released"]
 
     def _on_text(self, work: Work, at: int, found: Found | None) -> bool:
         work.rows.flush()

@@ -148,9 +148,9 @@ class Passages:
     def _document(self, change: Change, rows: Rows) -> None:
         """The chunks that the document has now stand; their texts are in the log."""
         event, state = change.event, change.new
-        active = state is not None and state.status == "active"
+        active = state if state is not None and state.status == "active" else None
         if isinstance(event.data, ChunkAdded) and not change.refold:
-            for row in _of_chunk(state, event, event.position) if active else ():
+            for row in _of_chunk(active, event, event.position) if active is not None else ():
                 _stand(row, rows)
             return
         wanted = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
@@ -158,10 +158,11 @@ class Passages:
         for row in standing:
             if _position(row[0]) not in wanted:
                 _end(row, rows, event.position)
-        if (missing := wanted - {_position(row[0]) for row in standing}) and self._log is not None:
-            for each in self._log.stream(state.id, event.position):
+        missing = wanted - {_position(row[0]) for row in standing}
+        if missing and active is not None and self._log is not None:
+            for each in self._log.stream(active.id, event.position):
                 if each.position in missing:
-                    for row in _of_chunk(state, each, event.position):
+                    for row in _of_chunk(active, each, event.position):
                         _stand(row, rows)
 
     def _again(self, change: Change, rows: Rows) -> None:

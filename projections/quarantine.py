@@ -90,7 +90,7 @@ class Quarantine:
         was = change.old is not None and change.old.quarantined
         if held == was and not change.refold and (state is None or state.status != ERASED):
             return
-        if not held:
+        if state is None or not held:
             _replace(change.first, None, event.position, rows)
             return
         flags = change.in_force if change.refold else (event,)

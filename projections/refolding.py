@@ -38,11 +38,14 @@ class _Excerpt:
     """A few streams, as a fold reads the log."""
 
     def __init__(self, events: Iterable[AnyEvent], blob: Callable[[str], str | None]) -> None:
-        self.blob = blob
+        self._blob = blob
         self._streams: dict[str, list[AnyEvent]] = {}
         for event in events:
             if event.stream != LEDGER_STREAM:
                 self._streams.setdefault(event.stream, []).append(event)
+
+    def blob(self, blob: str) -> str | None:
+        return self._blob(blob)
 
     def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
         return [event for event in self._streams.get(stream, ()) if event.position <= up_to]

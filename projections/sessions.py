@@ -120,10 +120,11 @@ def from_row(values: Sequence[Any]) -> Session:
 
 def message_of(values: Sequence[Any]) -> Message:
     check(MESSAGES, values)
-    row = list(values)
+    row: list[Any] = list(values)
     calls, results = _tools.decode(row[5]) if row[5] else ((), ())
     repairs = _numbers.decode(row[8]) if row[8] else ()
-    return Message(*(*row[:5], calls, results, *row[6:8], repairs, row[9]))
+    row[5:9] = calls, results, *row[6:8], repairs
+    return Message(*row)
 
 
 FAMILY = Family("s", session.evolve, session.admits, SESSIONS, SESSION_VERSIONS, to_row, from_row)

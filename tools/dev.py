@@ -68,6 +68,7 @@ def check(rest: list[str]) -> int:
         ("-m", "ruff", "check", "ledger", "projections", "tools", "tests"),
         ("-m", "ruff", "format", "--check", "ledger", "projections", "tools", "tests"),
         ("-m", "mypy"),
+        ("-m", "pyright"),
         ("tools/check_types.py",),
         ("-m", "pytest", "tests/test_house.py", *rest),
     )

@@ -70,6 +70,7 @@ class StepChart:
 def scale(values: Sequence[float], rows: int) -> tuple[float, float, int]:
     """The lowest line of the picture, the distance between two, and how many there are: round numbers that fit."""
     lowest, highest = (round(each(values) * 100) for each in (min, max))
+    low, high, step = 0, 0, STEPS[0]
     for step in STEPS:
         low, high = lowest // step * step, -(-highest // step) * step
         if (high - low) // step < rows:

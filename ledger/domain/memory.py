@@ -248,10 +248,10 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return [] if memory.quarantined else [MemoryQuarantined(reason, finding, scanner)]
         case Release(reason, scanner), "candidate" | "active":
             return [MemoryReleased(reason, scanner)] if memory.quarantined else []
-        case Relate(), "candidate" | "active":
-            return relation_said(command, memory.edges)
-        case Unrelate(), "candidate" | "active":
-            return _unrelation(command, memory)
+        case Relate() as relate, "candidate" | "active":
+            return relation_said(relate, memory.edges)
+        case Unrelate() as unrelate, "candidate" | "active":
+            return _unrelation(unrelate, memory)
         case (Promote(), "active") | (Reject() | Invalidate(), "invalid") | (Retract(), "retracted"):
             return []
         case Restore(), "candidate" | "active":

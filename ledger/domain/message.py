@@ -8,7 +8,7 @@ large; ``content_of`` says which part it is taken from, or has the same text as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct, json
@@ -102,7 +102,7 @@ def draft(
 def _listed(parts: object, what: str) -> Sequence[object]:
     if parts is None:
         return ()
-    if isinstance(parts, str | bytes | Mapping) or not hasattr(parts, "__iter__"):
+    if isinstance(parts, str | bytes | Mapping) or not isinstance(parts, Iterable):
         raise RejectedError(f"the parts of {what} are a list of objects, not {type(parts).__name__}")
     found = list(parts)
     if len(found) > PARTS:

@@ -330,9 +330,8 @@ class Erasing(Distrusting, Holding):
         return [each.certificate for each in self.erasures() if each.certificate is not None]
 
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
-        texts = self._unsearched.get(act)
+        texts, raw = self._unsearched.get(act), list(self._erased_vectors)
         try:
-            raw = list(self._erased_vectors)
             purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts, raw)
         except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
             purge = Purge(str(error))

@@ -116,29 +116,26 @@ def _models() -> tuple[dict[str, type[Any]], type[Any]]:
 
     from pydantic import BaseModel, BeforeValidator
 
-    numbers = Annotated[list[int], BeforeValidator(_numbers)]
-    number = Annotated[int, BeforeValidator(_number)]
-
     class Create(BaseModel):
         action: Literal["create"] = "create"
         text: str
-        sources: numbers
+        sources: Annotated[list[int], BeforeValidator(_numbers)]
         confidence: float | None = None
         reason: str = ""
 
     class Update(BaseModel):
         action: Literal["update"] = "update"
-        observation: number
+        observation: Annotated[int, BeforeValidator(_number)]
         text: str
-        sources: numbers
+        sources: Annotated[list[int], BeforeValidator(_numbers)]
         confidence: float | None = None
         change: str = "redundant"
         reason: str = ""
 
     class Delete(BaseModel):
         action: Literal["delete"] = "delete"
-        observation: number
-        sources: numbers = []
+        observation: Annotated[int, BeforeValidator(_number)]
+        sources: Annotated[list[int], BeforeValidator(_numbers)] = []
         reason: str = ""
 
     class Actions(BaseModel):

@@ -85,9 +85,12 @@ def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[Lang
 
 
 def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:
-    told = {name: getattr(call, name) for name in calls.Call.__struct_fields__ if name in ModelCall.__struct_fields__}
+    told: dict[str, Any] = {
+        name: getattr(call, name) for name in calls.Call.__struct_fields__ if name in ModelCall.__struct_fields__
+    }
+    told["project"] = names.get(call.project or "", call.project)
     return ModelCall(
-        **told | {"project": names.get(call.project or "", call.project)},
+        **told,
         ok=call.error is None,
         session_id=names.get(call.session or "", call.session),
         in_force=call.undone_at is None,

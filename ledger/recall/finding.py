@@ -65,7 +65,8 @@ class Finder:
             order = ranking.by_score([each.candidate for each in found], self._question, beside)
         else:
             rubino = asked.ranking == "rubino/1"
-            weights = dict.fromkeys(("text", "vector"), ranking.RUBINO_WEIGHT if rubino else 1.0)
+            weight = ranking.RUBINO_WEIGHT if rubino else 1.0
+            weights: dict[str, float] = {"text": weight, "vector": weight}
             kinds = ranking.RUBINO_KINDS if rubino else {}
             order = ranking.by_rank([each.candidate for each in found], weights, kinds)
         by_id = {id(each.candidate): each for each in found}

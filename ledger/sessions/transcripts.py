@@ -55,7 +55,7 @@ def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | N
 
 def outside(given: object) -> tuple[list[Outside], int]:
     """The messages of a transcript, and how many say nothing and are left out; ``RejectedError`` names the one that is none."""
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise RejectedError(f"a transcript is a list of messages, not {type(given).__name__}")
     found, left_out = [], 0
     for number, each in enumerate(given, 1):

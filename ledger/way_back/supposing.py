@@ -128,7 +128,8 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
             f"another policy is a dict of parameters and their values, and not a {type(given).__name__}"
         )
     allowed = ("gain", "echo_gain", "max_matches")
-    if not given or (unknown := [each for each in given if each not in allowed]):
+    unknown = [each for each in given if each not in allowed]
+    if not given or unknown:
         what = f"{unknown[0]!r:.40} is" if given else "nothing was"
         raise RejectedError(
             f"a what-if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"

@@ -176,6 +176,7 @@ class Undoing(MemoryWrites, Reads):
             return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
         planned: Plan | Refused | None = None
         used: list[Plan] = []
+        outcome: Outcome | None = None
         for attempt in range(PLANS + 1):
 
             def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
@@ -189,6 +190,7 @@ class Undoing(MemoryWrites, Reads):
                 break
             except _Moved:
                 planned = self._planned(make)
+        assert outcome is not None  # the last attempt plans under the lock, where nothing moves
         self._writer.forget_names()
         plan = used[-1] if used else self._done_before(outcome.position)
         return Done(plan, outcome, False)

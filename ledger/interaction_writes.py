@@ -13,6 +13,7 @@ from ledger.domain import interaction as domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
+    NOTHING,
     AnyEvent,
     CandidatesExtracted,
     Dropped,
@@ -429,7 +430,7 @@ def _text(name: str, text: str) -> str:
 
 def _json(name: str, value: Any) -> msgspec.Raw:
     check_json(name, value)
-    return msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(msgspec.json.encode(value)) if value != {} else NOTHING
 
 
 def _dropped(each: Dropped) -> dict[str, Any]:

@@ -280,7 +280,7 @@ class Writer:
             schema=data.schema,
             recorded_at=work.recorded_at,
             occurred_at=place[1],
-            command_id=command_id or event_id,
+            begun=command_id or None,
             command=work.command,
             arguments=digest,
             key=key.hex() if key is not None else None,

@@ -168,7 +168,7 @@ EVENTS: dict[str, e.Event] = {
         e.MessageAppended(
             role="assistant",
             tokens=12,
-            counter="estimate/1",
+            counter="o200k",
             content="Dark roast.",
             reasoning="They said so.",
             parts=Raw(b'[{"type":"tool_result","id":"call-1"}]'),
@@ -357,7 +357,7 @@ def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
         "schema": getattr(data, "schema", 1),
         "recorded_at": NOW,
         "occurred_at": "2026-05-31T20:00:00.000000-04:00",
-        "command_id": COMMAND,
+        "begun": COMMAND,
         "command": "remember",
         "arguments": "ef" * 16,
         "key": "ab" * 16,

@@ -45,7 +45,7 @@ def rows_of(ledger: Any) -> list[Row]:
 
 def _row(position: int, stream: str, type: str, text: str) -> Row:
     state = json.loads(text)
-    told = (state["event_id"], state["command_id"], state["command"], state.get("actor", ""))
+    told = (state["event_id"], state.get("command_id", state["event_id"]), state["command"], state.get("actor", ""))
     return Row(position, stream, type, *told, state.get("causation_id"), state.get("data", {}))
 
 

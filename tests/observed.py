@@ -29,7 +29,7 @@ def formed(
     """Forms an observation and returns its id."""
     dated = [*times, *[LONG_AGO] * len(sources)]
     data = ObservationFormed(
-        text=text,
+        content=text,
         confidence=round(confidence * 1_000_000),
         rule=rule,
         consolidator="by_test/1",

@@ -249,7 +249,7 @@ def test_import_and_export(db: str, tmp_path: Path) -> None:
     assert "secret" in run("export", str(tmp_path / "again.jsonl"), db=db).stdout
     assert answer("import", log, "--log", db=copy)["position"] == answer("stats", db=db)["position"]
     assert answer("digest", db=copy) == answer("digest", db=db)
-    assert answer("rebuild", db=copy)["digest"] == answer("digest", db=db)
+    assert answer("rebuild", db=copy)["digest"] == answer("digest", db=copy)
     assert run("import", log, "--log", db=copy).exit_code == 4
     assert run("import", str(tmp_path / "none.jsonl"), db=db).exit_code == 3
 

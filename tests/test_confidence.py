@@ -114,9 +114,9 @@ RECENT, BETWEEN, OLD = 1, 60, 200  # days ago
 @pytest.mark.parametrize(
     ("days", "told"),
     [
-        ((), "stale"),
-        ((OLD,), "stale"),
-        ((BETWEEN, BETWEEN), "stale"),
+        ((), "dormant"),
+        ((OLD,), "dormant"),
+        ((BETWEEN, BETWEEN), "dormant"),
         ((RECENT,), "new"),
         ((RECENT, RECENT, RECENT), "new"),
         ((RECENT,) + (BETWEEN,) * 2, "stable"),  # 1.0
@@ -168,7 +168,7 @@ def test_a_trend_is_what_the_fractions_say(given_: list[datetime]) -> None:
     rest = len(given_) - recent
     ratio = Fraction(recent, 30) / Fraction(rest, 60) if rest else None
     told = trend(given_, as_of=TODAY)
-    assert (told == "stale") == (recent == 0)
+    assert (told == "dormant") == (recent == 0)
     assert (told == "new") == (recent > 0 and not rest)
     if recent and ratio is not None:
         assert (told == "strengthening") == (ratio > Fraction(3, 2))

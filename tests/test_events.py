@@ -12,6 +12,7 @@ import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 
 from ledger import UnknownEventError, mapper
+from ledger.core import Core as Ledger
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 
@@ -59,6 +60,33 @@ def test_every_type_has_an_example_with_no_field_left_at_its_default() -> None:
 def test_what_is_default_takes_no_bytes() -> None:
     state = mapper.to_stored(MEMORY, 1, envelope(events.MemoryPromoted())).state
     assert json.loads(state)["data"] == {}
+
+
+def test_a_command_goes_by_its_first_event_which_does_not_repeat_its_id() -> None:
+    first = envelope(events.MemoryPromoted(), begun=None)
+    state = mapper.to_stored(MEMORY, 1, first).state.decode()
+    assert not {"command_id", "schema"} & json.loads(state).keys() and first.command_id == first.event_id
+    event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
+    assert (event.envelope, event.envelope.command_id, event.envelope.schema) == (first, first.event_id, 1)
+    later = envelope(events.MemoryPromoted())
+    assert json.loads(mapper.encode(later))["command_id"] == later.command_id != later.event_id
+
+
+def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.capture("Which coffee?", "Dark roast.", session_id="s", append=True)
+        ledger.session("s").append("user", "Thanks.")
+        ledger.remember("The user prefers dark roast coffee.")
+        with ledger._store.snapshot() as connection:
+            rows = connection.execute("SELECT type, state FROM events").fetchall()
+    for type_, state in rows:
+        told = json.loads(state)
+        for kind, fields in ((events.Envelope, told), (TYPES[type_], told["data"])):
+            for field in msgspec.structs.fields(kind):
+                default = field.default
+                plain = json.loads(bytes(default)) if isinstance(default, msgspec.Raw) else default
+                given = fields.get(field.encode_name, None)
+                assert given is None or given != json.loads(json.dumps(plain, default=str)), (type_, field.name)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +206,7 @@ def test_a_text_is_itself_or_a_blob() -> None:
 
 def state_of(type_: str, schema: int, data: str) -> bytes:
     command = str(uuid4())
-    where = {"user": "", "project": None, "session": None, "event_id": command, "command_id": command}
+    where = {"user": "", "project": None, "session": None, "event_id": command, "begun": command}
     told = json.loads(mapper.encode(envelope(events.MemoryPromoted(), schema=schema, **where)))
     return json.dumps(told | {"data": json.loads(data)}).encode()
 

@@ -332,7 +332,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
     session = say(ledger, "I own a boat.")
     for _ in range(2):
         session.extract(model=Scripted("no JSON"))
-    ledger.undo(ledger.audit(command="extract")[-1].command_id)
+    ledger.undo(ledger.audit(command="session.extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
     assert ledger.audit(type="ExtractionFailed")[0].data["attempt"] == 2
 

@@ -32,7 +32,8 @@ def said(session, **options) -> list[str | None]:
 def events_of(ledger: Ledger, type_: str) -> list[dict]:
     with ledger._store.snapshot() as connection:
         rows = connection.execute("SELECT state FROM events WHERE type = ? ORDER BY position", (type_,)).fetchall()
-    return [json.loads(state) for (state,) in rows]
+    found = [json.loads(state) for (state,) in rows]
+    return [{"command_id": each["event_id"]} | each for each in found]  # that of a command's first event is left out
 
 
 def raw_log(ledger: Ledger) -> bytes:

@@ -642,7 +642,7 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
     )
     assert (second.ranges, second.messages, second.source_tokens) == (first.ranges, first.messages, first.source_tokens)
     assert [(each.model, each.status) for each in chat.summaries()] == [("stub-1", "invalid"), ("stub-2", "window")]
-    with pytest.raises(RejectedError, match="cannot be rebuilt"):
+    with pytest.raises(RejectedError, match="cannot be rewritten"):
         chat.rebuild_summary(first.id, summariser=better)
     before = window(chat)
     with pytest.raises(ModelError):
@@ -682,7 +682,7 @@ def test_what_moved_while_it_was_written_anew_changes_nothing(chat, how: str) ->
         chat.truncate(5) if how == "truncate" else chat.invalidate_summary(first.id)
         return "CANARY"
 
-    with pytest.raises(RejectedError, match="cannot be rebuilt"):
+    with pytest.raises(RejectedError, match="cannot be rewritten"):
         chat.rebuild_summary(first.id, summariser=write)
     assert [each.status for each in chat.summaries()] == ["invalid"]
 

@@ -341,7 +341,8 @@ def test_a_long_transcript_goes_in_several_appends(ledger: Ledger, monkeypatch: 
     found = session.reconcile(lines(35))
     assert (found.change, found.kept, found.appended) == ("appended", 0, 35)
     with ledger._store.snapshot() as connection:
-        sql = "SELECT count(*) FROM events WHERE type = 'MessageAppended' GROUP BY json_extract(state, '$.command_id')"
+        sql = "SELECT count(*) FROM events WHERE type = 'MessageAppended' "
+        sql += " GROUP BY coalesce(state ->> 'command_id', state ->> 'event_id')"
         assert sorted(row[0] for row in connection.execute(sql)) == [5, 10, 10, 10]
     found = session.reconcile([user("new"), *lines(34)], key="k")
     assert (found.change, found.hidden, found.appended) == ("replaced", 35, 35)

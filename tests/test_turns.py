@@ -835,7 +835,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
     report = ledger.extract(turn.id, model=model)
     (kept,) = report.kept
     assert (kept.content, kept.sources, kept.project, report.extractor) == (TEA, (turn.id,), "p", "extract/1")
-    assert kinds(ledger) == ["MemoryCaptured", "ModelCalled", "CandidatesExtracted"]
+    assert kinds(ledger, "extract") == ["MemoryCaptured", "ModelCalled", "CandidatesExtracted"]
     (candidate,) = ledger.review()
     assert candidate.provenance is not None and candidate.provenance.quote == "I prefer green tea over coffee."
     assert ledger.extract(turn.id, model=model).kept == report.kept and model.calls == 1

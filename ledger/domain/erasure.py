@@ -177,7 +177,11 @@ def has_digests(type_: str, state: str) -> bool:
 def keyed_command(state: str) -> str | None:
     """The command of an event that holds a keyed digest of its arguments; each event of the command holds the same."""
     fields = _members.decode(state)
-    return _any.decode(fields["command_id"]) if bytes(fields.get("arguments", NULL)) != b"null" else None
+    return (
+        _any.decode(fields.get("command_id", fields["event_id"]))
+        if bytes(fields.get("arguments", NULL)) != b"null"
+        else None
+    )
 
 
 def salt(state: str) -> str | None:

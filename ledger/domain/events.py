@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 Text = Annotated[str, Meta(extra={"string": "text"})]
 Code = Annotated[str, Meta(extra={"string": "code"})]
@@ -21,6 +21,10 @@ KeyedDigest = Annotated[str, Meta(extra={"string": "keyed digest"})]
 Digest = Annotated[str, Meta(extra={"string": "digest"})]
 Secret = Annotated[str, Meta(extra={"string": "secret"})]
 Json = Annotated[Raw, Meta(extra={"string": "text"})]
+
+NO_PARTS, NOTHING = Raw(b"[]"), Raw(b"{}")  # msgspec leaves a default of JSON out only where it is this very object
+
+ESTIMATE = "estimate/1"  # the counter of tokens that is not named where it counted
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
@@ -412,10 +416,10 @@ class MessageAppended(Event, frozen=True):
 
     role: Code
     tokens: int
-    counter: Code
+    counter: Code = ESTIMATE
     content: Body | None = ""
     reasoning: Body | None = ""
-    parts: Json = Raw(b"[]")
+    parts: Json = NO_PARTS
     content_of: int = -1
     model: Text | None = ""
     interaction: Id | None = None
@@ -592,7 +596,7 @@ class ChunkAdded(Event, frozen=True):
     index: int
     content: Text | None
     heading_path: tuple[Text, ...] | None = ()
-    metadata: Json = Raw(b"{}")
+    metadata: Json = NOTHING
 
 
 Moved = tuple[int, int, int]
@@ -634,7 +638,7 @@ class InteractionCaptured(Event, frozen=True):
     summary: Body | None = ""
     memories_used: tuple[Id, ...] = ()
     chunks_used: tuple[Id, ...] = ()
-    context: Json = Raw(b"{}")
+    context: Json = NOTHING
     reinforce: bool = True
 
 
@@ -1026,13 +1030,15 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
     ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
     keeps the offset it was given with. ``redactions`` are the secrets taken out of ``data``. ``arguments`` is a keyed digest
     of the command's arguments, only with a key; ``key`` is that of the row, which the chain covers by it.
+
+    A command goes by the id of its first event, in which ``command_id`` is left out, as is ``schema`` where it is 1.
     """
 
     event_id: Id
-    schema: int
+    schema: int = 1
     recorded_at: Time
     occurred_at: Time | None = None
-    command_id: Id
+    begun: Id | None = field(default=None, name="command_id")
     command: Code
     arguments: KeyedDigest | None = None
     key: KeyedDigest | None = None
@@ -1048,6 +1054,10 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
     salt: Annotated[str, Meta(extra={"string": "salt"})] | None = None
     redactions: tuple[Redacted, ...] = ()
     data: T
+
+    @property
+    def command_id(self) -> str:
+        return self.begun or self.event_id
 
 
 class Recorded(Struct, Generic[T], frozen=True, gc=False):

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.domain.events import ESTIMATE as ESTIMATED
 from ledger.domain.message import Draft
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
 
@@ -50,7 +51,7 @@ def checked(count: object, what: str) -> int:
     return count
 
 
-ESTIMATE = Counter("estimate/1", estimate)
+ESTIMATE = Counter(ESTIMATED, estimate)
 
 
 def as_counter(given: Callable[[str], int] | None) -> Counter:

@@ -11,7 +11,14 @@ from ledger.domain import message as messages
 from ledger.domain import session as domain
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import AbstractSet, MessageAppended, MessageRepaired, MessagesHidden, SummaryInvalidated
+from ledger.domain.events import (
+    NO_PARTS,
+    AbstractSet,
+    MessageAppended,
+    MessageRepaired,
+    MessagesHidden,
+    SummaryInvalidated,
+)
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
@@ -282,7 +289,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> Messag
         counter=counter,
         content=draft.content,
         reasoning=draft.reasoning,
-        parts=draft.encoded,
+        parts=draft.encoded if draft.parts else NO_PARTS,
         content_of=draft.content_of,
         model=model,
         speaker=draft.speaker,

@@ -298,7 +298,7 @@ def json_state(place: Path) -> tuple[Target, list[bytes]]:
         mapper.decode(1, 1, "m_0000000000000000", 1, names[(data[:1] or b"\0")[0] % len(names)], state)
 
     states = [bytes([names.index(type_)]) + state.encode() for type_, state in rows]
-    before_the_first = [each.replace(b'"schema":1', b'"schema":0') for each in states[:1]]
+    before_the_first = [each.replace(b'"recorded_at"', b'"schema":0,"recorded_at"') for each in states[:1]]
     return target, [*states, *before_the_first, *LINES]
 
 

@@ -93,7 +93,7 @@ class Conversion:
         sql = "SELECT stream, version, type, state FROM events ORDER BY position"
         for stream, version, type_, state in self.connection.execute(sql):
             told = _any(state)
-            command, run = told["command_id"], told.get("correlation_id")
+            command, run = told.get("command_id", told["event_id"]), told.get("correlation_id")
             self._marks.setdefault(command, set()).update(tables.marks(stream, version, type_, told["data"]))
             if type_ == "BulkStarted":
                 running.add(command)
@@ -127,7 +127,7 @@ class Conversion:
 
     def _converted(self, row: LogRow) -> tuple[str, str]:
         envelope = _members(row.state)
-        if row.type not in tables.OLD_TYPES or _any(envelope["schema"]) != 1:
+        if row.type not in tables.OLD_TYPES or _any(envelope.get("schema", Raw(b"0"))) != 1:
             raise RejectedError(f"position {row.position}: {row.type:.60} is no event of commit ee43cfd")
         change = tables.TYPES.get(row.type, tables.SAME)
         type_ = change.type or row.type
@@ -192,6 +192,9 @@ class Conversion:
             told["command_id"] = _raw(act)
             del told["correlation_id"]
             self.counts["events of bulk acts under one command"] += 1
+        if _any(told["command_id"]) == _any(told["event_id"]):
+            del told["command_id"]
+        del told["schema"]
         if "redactions" in told:
             change = tables.TYPES.get(type_, tables.SAME)
             redactions = [each | {"field": change.inside(each["field"])} for each in _any(told["redactions"])]

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ledger.language.port import Answer as ModelAnswer
     from ledger.language.port import LanguageModel as Model
     from ledger.language.port import Request as ModelRequest
-    from ledger.sessions.session import Session as Session
-    from ledger.sessions.store import SessionStore as SessionStore
+    from ledger.sessions.api import Session as Session
     from ledger.sessions.summarising import SummaryRequest as SummaryRequest
     from ledger.settings import Settings as Settings
 
@@ -41,8 +40,7 @@ _HOMES = {
     "Ledger": "ledger.core:Core",
     "Interaction": "ledger.answers",
     "Memory": "ledger.answers",
-    "Session": "ledger.sessions.session",
-    "SessionStore": "ledger.sessions.store",
+    "Session": "ledger.sessions.api",
     "SummaryRequest": "ledger.sessions.summarising",
     "Settings": "ledger.settings",
     "ModelCall": "ledger.language.door",
@@ -88,7 +86,6 @@ __all__ = [
     "NotFoundError",
     "RejectedError",
     "Session",
-    "SessionStore",
     "Settings",
     "StorageError",
     "SummaryRequest",

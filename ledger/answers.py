@@ -371,7 +371,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     failure: str = ""
     stopped: str = ""
     cursor: int = 0
-    preview: bool = False
+    dry_run: bool = False
     replayed: bool = False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope
 from ledger.types import (
     Channel,
@@ -29,6 +29,7 @@ from ledger.types import (
     Unit,
     WriteOptions,
 )
+from ledger.work import Who
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,11 +50,14 @@ if TYPE_CHECKING:
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
+    from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
     from ledger.settings import Settings
     from ledger.sqlite_files import StrPath
     from ledger.vectors.api import Vectors
 
     Progress = Callable[[int, int], None]
+
+RECALLED = 500  # items of one recall at the most
 
 
 class LedgerRead(Area):
@@ -103,6 +107,8 @@ class LedgerRead(Area):
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """
+        if checked_limit(limit) > RECALLED:
+            raise RejectedError(f"recall gives at most {RECALLED} items, and {limit} were asked for", rule="limit")
         return self._core.recall(
             query,
             user=self._scope.user,
@@ -117,7 +123,7 @@ class LedgerRead(Area):
             ranking=ranking,
             observations=observations,
             explain=explain,
-            receipt=receipt,
+            receipt=Who(**self._scope.by({})) if receipt else False,
         )
 
     def profile(self, *, budget: int = 1_375) -> Pack:
@@ -146,6 +152,23 @@ class LedgerRead(Area):
 
         filters = {"user": self._scope.user, "project": project}
         return page("review", filters, limit, after, fetch, lambda each: each.id)
+
+    def session(self, name: str, *, project: str | None = None) -> SessionRead:
+        """Return a conversation by its name, an alias or its id; nothing is read or written by that.
+
+        Args:
+            name: What it is called; "main" and the like are names as any other.
+        """
+        from ledger.sessions.api import SessionRead
+
+        return SessionRead(self._core, self._scope, name, project)
+
+    @property
+    def sessions(self) -> SessionsRead:
+        """List and search conversations."""
+        from ledger.sessions.api import SessionsRead
+
+        return SessionsRead(self._core, self._scope)
 
     @property
     def memories(self) -> MemoriesRead:
@@ -746,6 +769,24 @@ class Ledger(LedgerRead):
             cancelled=cancel,
             **self._scope.by(options),
         )
+
+    def session(self, name: str, *, project: str | None = None) -> Session:
+        """Return a conversation by its name, an alias or its id; it begins with its first message.
+
+        Args:
+            name: What it is called.
+            project: The project that it begins in.
+        """
+        from ledger.sessions.api import Session
+
+        return Session(self._core, self._scope, name, project)
+
+    @property
+    def sessions(self) -> Sessions:
+        """List and search conversations."""
+        from ledger.sessions.api import Sessions
+
+        return Sessions(self._core, self._scope)
 
     @property
     def memories(self) -> Memories:

@@ -348,12 +348,8 @@ class InteractionWrites(MergeWrites, Reads):
         return self._writer.run("extract", told, body, subject.id)
 
     def _preview(self, subject: Interaction, found: Any) -> answers.ExtractionReport:
-        rows = tuple({"kind": each.kind, "content": each.content, "rule": each.rule, "field": each.field,
-                      "start": each.start, "end": each.end, "reason": getattr(each, "reason", "")}
-                     for each in (*found.kept, *found.dropped))  # fmt: skip
-        return answers.ExtractionReport(
-            interaction=subject.id, extractor=EXTRACTOR, kept=(), dropped=rows, preview=True
-        )
+        rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
+        return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
 
     def _extraction_report(
         self, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False

@@ -25,6 +25,7 @@ from ledger.recorders import read_tip
 from ledger.sessions.session import PastSession, SessionsRead
 from ledger.trail import Trail
 from ledger.way_back.distrusting import Distrusting
+from ledger.work import Who
 from ledger.writing import Writer
 from projections import as_of, audit, memories, observation_hits, passages, search
 from projections.as_of import HEAD, Times
@@ -153,9 +154,11 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
     distrusted = Distrusting.distrusted
     quarantined = Quarantining.quarantined
 
-    def session(self, id: str, *, project: str | None = None, user: str | None = None) -> PastSession:
+    def session(
+        self, id: str, *, project: str | None = None, user: str | None = None, who: Who | None = None
+    ) -> PastSession:
         """A session as it was known at the moment, for reading."""
-        found: PastSession = self._session_of(PastSession, id, project, user)
+        found: PastSession = self._session_of(PastSession, id, project, user, who)
         return found
 
     def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:

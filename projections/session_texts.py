@@ -56,11 +56,11 @@ def asked(expression: str, session: str | None, corpora: Sequence[str], several:
     return f'({told}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
 
 
-def newest(connection: sqlite3.Connection, schema: str, expression: str, first: int = 0) -> Iterator[int]:
-    """The rows of the index that an expression finds, the newest first, from the position ``first`` on."""
+def newest(connection: sqlite3.Connection, schema: str, expression: str, first: int, below: int) -> Iterator[int]:
+    """The rows of the index that an expression finds, the newest first, from the position ``first`` on, ``below`` a row."""
     name = PASSAGE_SEARCH.name
-    sql = f"SELECT rowid FROM {schema}.{name} WHERE {name} MATCH ? AND rowid >= ? ORDER BY rowid DESC"
-    for (row,) in connection.execute(sql, (expression, first << BITS)):
+    sql = f"SELECT rowid FROM {schema}.{name} WHERE {name} MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC"
+    for (row,) in connection.execute(sql, (expression, first << BITS, below)):
         yield row
 
 
@@ -69,15 +69,21 @@ def waiting(connection: sqlite3.Connection, schema: str) -> list[int]:
     return [row for (row,) in connection.execute(f"SELECT row FROM {schema}.{WAITING.name}")]
 
 
-def every(connection: sqlite3.Connection, session: int | None, first: int = 0) -> Iterator[int]:
+def every(connection: sqlite3.Connection, session: int | None, first: int, until: int) -> Iterator[int]:
     """The rows that all messages and summaries of a session (all sessions) have or would have, the newest first."""
     one, values = ("", ()) if session is None else (" AND session = ?", (session,))
     some = f"SELECT row FROM {{}} WHERE row < ? AND row >= ?{one} ORDER BY row DESC LIMIT {MOST}"
     parts = (f"SELECT row FROM ({some.format(table)})" for table in ("messages", "summaries"))
-    sql, below = f"{' UNION ALL '.join(parts)} ORDER BY row DESC LIMIT {MOST}", 2**47
+    sql, below = f"{' UNION ALL '.join(parts)} ORDER BY row DESC LIMIT {MOST}", min(2**47, until >> BITS)
     while found := connection.execute(sql, (below, first, *values) * 2).fetchall():
         yield from (row << BITS for (row,) in found)
         below = found[-1][0]
+
+
+def place(row: int, position: int) -> int:
+    """Where a search goes on behind a message or summary at a position, found in a row: its texts come from there on."""
+    bits = BITS if row >> BITS == position else NUMBER_BITS  # a captured turn has two messages at one position
+    return row >> bits << bits
 
 
 # --- what they are ---------------------------------------------------------------------------------------------------

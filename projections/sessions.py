@@ -238,14 +238,19 @@ def get(connection: sqlite3.Connection, row: int) -> Session | None:
     return from_row(found) if found else None
 
 
-def listing(connection: sqlite3.Connection, *, user: str, project: str | None = None, limit: int) -> list[Session]:
-    """The sessions of a user that were not given up to another, the one opened last first."""
+def listing(
+    connection: sqlite3.Connection, *, user: str, project: str | None = None, before: int | None = None
+) -> Iterator[Session]:
+    """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
     where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[Any]([user])
     if project is not None:
         where.append("project = ?")
         values.append(project)
-    sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+    if before is not None:
+        where.append("row < ?")
+        values.append(before)
+    sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC"
+    return map(from_row, connection.execute(sql, values))
 
 
 UNMINED = (

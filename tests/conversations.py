@@ -7,7 +7,7 @@ from typing import Any
 from ledger.core import Core as Ledger
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from ledger.work import Who
 from projections import summaries
@@ -15,14 +15,14 @@ from projections import summaries
 
 def items(session: Any) -> list[Any]:
     with session._reading() as (connection, state):
-        return Window(connection, state).items() if state is not None else []
+        return OpenWindow(connection, state).items() if state is not None else []
 
 
 def summed(session: Any, first: int, last: int, text: str = "What they said.", **who: str) -> str:
     """A leaf over the messages of the window from one item to another, by their numbers from 0."""
     chosen = items(session)[first : last + 1]
 
-    def sources(window: Window) -> Sources | None:
+    def sources(window: OpenWindow) -> Sources | None:
         return of_messages(window, chosen[0].place, chosen[-1].place)
 
     return written(session, sources, Written(LEAF, "normal", text, 3, "given", "small", "leaf/1"), **who)
@@ -32,7 +32,7 @@ def condensed(session: Any, first: int, last: int, text: str = "All in all.", **
     """A summary of the summaries from one item of the window to another."""
     chosen = {item.id for item in items(session)[first : last + 1]}
 
-    def sources(window: Window) -> Sources:
+    def sources(window: OpenWindow) -> Sources:
         found = [each for each in window.summaries if each.id in chosen]
         return of_summaries(window.connection, window.state.row, found)
 
@@ -43,7 +43,7 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
     """A fallback over a summary and the messages after it, in the place of that summary."""
     chosen = items(session)[first : last + 1]
 
-    def sources(window: Window) -> Sources:
+    def sources(window: OpenWindow) -> Sources:
         beneath = tuple(each for each in window.summaries if each.id == chosen[0].id)
         old, fresh = beneath[0], of_messages(window, chosen[1].place, chosen[-1].place)
         assert fresh is not None
@@ -57,7 +57,7 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
 def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> str:
     """A summary in the place of another, of the same sources."""
 
-    def sources(window: Window) -> Sources:
+    def sources(window: OpenWindow) -> Sources:
         known = {each.id: each for each in summaries.of_session(window.connection, window.state.row)}
         old = known[id]
         beneath = tuple(known[each] for each in old.summaries)
@@ -73,7 +73,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
     def body(work: Any) -> str:
         nonlocal made
         state = session._known(work)
-        found = sources(Window(work.connection(), state))
+        found = sources(OpenWindow(work.connection(), state))
         assert found is not None
         if replaces is not None:
             invalidate(work, state, summaries.of_session(work.connection(), state.row), {replaces}, "rebuilt")

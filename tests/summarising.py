@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ledger.core import Core as Ledger
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
-from ledger.sessions.session import Session
+from ledger.sessions.session import CoreSession
 from ledger.work import Work
 from projections import sessions, summaries
 
 
-def emit(ledger: Ledger, session: Session, *events: Event) -> None:
+def emit(ledger: Ledger, session: CoreSession, *events: Event) -> None:
     """Events of a session, in one append."""
 
     def body(work: Work) -> str:
@@ -25,7 +25,7 @@ def emit(ledger: Ledger, session: Session, *events: Event) -> None:
 
 
 def summarise(
-    ledger: Ledger, session: Session, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
+    ledger: Ledger, session: CoreSession, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
 ) -> str:
     """The id of a new summary in the window: a leaf over ranges of positions, or condensed of other summaries."""
     with session._reading() as (connection, state):
@@ -55,10 +55,10 @@ def summarise(
     return id
 
 
-def invalidate(ledger: Ledger, session: Session, id: str) -> None:
+def invalidate(ledger: Ledger, session: CoreSession, id: str) -> None:
     emit(ledger, session, SummaryInvalidated((id,), "asked"))
 
 
-def tie(ledger: Ledger, session: Session, interaction: str, field: str, role: str) -> None:
+def tie(ledger: Ledger, session: CoreSession, interaction: str, field: str, role: str) -> None:
     """Appends a message whose text lies with a captured turn."""
     emit(ledger, session, MessageAppended(role, 5, "given", interaction=interaction, field=field))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from test_cli import EVIL, RAW, TOP, answer, run
 
-from ledger import Session
 from ledger.cli import session_showing
 from ledger.core import Core as Ledger
 from ledger.domain.compaction import SKIPS
+from ledger.sessions.session import CoreSession as Session
 
 OTHERWISE = {
     "messages": "show", "message": "show", "summaries": "show", "info": "show", "window": "dag", "add_alias": "alias",
@@ -77,7 +77,7 @@ def test_a_conversation_is_appended_shown_and_listed(tmp_path: Path) -> None:
     told = ("--created-at", "2026-03-01T10:00:00Z", "--tokens", "7", "--model", "m-1", "--project", "shop")
     first = session("append", "talk", "user", "Which coffee?", *told, db=db)
     assert (first["role"], first["tokens"], first["counter"], first["model"]) == ("user", 7, "given", "m-1")
-    assert first["created_at"].startswith("2026-03-01T10:00:00")
+    assert first["occurred_at"].startswith("2026-03-01T10:00:00")
     call = json.dumps({"type": "tool_use", "id": "c1", "name": "look", "arguments": {"in": "shelf"}})
     assert session("append", "talk", "assistant", "--part", call, db=db)["parts"][0]["name"] == "look"
     result = json.dumps({"type": "tool_result", "id": "c1", "text": "dark"})
@@ -132,7 +132,7 @@ def test_a_window_is_assembled_recorded_and_reopened(db: str) -> None:
     session("compact", "chat", db=db)
     answer("remember", "The user likes ships.", db=db)
     window = session("assemble", "chat", "3000", "--query", "ships", "--share", "0.1", "--record", db=db)
-    assert window["pack"]["items"] and window["tokens"] <= 3000
+    assert window["pack"]["items"] and window["used"] <= 3000
     assert session("reopen", "chat", window["receipt"], db=db)["entries"] == window["entries"]
     assert shown("assemble", "chat", "3000", "--record", "-q", db=db).count("\n") == 1, "a receipt"
     text = shown("assemble", "chat", "500", db=db)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Session
 from ledger.core import Core as Ledger
+from ledger.sessions.session import CoreSession as Session
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -12,7 +12,7 @@ from conftest import Clock, folded_from_zero
 from soundness import assert_sound
 from test_threads import together
 
-from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError, SessionStore
+from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.core import Core as Ledger
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
@@ -134,7 +134,7 @@ def test_a_message_is_read_as_it_was_given(ledger: Ledger) -> None:
     assert (given.content, given.reasoning, given.parts, given.model) == ("Let me look.", "hm", (WEATHER,), "m-1")
     (read,) = session.messages()
     assert read == given == session.message(given.position)
-    assert read.created_at == read.recorded_at == "2026-01-01T12:00:00.000000Z"
+    assert read.occurred_at == read.recorded_at == "2026-01-01T12:00:00.000000Z"
     assert (read.hidden, read.replayed, read.skipped, read.interaction, read.session) == ("", False, "", None, "chat")
 
 
@@ -246,7 +246,7 @@ def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Le
     clock.advance(hours=-1)
     session.append("user", "now")
     read = session.messages()
-    assert [(each.content, each.created_at) for each in read] == [
+    assert [(each.content, each.occurred_at) for each in read] == [
         ("late", "2026-03-01T08:00:00.000000Z"),
         ("early", "2020-01-01T00:00:00.000000Z"),
         ("now", "2026-01-01T11:00:00.000000Z"),
@@ -457,10 +457,10 @@ def test_a_summary_is_set_changed_and_cleared(ledger: Ledger) -> None:
     first = ledger.position
     session.set_summary("So far")
     assert ledger.position == first, "as it was"
-    assert session.info().has_summary
+    assert session.info().has_abstract
     session.set_summary("More")
     session.set_summary("")
-    assert session.summary == "" and not session.info().has_summary
+    assert session.summary == "" and not session.info().has_abstract
     assert ledger.at(first).session("chat").summary == "So far"
     large = "x" * 1024 * 1024
     assert session.set_summary(large) == session.summary == large
@@ -469,7 +469,7 @@ def test_a_summary_is_set_changed_and_cleared(ledger: Ledger) -> None:
             session.set_summary(bad)  # type: ignore[arg-type]
     session.append("user", "Hello")
     session.clear()
-    assert session.summary == "" and not session.info().has_summary
+    assert session.summary == "" and not session.info().has_abstract
 
 
 # --- hiding ----------------------------------------------------------------------------------------------------------
@@ -586,7 +586,7 @@ def test_an_ignored_session_has_nothing_to_read_and_a_stateless_one_what_was_the
     assert ignored.messages() == ignored.summaries() == [] and ignored.id is ignored.info() is None
     assert ignored.message(3) is None and ignored.summary == ""
     empty = ignored.assemble(1_000)
-    assert (empty.entries, empty.skipped, empty.tokens) == ((), "ignored", 0)
+    assert (empty.entries, empty.skipped, empty.used) == ((), "ignored", 0)
     assert len(stateless.messages()) == 20 and len(stateless.assemble(1_000).entries) == 20
     assert (
         len(filtered.session("cron:1:2").messages()) == 0 and filtered.session("cron:1:2").append("user", "x").position
@@ -814,15 +814,6 @@ def test_a_transcript_with_an_erased_message_is_the_same_transcript(ledger: Ledg
     positions = [session.append("user", f"message {number}").position for number in range(6)]
     ledger.erase(positions[2], "asked", derived="erase", sources="keep", quotes="keep")
     assert session.replace([as_chat(each) for each in session.messages()]).change == "none"
-
-
-def test_a_store_keeps_who_spoke_and_which_text_was_the_content(ledger: Ledger) -> None:
-    store = SessionStore(ledger)
-    store.add_full_message("k", {"role": "user", "name": "Ann", "content": "hello"})
-    parts = [{"type": "text", "text": "ok"}, {"type": "text", "text": "a much longer text"}]
-    store.add_full_message("k", {"role": "assistant", "content": "ok", "parts": parts})
-    assert [(each.speaker, each.content) for each in ledger.session("k").messages()] == [("Ann", "hello"), ("", "ok")]
-    assert ledger.session("k").reconcile(store.get_history("k")).change == "none"
 
 
 def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger) -> None:

@@ -48,8 +48,8 @@ def whole(found, session) -> None:
     assert found.evicted.messages + sum(each.item.messages for each in found.entries) == info.messages
     own = sum(each.item.tokens for each in found.entries)
     assert found.evicted.tokens + own == info.window_tokens
-    assert found.tokens == own + found.overhead + (found.pack.used if found.pack else 0)
-    assert found.over_budget == (found.tokens > found.budget)
+    assert found.used == own + found.overhead + (found.pack.used if found.pack else 0)
+    assert found.over_budget == (found.used > found.budget)
     places = [each.item.place for each in found.entries]
     assert places == sorted(places)
 
@@ -85,7 +85,7 @@ def test_a_budget_a_tail_and_a_share_are_numbers(chat, bad) -> None:
 
 def test_nothing_said_is_nothing_to_assemble(ledger: Ledger, chat) -> None:
     found = chat.assemble(1_000)
-    assert (found.entries, found.tokens, found.evicted.items, found.summary) == ((), 0, 0, "")
+    assert (found.entries, found.used, found.evicted.items, found.summary) == ((), 0, 0, "")
     assert found.render().messages == [] and chat.reopen("x") is None
     with pytest.raises(NotFoundError):
         chat.assemble(1_000, record=True)
@@ -244,7 +244,7 @@ def test_what_is_given_to_a_model_is_within_the_budget_valid_and_accounted_for(
         rendered = found.render(provider)
         check(rendered.messages)
         size = size_of(rendered)
-        assert size <= found.tokens + SLACK + SLACK_EACH * calls, (provider, size, found.tokens)
+        assert size <= found.used + SLACK + SLACK_EACH * calls, (provider, size, found.used)
         if not found.over_budget:
             assert size <= budget + SLACK + SLACK_EACH * calls
     receipt = session.assemble(budget, tail=tail, record=True)
@@ -262,7 +262,7 @@ def test_what_is_recalled_is_woven_in_within_its_share(ledger: Ledger, chat) -> 
     talk(chat, 100)
     found = chat.assemble(2_000, query="weather in Bern", share=0.2)
     assert found.pack is not None and 0 < found.pack.used <= 400 and found.memories
-    assert not found.over_budget and found.tokens <= 2_000
+    assert not found.over_budget and found.used <= 2_000
     rendered = found.render()
     assert found.memories[0].split(":")[0] in str(rendered.messages[0]) and rendered.messages[0]["role"] == "user"
     assert size_of(rendered) <= 2_000 and size_of(found.render("anthropic")) <= 2_000 + SLACK
@@ -271,7 +271,7 @@ def test_what_is_recalled_is_woven_in_within_its_share(ledger: Ledger, chat) -> 
     assert without.pack is None and len(without.entries) > len(found.entries)
     nothing = chat.assemble(2_000, query="zebra")
     assert nothing.memories == () and len(nothing.entries) == len(without.entries), "what is not used is the talk's"
-    assert chat.assemble(2_000, query="weather", share=0).tokens <= 2_000
+    assert chat.assemble(2_000, query="weather", share=0).used <= 2_000
 
 
 def test_another_users_memories_are_not_woven_in(ledger: Ledger, chat) -> None:
@@ -370,7 +370,7 @@ def test_a_counter_of_ones_own_is_what_the_budget_is_in(tmp_path: Path) -> None:
         for _ in range(50):
             session.append("user", "x" * 96)
         found = session.assemble(1_000)
-        assert len(found.entries) == 10 and found.tokens == 10 * found.entries[0].item.tokens
+        assert len(found.entries) == 10 and found.used == 10 * found.entries[0].item.tokens
 
 
 @pytest.mark.parametrize("act", ["undo the compaction", "undo an append", "redo an append"])

@@ -8,10 +8,10 @@ from summarising import summarise
 from ledger.core import Core as Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
-from ledger.sessions.session import Session
+from ledger.sessions.session import CoreSession
 
 
-def filled(ledger: Ledger, count: int, tokens: int = 10) -> tuple[Session, list[int]]:
+def filled(ledger: Ledger, count: int, tokens: int = 10) -> tuple[CoreSession, list[int]]:
     session = ledger.session("monday")
     return session, [session.append("user", f"said {n}", token_count=tokens).position for n in range(count)]
 
@@ -20,7 +20,7 @@ def given(found: Expansion) -> list[int]:
     return [message.position for message in found.messages]
 
 
-def graph(ledger: Ledger) -> tuple[Session, list[int], list[str], str]:
+def graph(ledger: Ledger) -> tuple[CoreSession, list[int], list[str], str]:
     """Eight messages under four leaves under one condensed summary."""
     session, at = filled(ledger, 8)
     leaves = [summarise(ledger, session, f"leaf {n}", [(at[2 * n], at[2 * n + 1])]) for n in range(4)]
@@ -30,15 +30,15 @@ def graph(ledger: Ledger) -> tuple[Session, list[int], list[str], str]:
 def test_a_condensed_summary_expands_down_to_its_messages_in_order(ledger: Ledger) -> None:
     session, at, leaves, top = graph(ledger)
     found = session.expand(top)
-    assert given(found) == at and found.rest == () and (found.tokens, found.is_over_budget) == (80, False)
+    assert given(found) == at and found.rest == () and (found.used, found.over_budget) == (80, False)
     assert given(session.expand(leaves[2])) == at[4:6]
     assert given(session.expand(top[:-3])) == ([] if leaves else at), "an ambiguous beginning is unknown"
 
 
 def test_what_does_not_fit_is_listed_with_its_tokens(ledger: Ledger) -> None:
     session, at, leaves, top = graph(ledger)
-    found = session.expand(top, max_tokens=35)
-    assert given(found) == at[:3] and found.tokens == 30
+    found = session.expand(top, budget=35)
+    assert given(found) == at[:3] and found.used == 30
     assert [(each.first, each.last, each.messages, each.tokens, each.summary) for each in found.rest] == [
         (at[3], at[3], 1, 10, None),
         (at[4], at[5], 2, 20, leaves[2]),
@@ -51,7 +51,7 @@ def test_what_does_not_fit_is_listed_with_its_tokens(ledger: Ledger) -> None:
 def test_one_message_larger_than_the_budget_is_given_whole_and_said_to_be_over(ledger: Ledger) -> None:
     session, at = filled(ledger, 2, tokens=9_000)
     found = session.expand(at)
-    assert given(found) == at[:1] and found.is_over_budget and found.tokens == 9_000
+    assert given(found) == at[:1] and found.over_budget and found.used == 9_000
     assert [(each.first, each.tokens) for each in found.rest] == [(at[1], 9_000)]
 
 
@@ -76,7 +76,7 @@ def test_what_the_session_does_not_have_is_told_and_not_raised(ledger: Ledger) -
     assert session.expand(wanted).unknown == tuple(wanted[1:])
     assert ledger.session("new").expand("y_0").unknown == ("y_0",)
     with pytest.raises(RejectedError):
-        session.expand(at, max_tokens=0)
+        session.expand(at, budget=0)
     with pytest.raises(RejectedError):
         session.expand([None])  # type: ignore[list-item]
 

@@ -47,7 +47,7 @@ def test_messages_side_by_side_are_one_node(ledger: Ledger) -> None:
     (run,) = session.dag().window
     assert (run.kind, run.messages, run.tokens, run.first, run.last) == ("messages", 3, 30, at[0], at[-1])
     assert (run.earliest[:10], run.latest[:10]) == ("2026-03-01", "2026-03-03")
-    assert run.told == f"3 messages · 30 tokens · #{at[0]}–#{at[-1]} · 2026-03-01 10:00 – 2026-03-03 10:00"
+    assert run.line == f"3 messages · 30 tokens · #{at[0]}–#{at[-1]} · 2026-03-01 10:00 – 2026-03-03 10:00"
 
 
 def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledger) -> None:
@@ -55,7 +55,7 @@ def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledge
     before, node, after = session.dag().window
     assert (before.last, node.first, node.last, after.first) == (at[1], at[2], at[5], at[6])
     assert (node.id, node.kind, node.depth, node.messages, node.source_tokens) == (top, "condensed", 1, 4, 40)
-    assert [each.id for each in node.beneath] == list(leaves)
+    assert [each.id for each in node.sources] == list(leaves)
     assert before.messages + node.messages + after.messages == session.info().messages
     assert sum(each.tokens for each in (before, node, after)) == session.info().window_tokens
 
@@ -79,11 +79,11 @@ def test_every_drawing_names_every_summary_and_run_once(ledger: Ledger) -> None:
 def test_what_stands_for_nothing_is_drawn_only_where_asked_for(ledger: Ledger) -> None:
     session, _, top, leaves = graph(ledger)
     session.invalidate_summary(top)
-    assert session.dag().apart == () and top not in session.dag().draw()
+    assert session.dag().replaced == () and top not in session.dag().draw()
     found = session.dag(everything=True)
     assert [each.id for each in found.window if each.id] == list(leaves)
-    assert [(each.id, each.status) for each in found.apart] == [(top, "invalid")]
-    assert [(each.id, each.again) for each in found.apart[0].beneath] == [(leaf, True) for leaf in leaves]
+    assert [(each.id, each.status) for each in found.replaced] == [(top, "invalid")]
+    assert [(each.id, each.again) for each in found.replaced[0].sources] == [(leaf, True) for leaf in leaves]
     assert "out of use" in found.draw() and "invalid" in found.draw()
     assert found.draw("mermaid").count(f'{leaves[0]}("') == 1, "one node, whoever points at it"
 
@@ -133,7 +133,7 @@ def test_a_summary_taken_out_by_others_is_beneath_what_is_apart(ledger: Ledger) 
     session, at = said(ledger, 4)
     leaf = summarise(ledger, session, "leaf", [(at[0], at[1])])
     invalidate(ledger, session, leaf)
-    assert [each.id for each in session.dag(everything=True).apart] == [leaf]
+    assert [each.id for each in session.dag(everything=True).replaced] == [leaf]
 
 
 def test_what_two_times_have_in_common_is_said_once() -> None:

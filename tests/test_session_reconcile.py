@@ -134,7 +134,7 @@ def test_what_was_missing_is_mended_in_place_and_the_summaries_stay(ledger: Ledg
     assert (found.change, found.repaired, found.kept, found.invalidated) == ("repaired", 60, 60, ())
     read = session.messages()
     assert [each.position for each in read] == rows
-    assert {(each.reasoning, each.model, each.created_at) for each in read} == {
+    assert {(each.reasoning, each.model, each.occurred_at) for each in read} == {
         ("because", "m-2", "2020-05-05T08:00:00.000000Z")
     }
     assert [each.id for each in session.summaries("window")] == [summary.id]
@@ -238,11 +238,11 @@ def test_every_session_told_in_the_chat_format_is_itself(ledger: Ledger, given_m
     copy = ledger.session(f"copy {ledger.position}")
     copy.reconcile(told)
     kept = [
-        (each.role, each.content, each.parts, each.reasoning, each.model, each.created_at)
+        (each.role, each.content, each.parts, each.reasoning, each.model, each.occurred_at)
         for each in session.messages()
     ]
     assert kept == [
-        (each.role, each.content, each.parts, each.reasoning, each.model, each.created_at) for each in copy.messages()
+        (each.role, each.content, each.parts, each.reasoning, each.model, each.occurred_at) for each in copy.messages()
     ]
 
 

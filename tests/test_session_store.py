@@ -9,8 +9,10 @@ import pytest
 from test_session import PICTURE, events_of
 
 from ledger import LedgerError, RejectedError
+from ledger.api import Ledger as Public
 from ledger.core import Core as Ledger
-from ledger.sessions.store import SessionStore
+from ledger.doors.picoclaw import SessionStore
+from ledger.engine.scope import Scope
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
 TURN = [
@@ -21,9 +23,13 @@ TURN = [
 ]
 
 
+def store_of(ledger: Ledger, user: str = "", project: str | None = None) -> SessionStore:
+    return SessionStore(Public(ledger, Scope(user=user)), project=project)
+
+
 @pytest.fixture
 def store(ledger: Ledger) -> SessionStore:
-    return SessionStore(ledger)
+    return store_of(ledger)
 
 
 def texts(store: SessionStore, key: str) -> list[str]:
@@ -99,10 +105,18 @@ def test_sessions_are_listed_by_name_and_keys_never_collide(store: SessionStore)
 
 
 def test_a_store_is_of_one_user_and_project(ledger: Ledger) -> None:
-    ann, ben = (SessionStore(ledger, user=user, project="home") for user in ("ann", "ben"))
+    ann, ben = (store_of(ledger, user, "home") for user in ("ann", "ben"))
     ann.add_message("chat", "user", "CANARY")
     assert ben.get_history("chat") == ben.list_sessions() == [] and ann.list_sessions() == ["chat"]
     assert ledger.sessions(user="ann")[0].project == "home"
+
+
+def test_a_store_keeps_who_spoke_and_which_text_was_the_content(ledger: Ledger, store: SessionStore) -> None:
+    store.add_full_message("k", {"role": "user", "name": "Ann", "content": "hello"})
+    parts = [{"type": "text", "text": "ok"}, {"type": "text", "text": "a much longer text"}]
+    store.add_full_message("k", {"role": "assistant", "content": "ok", "parts": parts})
+    assert [(each.speaker, each.content) for each in ledger.session("k").messages()] == [("Ann", "hello"), ("", "ok")]
+    assert ledger.session("k").reconcile(store.get_history("k")).change == "none"
 
 
 # --- failures --------------------------------------------------------------------------------------------------------
@@ -159,7 +173,7 @@ def test_the_first_failure_is_raised_and_close_tells_what_no_save_did(store: Ses
 
 def test_close_leaves_the_ledger_open_and_a_closed_ledger_is_a_failure(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        store = SessionStore(ledger)
+        store = store_of(ledger)
         store.add_message("chat", "user", "Hello")
         store.close()
         assert len(ledger.session("chat").messages()) == 1
@@ -171,7 +185,7 @@ def test_close_leaves_the_ledger_open_and_a_closed_ledger_is_a_failure(tmp_path:
 
 def test_a_session_that_is_kept_out_takes_nothing_and_fails_nothing(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", ignored_sessions=["cron:**"]) as ledger:
-        store = SessionStore(ledger)
+        store = store_of(ledger)
         for key in ("heartbeat", "cron:a:b"):
             store.add_message(key, "user", "x")
             store.add_full_message(key, TURN[1])

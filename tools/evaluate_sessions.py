@@ -25,9 +25,9 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger import Session
 from ledger.conversations import _time
 from ledger.core import Core as Ledger
+from ledger.sessions.session import CoreSession as Session
 from tools.evaluate import load
 
 ASSISTANTS = ("assistant", "ai", "bot")
@@ -96,7 +96,7 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
                     evidence=len(wanted),
                     found=sum(found(session, each) for each in wanted),
                     reached=sum(each.position in reached for each in wanted),
-                    assembled=session.assemble(budget).tokens,
+                    assembled=session.assemble(budget).used,
                     seconds=time.perf_counter() - started,
                 )
             )
@@ -121,7 +121,7 @@ def reachable(session: Session) -> set[int]:
     for summary in session.summaries("window"):
         left: Any = [summary.id]
         while left:
-            expansion = session.expand(left, max_tokens=STEP_TOKENS)
+            expansion = session.expand(left, budget=STEP_TOKENS)
             there |= {message.position for message in expansion.messages}
             left = expansion.rest
     return there

@@ -21,9 +21,9 @@ from ledger.domain.message import readable
 from ledger.domain.rendering import Rendered
 from ledger.domain.window import FALLBACK, NORMAL
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
-from ledger.sessions.assembled import Assembly, Entry
-from ledger.sessions.picture import NO_SUMMARY, Node, Picture, span
-from ledger.sessions.search_answers import Expansion, GrepHit, GrepResult, Unexpanded
+from ledger.sessions.assembled import Entry, Window
+from ledger.sessions.picture import NO_SUMMARY, Node, SummaryGraph, span
+from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Unexpanded
 from projections.summaries import WINDOW
 
 SKIPPED: Mapping[str, str] = {
@@ -64,7 +64,7 @@ def ids(answer: Any) -> list[str] | None:
             return [each.id for each in answer.created]
         case HistoryChange():
             return list(answer.invalidated)
-        case Assembly():
+        case Window():
             return [answer.receipt] if answer.receipt else [_known_by(each) for each in answer.entries]
         case GrepResult():
             return [each.id or str(each.position) for each in answer.hits]
@@ -131,7 +131,7 @@ def _text_of(found: Message) -> str | None:
 def _said(found: Message, text: Text) -> Text:
     hidden = f"hidden by {found.hidden}" if found.hidden else ""
     reasoning = f"{counted(len(found.reasoning), 'character')} of reasoning" if found.reasoning else ""
-    return detailed(text, counted(found.tokens, "token"), moment(found.created_at), found.model, reasoning, hidden)
+    return detailed(text, counted(found.tokens, "token"), moment(found.occurred_at), found.model, reasoning, hidden)
 
 
 def message(found: Message) -> RenderableType:
@@ -220,7 +220,7 @@ def _why(code: str) -> str:
 # --- assemblies ------------------------------------------------------------------------------------------------------
 
 
-def assembly(found: Assembly | Rendered) -> RenderableType | str:
+def assembly(found: Window | Rendered) -> RenderableType | str:
     """One line for each entry, and what all of them come to; for a provider the messages themselves, as JSON."""
     if isinstance(found, Rendered):
         told = {"messages": found.messages, "system": found.system}
@@ -242,7 +242,7 @@ def _entry_row(found: Entry) -> list[RenderableType]:
     return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
 
 
-def _totals(found: Assembly) -> list[str]:
+def _totals(found: Window) -> list[str]:
     frame = f", {found.overhead:,} of them around summaries" if found.overhead else ""
     over = "; over budget" if found.over_budget else ""
     gone = found.evicted
@@ -251,7 +251,7 @@ def _totals(found: Assembly) -> list[str]:
         f"{counted(gone.tokens, 'token')}"
     )
     return [
-        f"{_entries(len(found.entries))}, {found.tokens:,} of {counted(found.budget, 'token')}{frame}{over}",
+        f"{_entries(len(found.entries))}, {found.used:,} of {counted(found.budget, 'token')}{frame}{over}",
         *([left] if gone.items else []),
         *(f"{each}: {REASONS.get(each, '')}" for each in found.reasons),
         *([f"receipt {found.receipt}"] if found.receipt else []),
@@ -280,17 +280,17 @@ def grep(found: GrepResult) -> RenderableType:
     return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}{left}", "dim"))
 
 
-def _hit_row(found: GrepHit) -> list[RenderableType]:
+def _hit_row(found: Hit) -> list[RenderableType]:
     level = NO_SUMMARY if found.level == FALLBACK else found.level if found.level != NORMAL else ""
     status = found.status if found.status != WINDOW else ""
     depth = f"depth {found.depth}" if found.depth is not None else ""
     hidden = f"hidden by {found.hidden}" if found.hidden else ""
-    told = (found.session, span(found.created_at, found.until), found.id, depth, level, status, hidden)
+    told = (found.session, span(found.occurred_at, found.until), found.id, depth, level, status, hidden)
     return [Text(str(found.position)), Text(found.role or found.summary_kind or found.kind),
             detailed(_marked(found), *told)]  # fmt: skip
 
 
-def _marked(found: GrepHit) -> Text:
+def _marked(found: Hit) -> Text:
     """The snippet on one line, with what matches set off."""
     text, at = Text(), 0
     for first, end in found.spans:
@@ -306,8 +306,8 @@ def _inline(text: str) -> str:
 
 def expansion(found: Expansion) -> RenderableType:
     """The messages whole, and what is left to expand."""
-    over = ", the first alone is over it" if found.is_over_budget else ""
-    told = f"{counted(len(found.messages), 'message')}, {found.tokens:,} of {counted(found.max_tokens, 'token')}{over}"
+    over = ", the first alone is over it" if found.over_budget else ""
+    told = f"{counted(len(found.messages), 'message')}, {found.used:,} of {counted(found.budget, 'token')}{over}"
     rest = [Text(_left(each), style="dim") for each in found.rest]
     unknown = [one_line(str(each)) for each in found.unknown]
     missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
@@ -323,12 +323,12 @@ def _left(found: Unexpanded) -> str:
 # --- the picture -----------------------------------------------------------------------------------------------------
 
 
-def dag(found: Picture | str) -> RenderableType | str:
+def dag(found: SummaryGraph | str) -> RenderableType | str:
     """The window as a tree; a text that was asked for (Mermaid, Graphviz) stays one."""
     if isinstance(found, str):
         return found
     tree = _grown(Tree(Text(found.title, style="bold")), found.window)
-    apart = [_grown(Tree(Text("out of use", style="dim")), found.apart)] if found.apart else []
+    apart = [_grown(Tree(Text("out of use", style="dim")), found.replaced)] if found.replaced else []
     return Group(tree, *apart)
 
 
@@ -339,5 +339,5 @@ def _grown(tree: Tree, nodes: Sequence[Node]) -> Tree:
         for each in details:
             label.append(" · ")
             label.append(shortened(each, 200), style="yellow" if each == NO_SUMMARY else "dim")
-        _grown(tree.add(label), node.beneath)
+        _grown(tree.add(label), node.sources)
     return tree

@@ -152,7 +152,7 @@ def expand(
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="What the messages may take together.")] = 4000,
 ) -> Any:
     """What summaries stand for, down to the messages, whole and in the order in which they were said."""
-    found = _known(ledger, name).expand(what, max_tokens=max_tokens)
+    found = _known(ledger, name).expand(what, budget=max_tokens)
     if not found.messages and not found.rest:
         raise NotFoundError(f"the session {name!r:.60} has no summary or message {what[0]!r:.60}")
     return found

@@ -580,10 +580,10 @@ def extraction(found: answers.ExtractionReport) -> RenderableType:
         looked = f"{counted(found.messages, 'message')} looked at, {found.skipped:,} of them small talk"
         told = f"{told}; {looked}; the cursor is at {found.cursor}"
     told += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
-    told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.preview else told
+    told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.dry_run else told
     kept = titled("Candidates", memories(found.kept) if found.kept else None)
     rows = [[Text(one_line(each.get("rule") or each.get("what") or "")), _found(each)] for each in found.dropped]
-    dropped = titled("Found" if found.preview else "Dropped", listing("rule", "what", rows=rows) if rows else None)
+    dropped = titled("Found" if found.dry_run else "Dropped", listing("rule", "what", rows=rows) if rows else None)
     return Group(Text(told), *kept, *dropped)
 
 

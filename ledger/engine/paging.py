@@ -24,12 +24,14 @@ def page(
     after: str | None,
     fetch: Callable[[int, Any], Sequence[T]],
     key: Callable[[T], Key],
+    *,
+    reverse: bool = False,
 ) -> Page[T]:
     """Read one page.
 
     ``fetch(count, start)`` gives at most so many items behind the item whose ``key`` is ``start``, None for the first page.
     The cursor says which listing and filters it belongs to, and where it goes on; so what is added at the other end
-    meanwhile moves nothing.
+    meanwhile moves nothing. With ``reverse`` each page has its items the other way round.
     """
     count = checked_limit(limit)
     mark = _mark(listing, filters)
@@ -39,8 +41,8 @@ def page(
     items = fetch(count + 1, start)
     more = len(items) > count
     items = items[:count]
-    follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key)  # noqa: E731
-    return Page(items, _cursor(mark, key(items[-1])) if more else None, follow)
+    follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key, reverse=reverse)  # noqa: E731
+    return Page(items[::-1] if reverse else items, _cursor(mark, key(items[-1])) if more else None, follow)
 
 
 def of_all(items: Sequence[T], key: Callable[[T], Key]) -> Callable[[int, Any], Sequence[T]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
@@ -21,6 +23,19 @@ ACTOR = "policy:extraction"
 def search(fields: Mapping[str, str | None]) -> Extraction:
     """What the rules find in the texts of an interaction; reads nothing else."""
     return extract_all({name: text for name, text in fields.items() if text})
+
+
+def finding(each: Extracted | Passed) -> dict[str, Any]:
+    """What a rule found, as a dry run shows it."""
+    return {
+        "kind": each.kind,
+        "content": each.content,
+        "rule": each.rule,
+        "field": each.field,
+        "start": each.start,
+        "end": each.end,
+        "reason": getattr(each, "reason", ""),
+    }
 
 
 def record(

@@ -82,6 +82,11 @@ class Pack(Answer, frozen=True, kw_only=True):
     observations: tuple[Item, ...] = ()
 
     @property
+    def memory_ids(self) -> tuple[str, ...]:
+        """The ids of the memories in the pack, best first, for ``capture(memories_used=…)``."""
+        return tuple(item.id for item in self.items if item.memory is not None)
+
+    @property
     def nothing(self) -> str:
         """What to say where there are no items: that nothing was found, or that nothing of it fits."""
         unfit = sum(item.cut != "rank" for item in self.cut)

@@ -24,6 +24,7 @@ from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recorders import read_tip
+from ledger.work import Who
 from projections import (
     conflicts,
     context,
@@ -72,7 +73,7 @@ class Recalling(Reads):
         packing: str = "prefix",
         ranking: str = "score/1",
         explain: bool = False,
-        receipt: bool = False,
+        receipt: bool | Who = False,
         observations: int = OBSERVATIONS,
     ) -> Pack:
         """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
@@ -108,12 +109,16 @@ class Recalling(Reads):
             now=self._writer.now(),
             observations=observations,
         )
-        return self._answered(asked, receipt=receipt)
+        return self._answered(asked, receipt=self._whoever(receipt))
 
-    def _answered(self, asked: Asked, *, receipt: bool, session: str | None = None) -> Pack:
-        """The pack, recorded where that is asked for: of a ``session`` (its id) what it was asked for."""
+    def _whoever(self, receipt: bool | Who) -> Who | None:
+        """Who acts, where a receipt is to be written: whoever is bound, or whoever opened the ledger."""
+        return receipt if isinstance(receipt, Who) else self._default if receipt else None
+
+    def _answered(self, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
+        """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
         pack, about = self._packed(asked)
-        return replace(pack, receipt=self._recorded(asked, about, pack, session)) if receipt else pack
+        return replace(pack, receipt=self._recorded(asked, about, pack, receipt, session)) if receipt else pack
 
     def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
         """The pack, and the id of the project that it is about."""
@@ -164,7 +169,7 @@ class Recalling(Reads):
         text = " ".join(word for word in told.words if word not in names) if names else whole
         return self._vectors.ask(text or whole, asked.user, asked.letters)
 
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None) -> str:
         raise RejectedError(
             "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
         )

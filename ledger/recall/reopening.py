@@ -30,7 +30,7 @@ from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
-from ledger.work import Work
+from ledger.work import Who, Work
 from projections import audit, conflicts, context, memories, passages, projects, sessions
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
@@ -39,7 +39,7 @@ SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state
 class Reopening(Recalling):
     """The part of the library door that records recalls."""
 
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack, session: str | None = None) -> str:
+    def _recorded(self, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None) -> str:
         """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
         settings: dict[str, int | str | tuple[str, ...] | None] = {
             "limit": asked.k,
@@ -69,7 +69,7 @@ class Reopening(Recalling):
             work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
             return LEDGER_STREAM
 
-        outcome = self._writer.run("recall", replace(self._default, user=asked.user), body)
+        outcome = self._writer.run("recall", replace(who, user=asked.user, key=None), body)
         return str(outcome.events[-1].envelope.event_id)
 
     def reopen(self, receipt: str, *, user: str | None = None) -> Pack | None:

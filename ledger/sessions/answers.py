@@ -12,7 +12,7 @@ from projections.summaries import Summary as SummaryRow
 
 class Message(Answer, frozen=True, kw_only=True):
     """A message, known by its ``position``. ``content`` is its text, or the longest one of its ``parts``; None where it was
-    erased. ``created_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
+    erased. ``occurred_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
     nothing to store, ``skipped`` says so and the position is 0."""
 
     position: int
@@ -25,7 +25,7 @@ class Message(Answer, frozen=True, kw_only=True):
     counter: str
     model: str | None
     interaction: str | None
-    created_at: str
+    occurred_at: str
     recorded_at: str
     speaker: str | None = ""
     hidden: str = ""  # "truncate", "replace" or "clear"
@@ -82,7 +82,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     summaries: int
     window_items: int
     window_tokens: int
-    has_summary: bool
+    has_abstract: bool
     recorded_at: str
     updated_at: str
     position: int
@@ -103,6 +103,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     left_out: int = 0  # messages that say nothing, and are not stored
     invalidated: tuple[str, ...] = ()
     position: int = 0
+    dry_run: bool = False
     replayed: bool = False
     skipped: str = ""
 
@@ -154,7 +155,7 @@ def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Mess
         counter="",
         model="",
         interaction=None,
-        created_at="",
+        occurred_at="",
         recorded_at="",
         skipped=why,
     )

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ledger.domain import rendering
 from ledger.domain.errors import RejectedError
-from ledger.domain.message import Part
+from ledger.domain.message import Part, readable
 from ledger.domain.rendering import Rendered, Said
 from ledger.domain.window import Item
 from ledger.engine.answer import Answer
@@ -40,6 +40,11 @@ class Entry(Answer, frozen=True, kw_only=True):
     quarantined: bool = False  # kept out of recall; a conversation is given as it was
 
     @property
+    def chars(self) -> int:
+        """How many characters of text it has."""
+        return len(readable(self.content, self.parts)) + len(self.reasoning)
+
+    @property
     def said(self) -> Said:
         """As it is rendered: a text that lies in one of the parts is not said twice, and a name comes before it."""
         content = self.content if self.content is not None else "(erased)"
@@ -66,15 +71,19 @@ class Evicted(Struct, frozen=True):
     tokens: int = 0
 
 
-class Assembly(Answer, frozen=True, kw_only=True):
-    """A session's window within a budget, oldest first. ``tokens`` is what all of it takes: the entries, the ``overhead`` of
-    the note around summaries, and what was recalled (``pack``). ``left_out`` are entries that were looked at and not taken,
-    as (position, why); ``reasons`` are codes of ``ledger.domain.assembly.REASONS``."""
+class Window(Answer, frozen=True, kw_only=True):
+    """What a model is given of a session within a ``budget`` of tokens or characters (``unit``), oldest first.
+
+    ``used`` is what all of it takes: the entries, the ``overhead`` of the note around summaries, and what was recalled
+    (``pack``). ``left_out`` are entries that were considered and not taken, as (position, why); ``reasons`` are codes of
+    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens. ``receipt`` reopens it.
+    """
 
     session: str
     budget: int
     entries: tuple[Entry, ...] = ()
-    tokens: int = 0
+    used: int = 0
+    unit: str = "tokens"
     over_budget: bool = False
     reasons: tuple[str, ...] = ()
     evicted: Evicted = Evicted()
@@ -98,6 +107,14 @@ class Assembly(Answer, frozen=True, kw_only=True):
     def memories(self) -> tuple[str, ...]:
         """What was recalled, one text each."""
         return texts_of(self.pack)
+
+    @property
+    def memory_ids(self) -> tuple[str, ...]:
+        """The ids of the memories among what was recalled, for ``capture(memories_used=…)``."""
+        return self.pack.memory_ids if self.pack is not None else ()
+
+    def __repr__(self) -> str:
+        return f"<Window of {len(self.entries)}, {self.used:,} of {self.budget:,} {self.unit}>"
 
     def render(self, provider: str = "openai", *, system: str = "") -> Rendered:
         """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ledger.domain import assembly, rendering
-from ledger.domain.assembly import FRESH_TAIL, Fitted
+from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import Item
 from ledger.log_reading import read_known
-from ledger.recall.asked import checked
+from ledger.recall.asked import UNITS, checked, one_of
 from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
 from ledger.recorders import read_tip
-from ledger.sessions.assembled import Assembly, Entry, Evicted, texts_of
+from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.reading import SessionReads, Told, is_held
 from ledger.sessions.summary_writes import joined
-from ledger.sessions.window import Window, of_message, of_summary
+from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.work import Work
 from projections import audit, quarantine, sessions, summaries
@@ -44,19 +44,21 @@ class SessionAssembly(SessionReads):
         among: Iterable[str] = ("memories", "chunks"),
         tail: int = FRESH_TAIL,
         record: bool = False,
-    ) -> Assembly:
+        unit: str = "tokens",
+    ) -> Window:
         """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
         fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
         call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
 
-        ``tokens`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
+        ``used`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
         20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
 
         With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
         conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
         session has an empty window. ``RejectedError`` for a budget below 1.
         """
-        budget = _whole("budget_tokens", budget_tokens)
+        budget = _whole("budget", budget_tokens)
+        one_of("unit", unit, tuple(UNITS))
         _whole("tail", tail)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
             raise RejectedError(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
@@ -64,25 +66,26 @@ class SessionAssembly(SessionReads):
             raise RejectedError(
                 f"the session {self._given!r:.60} is {self._kept_out}: nothing of it is recorded", rule="pattern"
             )
-        pack = self._recalled(query, budget, share, among, record)
+        pack = self._recalled(query, budget, share, among, record, unit)
         if self._kept_out == "ignored":
-            return self._of_nothing(budget, pack, skipped="ignored")
+            return self._of_nothing(budget, pack, unit, skipped="ignored")
         with self._reading() as (connection, state):
             seen, _ = read_tip(connection.cursor())
             if state is None:
-                found = replace(self._of_nothing(budget, pack), seen=seen)
+                found = replace(self._of_nothing(budget, pack, unit), seen=seen)
             else:
-                found = self._assembled(connection, Window(connection, state), budget, tail, pack, seen)
+                found = self._assembled(connection, OpenWindow(connection, state), budget, tail, pack, seen, unit)
         return self._recorded(found, tail) if record else found
 
-    def _of_nothing(self, budget: int, pack: Pack | None, skipped: str = "") -> Assembly:
+    def _of_nothing(self, budget: int, pack: Pack | None, unit: str, skipped: str = "") -> Window:
         """A window without entries: what was recalled is all there is."""
-        overhead = self._frame((), pack)
+        overhead = self._frame((), pack, unit)
         total = _used(pack) + overhead
-        return Assembly(
+        return Window(
             session=self._given,
             budget=budget,
-            tokens=total,
+            used=total,
+            unit=unit,
             over_budget=total > budget,
             overhead=overhead,
             pack=pack,
@@ -90,7 +93,7 @@ class SessionAssembly(SessionReads):
         )
 
     def _recalled(
-        self, query: str | None, budget: int, share: float, among: Iterable[str], record: bool
+        self, query: str | None, budget: int, share: float, among: Iterable[str], record: bool, unit: str
     ) -> Pack | None:
         if query is None or not query.strip():
             return None
@@ -104,42 +107,54 @@ class SessionAssembly(SessionReads):
             among=among,
             k=RECALLED,
             budget=max(1, int(budget * share)),
-            unit="tokens",
+            unit=unit,
             now=recall._writer.now(),
             observations=OBSERVATIONS,
         )
-        pack: Pack = recall._answered(asked, receipt=record, session=session)
+        pack: Pack = recall._answered(asked, receipt=self._who if record else None, session=session)
         return pack
 
     def _assembled(
-        self, connection: Any, window: Window, budget: int, tail: int, pack: Pack | None, seen: int
-    ) -> Assembly:
+        self, connection: Any, window: OpenWindow, budget: int, tail: int, pack: Pack | None, seen: int, unit: str
+    ) -> Window:
+        tokens = dict[int, int]()  # of each item that was measured in characters
         woven = _used(pack)
         overhead, fitted, entries = 0, None, list[Entry]()
         for _ in range(REFITS):  # what frames the summaries is known once they are chosen
             room = max(1, budget - woven - overhead)
-            fitted = assembly.fit(window.backwards(), room, tail=tail)
-            entries = [self._entry(connection, item) for item in fitted.items]
-            frame = self._frame(entries, pack)
+            items = window.backwards()
+            if unit == "chars":
+                items = self._in_chars(connection, items, tokens)
+            fitted = assembly.fit(items, room, tail=tail)
+            given = [replace(item, tokens=tokens.get(item.position, item.tokens)) for item in fitted.items]
+            entries = [self._entry(connection, item) for item in given]
+            frame = self._frame(entries, pack, unit)
             if frame <= overhead or fitted.tokens + woven + frame <= budget:
                 overhead = frame
                 break
             overhead = frame
         assert fitted is not None
         total = fitted.tokens + woven + overhead
-        return Assembly(
+        return Window(
             session=self._given,
             budget=budget,
             entries=tuple(entries),
-            tokens=total,
+            used=total,
+            unit=unit,
             over_budget=total > budget,
             reasons=fitted.reasons,
-            evicted=_evicted(window, fitted),
+            evicted=_evicted(window, [each.item for each in entries]),
             left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
             overhead=overhead,
             pack=pack,
             seen=seen,
         )
+
+    def _in_chars(self, connection: Any, items: Iterable[Item], tokens: dict[int, int]) -> Iterator[Item]:
+        """The items with their characters where their tokens were; ``tokens`` keeps those."""
+        for item in items:
+            tokens[item.position] = item.tokens
+            yield replace(item, tokens=self._entry(connection, item).chars)
 
     def _entry(self, connection: Any, item: Item) -> Entry:
         if item.is_summary:
@@ -160,18 +175,20 @@ class SessionAssembly(SessionReads):
         said = self._texts(connection, message)
         return replace(_of(item, said), quarantined=is_held(connection, message))
 
-    def _frame(self, entries: Sequence[Entry], pack: Pack | None) -> int:
+    def _frame(self, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
         """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
         found = [each for each in entries if each.item.is_summary]
         known = rendering.context_text([each.said for each in found], texts_of(pack))
         if not known:
             return 0
+        if unit == "chars":
+            return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
         inside = sum(each.item.tokens for each in found) + _used(pack)
         return max(0, self._counter.of_text(known) + MESSAGE_TOKENS - inside)
 
     # --- receipts --------------------------------------------------------------------------------------------------
 
-    def _recorded(self, found: Assembly, tail: int) -> Assembly:
+    def _recorded(self, found: Window, tail: int) -> Window:
         with self._reading() as (connection, state):
             if state is None:
                 raise NotFoundError(
@@ -187,11 +204,12 @@ class SessionAssembly(SessionReads):
             "evicted_messages": found.evicted.messages,
             "evicted_tokens": found.evicted.tokens,
             "reasons": found.reasons,
+            "unit": found.unit,
         }
         event = WindowAssembled(
             seen=found.seen or 0,
             budget=found.budget,
-            tokens=found.tokens,
+            tokens=found.used,
             messages=ranges[:LISTED],
             summaries=tuple(each.item.id for each in found.entries if each.item.is_summary),
             left_out=tuple(LeftOut(*each) for each in found.left_out),
@@ -231,7 +249,7 @@ class SessionAssembly(SessionReads):
 class SessionReceipts(SessionAssembly):
     """The part of a session that opens again what it gave."""
 
-    def reopen(self, receipt: str) -> Assembly | None:
+    def reopen(self, receipt: str) -> Window | None:
         """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
         receipt. What was erased since has no text."""
         with self._reading() as (connection, state):
@@ -246,11 +264,12 @@ class SessionReceipts(SessionAssembly):
         ledger: Any = self._ledger
         then: SessionAssembly = ledger.at(data.seen).session(state.id, user=self.user)
         told, reasons = data.settings, data.settings.get("reasons")
-        return Assembly(
+        return Window(
             session=self._given,
             budget=data.budget,
             entries=then._entries_of(data, tuple(ranges)),
-            tokens=data.tokens,
+            used=data.tokens,
+            unit=str(told.get("unit", "tokens")),
             over_budget=bool(told.get("over_budget")),
             reasons=reasons if isinstance(reasons, tuple) else (),
             evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
@@ -267,11 +286,10 @@ def _of(item: Item, said: Told) -> Entry:
     return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
 
 
-def _evicted(window: Window, fitted: Fitted) -> Evicted:
+def _evicted(window: OpenWindow, chosen: Sequence[Item]) -> Evicted:
     """Everything of the window that was not chosen."""
-    chosen = fitted.items
     messages = window.messages - sum(item.messages for item in chosen)
-    return Evicted(window.count - len(chosen), messages, window.tokens - fitted.tokens)
+    return Evicted(window.count - len(chosen), messages, window.tokens - sum(item.tokens for item in chosen))
 
 
 def _used(pack: Pack | None) -> int:

@@ -37,7 +37,7 @@ from ledger.sessions.summarising import (
     emit_heard,
 )
 from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from ledger.work import Who, Work
 from projections import erasures, summaries
@@ -251,7 +251,7 @@ class Compacting(Reconciling):
     def _standing(self) -> tuple[int, int]:
         """Tokens and items of the window."""
         with self._reading() as (connection, state):
-            window = Window(connection, self._needed(state))
+            window = OpenWindow(connection, self._needed(state))
             return window.tokens, window.count
 
     def _report(
@@ -265,7 +265,7 @@ class Compacting(Reconciling):
         with self._reading() as (connection, state):
             if state is None or before is None:
                 return answers.CompactionReport(session=self._given, skipped=tuple(skipped), budget=bound)
-            window = Window(connection, state)
+            window = OpenWindow(connection, state)
             rows = [self._summary(connection, self._summary_row(connection, state, id)) for id in made]
             return answers.CompactionReport(
                 session=self._given,
@@ -363,7 +363,7 @@ class Compactor:
         if self._ended:
             return False
         with self.session._reading() as (connection, state):
-            seen = seen_of(Window(connection, self.session._needed(state)))
+            seen = seen_of(OpenWindow(connection, self.session._needed(state)))
         if leaf_only:
             found = compaction.leaf_run(seen.items, protect=seen.protect)
             if isinstance(found, Skip):
@@ -433,7 +433,7 @@ class Compactor:
         """What the run is of, and its summary, written outside of the lock."""
         session = self.session
         with session._reading() as (connection, state):
-            window = Window(connection, session._needed(state))
+            window = OpenWindow(connection, session._needed(state))
             sources, self._erased = sources_of(window, run), erasures.last(connection)
             if sources is None:
                 return None, None
@@ -467,7 +467,7 @@ class Compactor:
             state = self.session._known(work)
             connection = work.connection()
             there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
-            if there and sources_of(Window(connection, state), run) == sources:
+            if there and sources_of(OpenWindow(connection, state), run) == sources:
                 made = record(work, state, sources, written)
                 emit_heard(work, self.writer, self._heard, sources.ranges, made, "refused")
             else:
@@ -496,7 +496,7 @@ class Compactor:
         work.emit(state.id, skipped, first=state.row)
 
 
-def seen_of(window: Window) -> Seen:
+def seen_of(window: OpenWindow) -> Seen:
     """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
     items, tokens = list[Item](), 0
     for item in window.forwards():
@@ -507,7 +507,7 @@ def seen_of(window: Window) -> Seen:
     return Seen(tuple(items), FRESH_TAIL)
 
 
-def sources_of(window: Window, run: Run) -> Sources | None:
+def sources_of(window: OpenWindow, run: Run) -> Sources | None:
     """What a run is of, if all of it is in the window as it was chosen."""
     if not run.summaries:
         found = of_messages(window, run.items[0].place, run.items[-1].place)

@@ -1,9 +1,9 @@
-"""From summaries down to their messages, oldest first, as far as a number of tokens reaches; the rest by name."""
+"""From summaries down to their messages, oldest first, as far as a budget reaches; the rest by name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ledger.domain.session import Session
@@ -20,13 +20,13 @@ _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 class Expanding:
     """One expansion on one snapshot: the ``rows`` that fit, what of the graph is the ``rest``, and what is ``unknown``."""
 
-    def __init__(self, connection: Any, state: Session, max_tokens: int) -> None:
-        self._connection, self._state, self._max = connection, state, max_tokens
+    def __init__(self, connection: Any, state: Session, budget: int, size: Callable[[Message], int]) -> None:
+        self._connection, self._state, self._max, self._size = connection, state, budget, size
         self.hidden = sessions.hidden(connection, state.row)
         self.rows: list[Message] = []
         self.rest: list[Unexpanded] = []
         self.unknown: list[str | int] = []
-        self.tokens = 0
+        self.used = 0
         self._is_full = False
         self._given: set[int] = set()
 
@@ -72,14 +72,15 @@ class Expanding:
         for row in sessions.forwards(self._connection, self._state.row, ranges):
             if row.row in self._given:
                 continue
-            if self._is_full or (self.rows and self.tokens + row.tokens > self._max):
+            size = 0 if self._is_full else self._size(row)
+            if self._is_full or (self.rows and self.used + size > self._max):
                 self._is_full = True
                 self._leave([(max(first, row.row), last) for first, last in ranges if last >= row.row])
                 return
             self._given.add(row.row)
             self.rows.append(row)
-            self.tokens += row.tokens
-            self._is_full = self.tokens > self._max
+            self.used += size
+            self._is_full = self.used > self._max
 
     def _leave(self, ranges: Ranges, summary: str | None = None) -> None:
         """What is not given is told: of a summary together, else range by range."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ledger.domain import grep
 from ledger.domain.grep import Tree
 from ledger.sessions.reading import Why, is_held
-from ledger.sessions.search_answers import GrepHit
+from ledger.sessions.search_answers import Hit
 from projections import session_texts, sessions
 from projections.passages import MESSAGE, SUMMARY, TURN
 from projections.session_texts import Said
@@ -47,6 +47,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     before: str
     limit: int
     hidden: bool
+    after: int = 2**62  # the place of the last hit of the page before: only what comes behind it
 
 
 class Where(Struct, frozen=True):
@@ -61,6 +62,7 @@ class Found(Struct):
     """What a grep came to; ``left_off`` where there may be more."""
 
     rows: list[Row]
+    places: list[int] = []  # of each row: what goes on behind it
     total: int = 0
     read: int = 0
     left_off: bool = False
@@ -85,7 +87,7 @@ class Search:
 
     def run(self, counted: int = COUNTED, looked_at: int | None = None) -> Found:
         found = Found([])
-        for row, is_sure in self._candidates(looked_at):
+        for place, row, is_sure in self._candidates(looked_at):
             enough = READ_ON if len(found.rows) == self._asked.limit else READ
             if found.total >= counted or found.read >= enough:
                 found.left_off = True
@@ -97,12 +99,13 @@ class Search:
             found.total += 1
             if len(found.rows) < self._asked.limit:
                 found.rows.append(row)
+                found.places.append(place)
         return found
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
-    def _candidates(self, looked_at: int | None) -> Iterator[tuple[Row, bool]]:
-        """What may match and is asked for, the newest first, and whether it is sure to match."""
+    def _candidates(self, looked_at: int | None) -> Iterator[tuple[int, Row, bool]]:
+        """What may match and is asked for, the newest first, with its place, and whether it is sure to match."""
         known, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
@@ -115,20 +118,20 @@ class Search:
                 told = found.get(row)
                 if told is not None and told.row not in known and self._is_wanted(told):
                     known.add(told.row)
-                    yield told, self._is_exact and row not in self._doubts
+                    yield session_texts.place(row, told.row), told, self._is_exact and row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
         """Rows of the index."""
         first = self._first_visible()
         if self._expression is None or self._any_row is None:
             only = next(iter(self._where.names)) if self._where.only is not None else None
-            return session_texts.every(self._connection, only, first)
+            return session_texts.every(self._connection, only, first, self._asked.after)
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
             streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
         late = session_texts.waiting(self._connection, self._door._schema())
         then = self._door._passages_gone(self._connection, "m.user = ?", (self._where.user,))
-        aside = sorted({*late, *(row[0] for row in then)}, reverse=True)
+        aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._asked.after), reverse=True)
         return heapq.merge(*streams, self._doubted(aside), reverse=True)
 
     def _newest(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
@@ -138,7 +141,7 @@ class Search:
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
             asked = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.newest(self._connection, self._door._schema(), asked, first)
+            return session_texts.newest(self._connection, self._door._schema(), asked, first, self._asked.after)
 
         if self._expression == self._any_row:
             return [stream(self._expression, None)]
@@ -186,7 +189,7 @@ class Search:
             return self._of_turn(row.interaction, row.field or "") or ""
         return session_texts.text(self._connection, row.row)
 
-    def hit(self, row: Row) -> GrepHit:
+    def hit(self, row: Row) -> Hit:
         text = self.text(row)
         spans = grep.spans(self._asked.tree, text, stem)
         snippet = grep.snippet(text, spans, SNIPPET_CHARS)
@@ -200,7 +203,7 @@ class Search:
             "tokens": row.tokens,
         }
         if isinstance(row, Said):
-            place = {"created_at": row.time, "until": row.time, "role": row.role, "hidden": self._why_hidden(row)}
-            return GrepHit(kind=MESSAGE, **shown, **place)  # type: ignore[arg-type]
+            place = {"occurred_at": row.time, "until": row.time, "role": row.role, "hidden": self._why_hidden(row)}
+            return Hit(kind=MESSAGE, **shown, **place)  # type: ignore[arg-type]
         told = {"id": row.id, "summary_kind": row.kind, "depth": row.depth, "level": row.level, "status": row.status}
-        return GrepHit(kind=SUMMARY, created_at=row.earliest, until=row.latest, **shown, **told)  # type: ignore[arg-type]
+        return Hit(kind=SUMMARY, occurred_at=row.earliest, until=row.latest, **shown, **told)  # type: ignore[arg-type]

@@ -23,7 +23,8 @@ from ledger.domain.events import (
     ExtractionCursorMoved,
     ExtractionFailed,
 )
-from ledger.domain.extraction import EXTRACTOR, Extraction
+from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction
+from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
@@ -35,6 +36,7 @@ from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
 from ledger.memory_writes import By
 from ledger.policies import turns as found_in
+from ledger.policies.extraction import finding
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.asker import (
@@ -115,6 +117,23 @@ class SessionMining(SessionWrites):
             if state is None:
                 return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
         return self._mined(self._mine(told, meant, timeout, cancelled), meant)
+
+    def _preview(self) -> answers.ExtractionReport:
+        """What the rules find behind the cursor, in ``dropped``; nothing is recorded, and the cursor stays."""
+        with self._reading() as (_, state):
+            start = state.cursor if state is not None else None
+        rows: list[dict[str, Any]] = []
+        messages = 0
+        while start is not None and (read := self._read_piece(gate=False, by_itself=False, start=start)) is not None:
+            found = found_in.by_rules(read.piece.lines)
+            finds: list[Extracted | Passed] = [*found.kept, *found.dropped]
+            for each in finds:
+                line = read.piece.lines[int(each.field)]
+                rows.append(finding(each) | {"field": line.field, "position": line.position})
+            start, messages = read.piece.to, messages + len(read.rows)
+        return answers.ExtractionReport(
+            session=self._given, extractor=EXTRACTOR, dropped=tuple(rows), messages=messages, dry_run=True
+        )
 
     def _mine(
         self,
@@ -247,11 +266,11 @@ class SessionMining(SessionWrites):
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def _read_piece(self, *, gate: bool, by_itself: bool) -> _Read | None:
-        """The next piece; None where everything was looked at."""
+    def _read_piece(self, *, gate: bool, by_itself: bool, start: int | None = None) -> _Read | None:
+        """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
         with self._ledger._read(*NEEDS, "summaries") as connection:
             state = self._needed(self._state(connection))
-            start = state.cursor
+            start = state.cursor if start is None else start
             if by_itself:
                 start = max(start, sessions.looked_upto(connection, state.row))
             if state.said_at <= start:

@@ -11,7 +11,7 @@ from ledger.domain.window import FALLBACK, Item
 from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import SessionReads, info
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from projections import summaries
 from projections.summaries import UNDER, WINDOW, Summary
 
@@ -22,7 +22,7 @@ MODEL_CHARS = 40
 
 class Node(Answer, frozen=True, kw_only=True):
     """Messages that stand side by side in the window as themselves (``kind`` "messages"), or a summary ("leaf" or
-    "condensed"), which stands for so many messages with ``source_tokens`` and takes ``tokens``. ``beneath`` are the
+    "condensed"), which stands for so many messages with ``source_tokens`` and takes ``tokens``. ``sources`` are the
     summaries that it was written from; they are left out where ``again`` says that it is drawn before, with them."""
 
     kind: str
@@ -38,11 +38,11 @@ class Node(Answer, frozen=True, kw_only=True):
     level: str = ""
     status: str = ""
     model: str | None = ""
-    beneath: tuple[Node, ...] = ()
+    sources: tuple[Node, ...] = ()
     again: bool = False
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """All that is known about it, on one harmless line."""
         return " · ".join(each for each in (self.name, *self.details) if each)
 
@@ -64,12 +64,12 @@ class Node(Answer, frozen=True, kw_only=True):
         return (level, status, size, model, times, "drawn above" if self.again else "")
 
 
-class Picture(Answer, frozen=True, kw_only=True):
-    """The window of a session, oldest first; ``apart`` are the summaries that stand for nothing any more, where asked for."""
+class SummaryGraph(Answer, frozen=True, kw_only=True):
+    """The window of a session, oldest first; ``replaced`` are the summaries that stand for nothing any more, where asked for."""
 
     session: SessionInfo
     window: tuple[Node, ...]
-    apart: tuple[Node, ...] = ()
+    replaced: tuple[Node, ...] = ()
 
     @property
     def title(self) -> str:
@@ -90,7 +90,7 @@ class Picture(Answer, frozen=True, kw_only=True):
 
 def picture(
     about: SessionInfo, known: Sequence[Summary], window: Iterable[Item], *, everything: bool = False
-) -> Picture:
+) -> SummaryGraph:
     """The picture of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
     those that stand neither in it nor beneath one that does."""
     rows = {each.id: each for each in known}
@@ -100,7 +100,7 @@ def picture(
         side_by_side = [*items]
         nodes += [_node(item.id, rows, drawn) for item in side_by_side] if is_summary else [_run(side_by_side)]
     roots = _roots(known, drawn) if everything else ()
-    return Picture(session=about, window=tuple(nodes), apart=tuple(_node(id, rows, drawn) for id in roots))
+    return SummaryGraph(session=about, window=tuple(nodes), replaced=tuple(_node(id, rows, drawn) for id in roots))
 
 
 def _run(items: Sequence[Item]) -> Node:
@@ -137,7 +137,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
         level=row.level,
         status=row.status,
         model=row.model,
-        beneath=beneath,
+        sources=beneath,
         again=again,
     )
 
@@ -164,21 +164,21 @@ def _count(number: int, noun: str) -> str:
 # --- drawn -----------------------------------------------------------------------------------------------------------
 
 
-def _tree(found: Picture) -> str:
+def _tree(found: SummaryGraph) -> str:
     lines = [found.title, *_branches(found.window)]
-    if found.apart:
-        lines += ["out of use", *_branches(found.apart)]
+    if found.replaced:
+        lines += ["out of use", *_branches(found.replaced)]
     return "\n".join(lines) + "\n"
 
 
 def _branches(nodes: Sequence[Node], before: str = "") -> Iterator[str]:
     for number, node in enumerate(nodes, 1):
         last = number == len(nodes)
-        yield f"{before}{'└── ' if last else '├── '}{node.told}"
-        yield from _branches(node.beneath, before + ("    " if last else "│   "))
+        yield f"{before}{'└── ' if last else '├── '}{node.line}"
+        yield from _branches(node.sources, before + ("    " if last else "│   "))
 
 
-def _mermaid(found: Picture) -> str:
+def _mermaid(found: SummaryGraph) -> str:
     """The window from the oldest to the newest along thick arrows; a summary points at what it was written from."""
     lines = ["flowchart LR", f'  s["{mermaid_label(found.title)}"]']
     for number, node in _numbered(found):
@@ -189,7 +189,7 @@ def _mermaid(found: Picture) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _dot(found: Picture) -> str:
+def _dot(found: SummaryGraph) -> str:
     """The same for Graphviz."""
     lines = [f"  s [shape=plaintext, label={dot_label(found.title)}];"]
     for number, node in _numbered(found):
@@ -202,13 +202,13 @@ def _dot(found: Picture) -> str:
     return "\n".join(["digraph session {", "  rankdir=LR;", *lines, "}"]) + "\n"
 
 
-FORMATS: Mapping[str, Callable[[Picture], str]] = {"tree": _tree, "mermaid": _mermaid, "dot": _dot}
+FORMATS: Mapping[str, Callable[[SummaryGraph], str]] = {"tree": _tree, "mermaid": _mermaid, "dot": _dot}
 
 
 def _all(nodes: Iterable[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node
-        yield from _all(node.beneath)
+        yield from _all(node.sources)
 
 
 def _number(node: Node) -> str:
@@ -216,17 +216,17 @@ def _number(node: Node) -> str:
     return node.id or f"m{node.first}"
 
 
-def _numbered(found: Picture) -> Iterator[tuple[str, Node]]:
+def _numbered(found: SummaryGraph) -> Iterator[tuple[str, Node]]:
     """Every node once."""
-    yield from {_number(node): node for node in _all((*found.window, *found.apart)) if not node.again}.items()
+    yield from {_number(node): node for node in _all((*found.window, *found.replaced)) if not node.again}.items()
 
 
-def _edges(found: Picture) -> Iterator[tuple[str, str, bool]]:
+def _edges(found: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
     """(from, to, whether it is the order of the window)."""
     order = ["s", *map(_number, found.window)]
     yield from ((before, after, True) for before, after in pairwise(order))
-    for node in _all((*found.window, *found.apart)):
-        yield from ((_number(node), _number(each), False) for each in node.beneath)
+    for node in _all((*found.window, *found.replaced)):
+        yield from ((_number(node), _number(each), False) for each in node.sources)
 
 
 # --- asked for -------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _edges(found: Picture) -> Iterator[tuple[str, str, bool]]:
 class SessionPicture(SessionReads):
     """The part of a session that draws it."""
 
-    def dag(self, *, everything: bool = False) -> Picture | None:
+    def dag(self, *, everything: bool = False) -> SummaryGraph | None:
         """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``).
 
         With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
@@ -245,4 +245,6 @@ class SessionPicture(SessionReads):
             if state is None or self._kept_out == "ignored":
                 return None
             known = summaries.of_session(connection, state.row)
-            return picture(info(connection, state), known, Window(connection, state).forwards(), everything=everything)
+            return picture(
+                info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything
+            )

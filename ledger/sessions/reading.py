@@ -21,7 +21,7 @@ from ledger.log_reading import read_known, read_messages
 from ledger.reads import Reads
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.work import Who
 from projections import interactions, projects, quarantine, sessions, summaries
 from projections.projects import names
@@ -154,7 +154,7 @@ class SessionReads:
             model=told.model,
             speaker=told.event.data.speaker,
             interaction=row.interaction,
-            created_at=row.time,
+            occurred_at=row.time,
             recorded_at=told.event.envelope.recorded_at,
             hidden=hidden,
             quarantined=is_held(connection, row),
@@ -222,7 +222,7 @@ class SessionReads:
     def window(self) -> list[Item]:
         """The messages and summaries that stand for the conversation now, oldest first, without their texts."""
         with self._reading() as (connection, state):
-            return Window(connection, state).items() if state is not None and self._kept_out != "ignored" else []
+            return OpenWindow(connection, state).items() if state is not None and self._kept_out != "ignored" else []
 
     # --- how it stands -------------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class SessionReads:
 
 
 def info(connection: Any, state: State) -> answers.SessionInfo:
-    window = Window(connection, state)
+    window = OpenWindow(connection, state)
     project = names(connection, [state.project]).get(state.project or "") if state.project else None
     return answers.SessionInfo(
         id=state.id,
@@ -247,7 +247,7 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
         summaries=len(window.summaries),
         window_items=window.count,
         window_tokens=window.tokens,
-        has_summary=state.summary_at is not None and _says_something(connection, state, state.summary_at),
+        has_abstract=state.summary_at is not None and _says_something(connection, state, state.summary_at),
         recorded_at=state.recorded_at,
         updated_at=state.updated_at,
         position=state.position,

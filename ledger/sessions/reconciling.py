@@ -20,10 +20,10 @@ from ledger.sessions import answers
 from ledger.sessions.reading import Told
 from ledger.sessions.summary_writes import SummaryWrites
 from ledger.sessions.transcripts import Outside, comparable, outside
-from ledger.sessions.window import Window
-from ledger.sessions.writing import appended, hide, told_of, with_bodies
+from ledger.sessions.window import OpenWindow
+from ledger.sessions.writing import appended, hide, told_of, with_bodies, with_those_above
 from ledger.work import Work
-from projections import control
+from projections import control, summaries
 from projections.sessions import Message as MessageRow
 from projections.sessions import besides
 
@@ -39,7 +39,9 @@ class _Moved(Exception):
 class Reconciling(SummaryWrites):
     """The part of a session that takes a transcript over."""
 
-    def reconcile(self, transcript: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
+    def reconcile(
+        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **by: Unpack[By]
+    ) -> answers.HistoryChange:
         """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
         is replaced from the first message that differs (what differed is hidden, and stays in the log).
 
@@ -49,11 +51,36 @@ class Reconciling(SummaryWrites):
         Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
         on with one that was cut.
         """
-        return self._take_over("session.reconcile", transcript, by)
+        return self._would_be(transcript) if dry_run else self._take_over("session.reconcile", transcript, by)
 
     def replace(self, messages: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
         """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
         return self._take_over("session.replace", messages, by)
+
+    def _would_be(self, given: Iterable[Mapping[str, Any]]) -> answers.HistoryChange:
+        """What a reconciliation would do."""
+        lines, left_out = outside(given)
+        none = answers.HistoryChange(session=self._given, change="none", left_out=left_out, dry_run=True)
+        if self._kept_out:
+            return replace(none, skipped=self._kept_out)
+        seen, plan = self._plan(lines)
+        with self._reading() as (connection, state):
+            known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
+        standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+        span = [(plan.hidden[0], 2**62)] if plan.hidden else []
+        touched = {each.id for each in standing.values() if summaries.touches(each.ranges, span)}
+        gone = with_those_above(standing, touched)
+        change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
+        return replace(
+            none,
+            change=change,
+            kept=plan.kept,
+            appended=plan.appended,
+            repaired=len(plan.repairs),
+            hidden=len(plan.hidden),
+            invalidated=tuple(id for id in standing if id in gone),
+            position=seen,
+        )
 
     def _take_over(self, verb: str, given: Iterable[Mapping[str, Any]], by: By) -> answers.HistoryChange:
         lines, left_out = outside(given)
@@ -92,7 +119,7 @@ class Reconciling(SummaryWrites):
             self._taken = self._clean(connection, lines)
             if state is None:
                 return 0, transcript.reconcile((), [each.line for each in lines])
-            visible = sorted(besides(Window(connection, state).hidden_ranges))
+            visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
             known = [
                 Known(row.row, self._line(connection, row, told, lines[at] if at < len(lines) else None))
                 for at, (row, told) in enumerate(self._all_texts(connection, state.row, tuple(visible)))
@@ -153,7 +180,7 @@ class Reconciling(SummaryWrites):
                 raise _Moved
             if plan.hidden and state is not None:
                 work.rows.flush()
-                window = Window(work.connection(), state)
+                window = OpenWindow(work.connection(), state)
                 hide(work, state, window, (plan.hidden[0], 2**62), "replace")
             for repair in plan.repairs[:TOGETHER]:
                 self._repair(work, stream, first, repair)
@@ -168,7 +195,7 @@ class Reconciling(SummaryWrites):
             outcome = self._writer.run(verb, self._told(by), body, arguments)
         except _Moved:
             return None
-        change = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}.get(plan.kind, "repaired")
+        change = _CHANGES.get(plan.kind, "repaired")
         return told_of(self._given, outcome, change)
 
     def _unchanged(self, work: Work) -> str:
@@ -209,6 +236,7 @@ def _was_cut(plan: Plan) -> bool:
     return plan.kind == transcript.APPEND and plan.kept >= TOGETHER
 
 
+_CHANGES = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}
 _WEIGHTS = ("none", "repaired", "appended", "replaced")
 
 

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from ledger.domain import grep, times
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
-from ledger.domain.message import ROLES
+from ledger.domain.message import ROLES, readable
 from ledger.domain.session import Session as State
 from ledger.memory_writes import Time
 from ledger.reads import listed
+from ledger.recall.asked import UNITS, one_of
 from ledger.recall.recalling import Recalling
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
@@ -23,9 +24,10 @@ from ledger.sessions.reading import NEEDS, SessionReads
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections import session_texts
 from projections.passages import MESSAGE, SUMMARY
+from projections.sessions import Message as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
-MAX_TOKENS = EXPAND_TOKENS  # of an expansion, unless told otherwise
+HITS = 1_001  # a page, and whether there is another
 _LAST = re.compile(r"\s*([1-9]\d{0,4})\s*([hdwm])\s*")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24}
 
@@ -45,6 +47,7 @@ class SessionSearch(SessionReads):
         limit: int = 20,
         everywhere: bool = False,
         hidden: bool = False,
+        after: int = 2**62,
     ) -> GrepResult:
         """The messages and summaries that a pattern (words, "quoted texts", AND, OR, NOT: ``ledger.domain.grep``) matches,
         newest first: of this session, or ``everywhere`` in the user's.
@@ -56,7 +59,7 @@ class SessionSearch(SessionReads):
         (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the
         hits and 1,000 for the total.
         """
-        asked = self._asked(pattern, scope, role, since, before, last, limit, hidden)
+        asked = replace(self._asked(pattern, scope, role, since, before, last, limit, hidden), after=after)
         if self._kept_out == "ignored":
             return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
         self._door._take_in_texts()
@@ -73,8 +76,15 @@ class SessionSearch(SessionReads):
                 if found.rows or not asked.limit
                 else self._hint(connection, asked, state, found, everywhere=everywhere)
             )
-            hits = tuple(search.hit(row) for row in sorted(found.rows, key=lambda row: -row.row))
-        return GrepResult(hits=hits, total=found.total, searched=searched, is_exact=not found.left_off, hint=hint)
+            hits = tuple(map(search.hit, found.rows))
+        return GrepResult(
+            hits=hits,
+            places=tuple(found.places),
+            total=found.total,
+            searched=searched,
+            is_exact=not found.left_off,
+            hint=hint,
+        )
 
     @property
     def _door(self) -> Recalling:
@@ -98,7 +108,7 @@ class SessionSearch(SessionReads):
             role=role,
             since=self._ago(last) if last is not None else times.moment("since", since) if since is not None else "",
             before=times.moment("before", before) if before is not None else "",
-            limit=listed(limit),
+            limit=listed(limit, HITS),
             hidden=hidden,
         )
 
@@ -156,17 +166,22 @@ class SessionSearch(SessionReads):
     # --- from a summary to what was said -------------------------------------------------------------------------
 
     def expand(
-        self, what: str | int | Unexpanded | Iterable[str | int | Unexpanded], *, max_tokens: int = MAX_TOKENS
+        self,
+        what: str | int | Unexpanded | Iterable[str | int | Unexpanded],
+        *,
+        budget: int = EXPAND_TOKENS,
+        unit: str = "tokens",
     ) -> Expansion:
         """What summaries (by id or its beginning) stand for, down to the messages, or messages by their positions (45, or
         "45-67"): whole, tool results too, in the order in which they were said.
 
-        As many as ``max_tokens`` allow, up to the first that does not fit; that one is given whole where it is the first of
+        As many as ``budget`` allows, up to the first that does not fit; that one is given whole where it is the first of
         all. What is left is listed with its tokens, to be expanded in its turn (``expand(expansion.rest)``), and what this
         session does not have is in ``unknown``.
         """
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-            raise RejectedError(f"max_tokens is a whole number from 1, and {max_tokens!r:.40} is not")
+        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+            raise RejectedError(f"a budget is a whole number from 1, and {budget!r:.40} is not", rule="budget")
+        one_of("unit", unit, tuple(UNITS))
         if not isinstance(what, str | int | Unexpanded | Iterable):
             raise RejectedError(f"what is expanded are ids and positions, and {what!r:.40} is neither")
         given = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
@@ -178,14 +193,20 @@ class SessionSearch(SessionReads):
                 )
         with self._reading() as (connection, state):
             if state is None or self._kept_out == "ignored":
-                return Expansion(messages=(), unknown=wanted, max_tokens=max_tokens)
-            expanding = Expanding(connection, state, max_tokens)
+                return Expansion(messages=(), unknown=wanted, budget=budget, unit=unit)
+
+            def chars(row: MessageRow) -> int:
+                told = self._texts(connection, row)
+                return len(readable(told.content, told.parts))
+
+            expanding = Expanding(connection, state, budget, chars if unit == "chars" else lambda row: row.tokens)
             expanding.take(wanted)
             return Expansion(
                 messages=tuple(self._messages(connection, expanding.rows, expanding.hidden)),
                 rest=tuple(expanding.rest),
                 unknown=tuple(expanding.unknown),
-                tokens=expanding.tokens,
-                max_tokens=max_tokens,
-                is_over_budget=expanding.tokens > max_tokens,
+                used=expanding.used,
+                budget=budget,
+                unit=unit,
+                over_budget=expanding.used > budget,
             )

@@ -14,7 +14,7 @@ from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
 from ledger.memory_writes import By, check_reason
 from ledger.sessions import answers
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import SessionWrites, invalidate
 from ledger.work import Work
 from projections import sessions, summaries
@@ -46,7 +46,7 @@ class Sources(Struct, frozen=True):
     summaries: tuple[Summary, ...] = ()
 
 
-def of_messages(window: Window, first: int, last: int) -> Sources | None:
+def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
     """The messages that are in the window as themselves, between two positions; None where there are none."""
     free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
     what = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
@@ -154,7 +154,7 @@ class SummaryWrites(SessionWrites):
         def body(work: Work) -> str:
             state = self._known(work)
             connection = work.connection()
-            row, window = self._summary_row(connection, state, id), Window(connection, state)
+            row, window = self._summary_row(connection, state, id), OpenWindow(connection, state)
             if row.status not in (summaries.WINDOW, summaries.UNDER):
                 _check_restorable(connection, window, row)
                 work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
@@ -178,7 +178,7 @@ def check_standing(row: Summary, what: str) -> None:
         )
 
 
-def _check_restorable(connection: Any, window: Window, row: Summary) -> None:
+def _check_restorable(connection: Any, window: OpenWindow, row: Summary) -> None:
     if row.status != summaries.INVALID:
         raise RejectedError(
             f"the summary {row.id} is {row.status}; only an invalidated one can be restored",

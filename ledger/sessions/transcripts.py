@@ -112,6 +112,12 @@ def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
     return content, parts
 
 
+def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None) -> tuple[Any, list[Any]]:
+    """A message in the OpenAI chat format as a content and parts."""
+    told = {"content": content, "parts": list(parts), "tool_calls": list(tool_calls), "tool_call_id": tool_call_id}
+    return _content(told, "the message")
+
+
 def _listed(given: Any, what: str) -> list[Any]:
     if given is None:
         return []
@@ -164,7 +170,7 @@ def as_chat(message: Message) -> dict[str, Any]:
         by: message.speaker,
         "reasoning": message.reasoning,
         "model": message.model,
-        "created_at": message.created_at,
+        "created_at": message.occurred_at,
     }
     return told | {name: value for name, value in more.items() if value}
 

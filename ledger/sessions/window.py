@@ -12,7 +12,7 @@ from projections.sessions import Message
 from projections.summaries import Summary
 
 
-class Window:
+class OpenWindow:
     """``tokens`` and ``count`` are those of its items; ``hidden`` and ``covered`` the ranges of positions that it leaves out."""
 
     def __init__(self, connection: Any, state: Session) -> None:

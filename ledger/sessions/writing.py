@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from ledger.memory_writes import By, Time, who
 from ledger.sessions import answers
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.reading import SessionReads, session_name
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.work import Outcome, Who, Work
 from ledger.writing import Writer
 from projections import sessions, summaries
@@ -96,7 +96,7 @@ class SessionWrites(SessionReads):
             model=model,
             speaker=draft.speaker,
             interaction=None,
-            created_at=times.moment("created_at", at) if at else envelope.recorded_at,
+            occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
             recorded_at=envelope.recorded_at,
         )
 
@@ -179,7 +179,7 @@ class SessionWrites(SessionReads):
 
         def body(work: Work) -> None:
             state, kept = self._known(work), max(keep_last, 0)
-            window = Window(work.connection(), state)
+            window = OpenWindow(work.connection(), state)
             if window.messages <= kept:
                 return
             above = 2**62
@@ -195,7 +195,7 @@ class SessionWrites(SessionReads):
 
         def body(work: Work) -> None:
             state = self._known(work)
-            window = Window(work.connection(), state)
+            window = OpenWindow(work.connection(), state)
             if window.messages:
                 hide(work, state, window, (state.row, 2**62), "clear")
             if self._summary_now(work, state):
@@ -276,7 +276,7 @@ class SessionWrites(SessionReads):
 def _as_shown(work: Work, state: State) -> State:
     """With the messages that are not hidden as all that it has."""
     work.rows.flush()
-    return replace(state, messages=Window(work.connection(), state).messages if state.row else 0)
+    return replace(state, messages=OpenWindow(work.connection(), state).messages if state.row else 0)
 
 
 # --- what the events are made of -------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def with_bodies(writer: Writer, work: Work, data: MessageAppended) -> MessageApp
     return replace(data, **large) if large else data
 
 
-def hide(work: Work, state: State, window: Window, span: tuple[int, int], why: str) -> None:
+def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], why: str) -> None:
     """Hides what is visible of a session in a span of positions, and takes every summary of it out of use."""
     connection = work.connection()
     ranges = sorted(besides(window.hidden_ranges, span))
@@ -332,16 +332,22 @@ def invalidate(
 ) -> tuple[str, ...]:
     """Takes summaries out of use, with all that was written from them; what these were written from is in the window again."""
     standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
-    gone = {id for id in fallen if id in standing}
-    for each in standing.values():  # in the order of writing: what was written from another comes after it
-        if not gone.isdisjoint(each.summaries):
-            gone.add(each.id)
+    gone = with_those_above(standing, fallen)
     returned = [id for each in gone for id in standing[each].summaries if id in standing and id not in gone]
     order = [each for each in standing if each in gone]
     for start in range(0, max(len(order), len(returned)), LISTED):
         lists = (tuple(order[start : start + LISTED]), tuple(sorted(returned)[start : start + LISTED]))
         work.emit(state.id, SummaryInvalidated(lists[0], why, lists[1], reason), first=state.row)
     return tuple(order)
+
+
+def with_those_above(standing: Mapping[str, Summary], fallen: set[str]) -> set[str]:
+    """Summaries that fall, with all that were written from them."""
+    gone = {id for id in fallen if id in standing}
+    for each in standing.values():  # in the order of writing: what was written from another comes after it
+        if not gone.isdisjoint(each.summaries):
+            gone.add(each.id)
+    return gone
 
 
 def told_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:

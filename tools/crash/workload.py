@@ -24,7 +24,7 @@ from ledger.core import Core as Ledger
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
-from ledger.sessions.window import Window
+from ledger.sessions.window import OpenWindow
 from ledger.work import Who
 
 # (position, id of the subject, status, text): this event is in the log at this position, and was asked to say this.
@@ -254,7 +254,7 @@ def sum_up(session: Any, text: str) -> int:
 
     def body(work: Any) -> str:
         state = session._known(work)
-        window = Window(work.connection(), state)
+        window = OpenWindow(work.connection(), state)
         two = [item for item in window.items() if not item.is_summary][:2]
         sources, kind = of_messages(window, two[0].place, two[-1].place), LEAF
         if len(window.summaries) > 1:

@@ -9,29 +9,34 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ledger.domain.errors import LedgerError
-from ledger.sessions.session import Session, Sessions
+from ledger.sessions.api import Session
 from ledger.sessions.transcripts import as_chat, outside
+from ledger.types import Role, WriteOptions
 
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+
+PAGE = 1_000
 _log = logging.getLogger(__name__)
 
 
 class SessionStore:
     """Sessions by their keys. ``failures`` counts the operations that failed, by name; ``last_failure`` is the latest.
 
-    The ledger stays the caller's: ``close`` does not close it.
+    Whose they are says the ledger (``ledger.bind(user=…)``), which stays the caller's: ``close`` does not close it.
     """
 
-    def __init__(self, ledger: Sessions, *, user: str | None = None, project: str | None = None) -> None:
-        self._ledger, self._user, self._project = ledger, user, project
+    def __init__(self, ledger: Ledger, *, project: str | None = None) -> None:
+        self._ledger, self._project = ledger, project
         self.failures: Counter[str] = Counter()
         self.last_failure: LedgerError | None = None
         self._unsaved: dict[str, list[LedgerError]] = {}
 
     def _session(self, key: str) -> Session:
-        return self._ledger.session(key, user=self._user, project=self._project)
+        return self._ledger.session(key, project=self._project)
 
     def _quietly(self, name: str, key: str, act: Callable[[], object]) -> None:
         try:
@@ -46,7 +51,7 @@ class SessionStore:
 
     def add_message(self, key: str, role: str, content: str) -> None:
         """Appends a message of a text alone."""
-        self._quietly("add_message", key, lambda: self._session(key).append(role, content))
+        self._quietly("add_message", key, lambda: self._session(key).append(cast("Role", role), content))
 
     def add_full_message(self, key: str, message: Mapping[str, Any]) -> None:
         """Appends a message with its tool calls, reasoning, media and time; one of reasoning alone is not stored."""
@@ -56,19 +61,20 @@ class SessionStore:
         session = self._session(key)
         for one in outside([message])[0]:
             reasoning = [{"type": "reasoning", "text": one.draft.reasoning}] if one.draft.reasoning else []
+            when: WriteOptions = {"occurred_at": one.created_at} if one.created_at is not None else {}
             session.append(
-                one.draft.role,
+                cast("Role", one.draft.role),
                 one.draft.content,
                 parts=[*one.whole_parts, *reasoning],
-                created_at=one.created_at,
                 token_count=one.token_count,
                 model=one.model,
-                speaker=one.draft.speaker,
+                speaker=one.draft.speaker or "",
+                **when,
             )
 
     def set_summary(self, key: str, summary: str) -> None:
         """Sets the summary of the session as a whole."""
-        self._quietly("set_summary", key, lambda: self._session(key).set_summary(summary))
+        self._quietly("set_summary", key, lambda: self._session(key).set_abstract(summary))
 
     def set_history(self, key: str, history: Iterable[Mapping[str, Any]]) -> None:
         """Makes these messages the whole history."""
@@ -88,15 +94,20 @@ class SessionStore:
 
     def get_history(self, key: str) -> list[dict[str, Any]]:
         """The messages in the chat format, oldest first; none for a session that is not there."""
-        return [as_chat(each) for each in self._session(key).messages()]
+        newest_first, page = [], self._session(key).messages(limit=PAGE)
+        newest_first.append(page)
+        while page.next is not None:
+            page = self._session(key).messages(limit=PAGE, after=page.next)
+            newest_first.append(page)
+        return [as_chat(each) for page in reversed(newest_first) for each in page]
 
     def get_summary(self, key: str) -> str:
         """The summary that was set; "" for none."""
-        return self._session(key).summary
+        return self._session(key).abstract
 
     def list_sessions(self) -> list[str]:
         """The names of all sessions, the one opened last first."""
-        return [each.name for each in self._ledger.sessions(user=self._user, limit=None) if each.name is not None]
+        return [each.name for each in self._ledger.sessions.list(limit=PAGE).all() if each.name is not None]
 
     def save(self, key: str) -> None:
         """Everything is in the log already; raises the first failure of this session since the last save."""

@@ -1,0 +1,1 @@
+"""Other projects' protocols, spoken over a ledger."""

@@ -1,0 +1,582 @@
+"""``ledger.session(name)``, one conversation, and ``ledger.sessions``, all of a user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
+
+from ledger import answers as ledger_answers
+from ledger.domain import times
+from ledger.domain.assembly import FRESH_TAIL
+from ledger.domain.compaction import EXPAND_TOKENS
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.window import Item
+from ledger.engine.paging import LIMIT, of_all, page, plural
+from ledger.engine.scope import Area, Scope
+from ledger.sessions import answers
+from ledger.sessions.assembled import Window
+from ledger.sessions.picture import SummaryGraph
+from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
+from ledger.sessions.transcripts import as_parts
+from ledger.types import Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from ledger.work import Who
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+    from ledger.moments import Moment as PastCore
+    from ledger.sessions.session import CoreSession, PastSession
+
+SHARE, TIMEOUT_SECONDS, HITS = 0.25, 120.0, 20
+Scopes = Literal["both", "message", "summary"]
+
+
+class SessionRead(Area):
+    """One conversation as it can be read, now or as it was at a moment. Asking for one writes nothing."""
+
+    __slots__ = ("_inner", "_project")
+
+    def __init__(self, core: Core | PastCore, scope: Scope, name: str, project: str | None) -> None:
+        super().__init__(core, scope)
+        self._project = project
+        self._inner: Any = core.session(name, project=project, user=scope.user, who=Who(**scope.by({})))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} user={self.user!r}>"
+
+    @property
+    def id(self) -> str | None:
+        """The session's id (``s_…``); None while nothing was said in it."""
+        return self._past.id
+
+    @property
+    def name(self) -> str:
+        """The name, alias or id that it was asked for by."""
+        return self._past.name
+
+    @property
+    def user(self) -> str:
+        """Whose session it is."""
+        return self._scope.user
+
+    @property
+    def _past(self) -> PastSession:
+        inner: PastSession = self._inner
+        return inner
+
+    def info(self) -> answers.SessionInfo:
+        """Return how the session stands: its names, how many messages, and what its window takes.
+
+        Raises:
+            NotFoundError: Nothing was said in it yet.
+        """
+        found = self._past.info()
+        if found is None:
+            raise NotFoundError(f"nothing was said in a session called {self.name!r:.60} of this user")
+        return found
+
+    def messages(
+        self, *, limit: int = LIMIT, after: str | None = None, include_hidden: bool = False
+    ) -> Page[answers.Message]:
+        """List messages in the order of time: the first page holds the newest, the next one those before.
+
+        Args:
+            include_hidden: Also what was truncated, replaced or cleared; each says so in ``hidden``.
+        """
+
+        def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
+            return self._past.messages(count, before=start, hidden=include_hidden)[::-1]
+
+        return page("messages", self._filters(hidden=include_hidden), limit, after, fetch, _position, reverse=True)
+
+    def message(self, position: int) -> answers.Message:
+        """Return one message, hidden or not.
+
+        Args:
+            position: Its position in the log, as ``Message.position`` says it.
+
+        Raises:
+            NotFoundError: This session has no message there.
+        """
+        found = self._past.message(position)
+        if found is None:
+            raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
+        return found
+
+    def items(self) -> tuple[Item, ...]:
+        """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
+        return tuple(self._past.window())
+
+    @property
+    def abstract(self) -> str:
+        """The summary of the whole session that was set by hand; "" without one."""
+        return self._past.summary
+
+    @property
+    def summaries(self) -> SummariesRead:
+        """List the summaries of the session, and draw how one was written from others."""
+        return SummariesRead(self._past)
+
+    def window(
+        self,
+        budget: int,
+        *,
+        unit: Unit = "tokens",
+        query: str | None = None,
+        share: float = SHARE,
+        among: Iterable[Corpus] = ("memories", "chunks"),
+        tail: int = FRESH_TAIL,
+        receipt: bool = False,
+    ) -> Window:
+        """Return what a model is given of the session: the newest items that fit, with summaries in their place.
+
+        It begins where a provider takes it, never with a tool's result without its call. The last user turn stays whole even
+        where it alone is over the budget (``over_budget`` says so). ``Window.render`` gives a provider's messages.
+
+        Args:
+            budget: The most that it may take, counted in ``unit``; 1 or more.
+            unit: "tokens" or "chars".
+            query: Also weave in what is remembered about this.
+            share: The part of the budget that what is remembered may take, from 0 and below 1.
+            among: Where that is searched: "memories", "chunks", "turns".
+            tail: So many of the newest items come first.
+            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+        """
+        wanted = plural("among", among, get_args(Corpus))
+        return self._past.assemble(budget, unit=unit, query=query, share=share, among=wanted, tail=tail, record=receipt)
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        scope: Scopes = "both",
+        role: Role | None = None,
+        since: Since | None = None,
+        until: Since | None = None,
+        limit: int = HITS,
+        after: str | None = None,
+        include_hidden: bool = False,
+    ) -> Hits:
+        """List the messages and summaries of this session that a pattern matches, newest first.
+
+        Args:
+            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            scope: "both", "message" or "summary".
+            role: Only messages of this role.
+            include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
+        """
+        asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        return _grep(self._past, asked | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
+
+    def expand(
+        self,
+        ids: str | int | Unexpanded | Iterable[str | int | Unexpanded],
+        *,
+        budget: int = EXPAND_TOKENS,
+        unit: Unit = "tokens",
+    ) -> Expansion:
+        """Return the messages that summaries stand for, whole and in the order of time, as far as a budget reaches.
+
+        What does not fit is listed in ``rest``, to be expanded in turn.
+
+        Args:
+            ids: Ids of summaries, positions of messages (45 or "45-67"), or the ``rest`` of an expansion; one or several.
+            budget: The most that the messages may take, counted in ``unit``; a first message that is larger is given whole.
+            unit: "tokens" or "chars".
+        """
+        return self._past.expand(ids, budget=budget, unit=unit)
+
+    def _filters(self, **more: object) -> dict[str, Any]:
+        return {"user": self.user, "session": self.name, **more}
+
+
+class Session(SessionRead):
+    """One conversation: append to it, read it, keep it within a model's window.
+
+    It begins with its first message. One session belongs to one user; ``bind`` changes who acts in it.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    @property
+    def _session(self) -> CoreSession:
+        inner: CoreSession = self._inner
+        return inner
+
+    def bind(
+        self,
+        *,
+        actor: str | None = None,
+        client: str | None = None,
+        channel: str | None = None,
+        agent: str | None = None,
+    ) -> Session:
+        """Return the same session with other words for who acts in it.
+
+        Args:
+            actor: Who acts; None leaves it as it is, as for all of them.
+            client: Through which program.
+            channel: What kind of input: "user", "tool", "web", "agent" or "file".
+            agent: For which agent.
+        """
+        scope = self._scope.bound({"actor": actor, "client": client, "channel": channel, "agent": agent})
+        return Session(self._core, scope, self.name, self._project)
+
+    def append(
+        self,
+        role: Role,
+        content: str = "",
+        *,
+        parts: Iterable[Mapping[str, Any]] = (),
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        tool_call_id: str | None = None,
+        token_count: int | None = None,
+        model: str = "",
+        speaker: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Message:
+        """Add a message. One that a pattern keeps out, or that holds nothing but reasoning, says why in ``skipped``.
+
+        Args:
+            role: "user", "assistant", "system", "developer" or "tool".
+            content: Its text.
+            parts: Objects with a type: text, tool_use (id, name, arguments), tool_result (id, text), media (uri, mime),
+                reasoning (text).
+            tool_calls: Calls in the form of the OpenAI chat format.
+            tool_call_id: Of which call the content is the result.
+            token_count: What the model's own tokenizer counted; without it the ledger's counter does.
+            model: Which model wrote it.
+            speaker: The name of who said it, where several share a role.
+        """
+        if tool_calls or tool_call_id:
+            content, parts = as_parts(content, parts, tool_calls, tool_call_id)
+        return self._session.append(
+            role,
+            content,
+            parts=parts,  # type: ignore[arg-type]
+            token_count=token_count,
+            model=model,
+            speaker=speaker,
+            **self._by(options),
+        )
+
+    @property
+    def summaries(self) -> Summaries:
+        """List the summaries of the session, take one out of use, bring it back or write it again."""
+        return Summaries(self)
+
+    def reopen(self, receipt: str) -> Window:
+        """Return the window that ``window(…, receipt=True)`` gave, as it was delivered; erased texts are None.
+
+        Args:
+            receipt: ``Window.receipt``.
+
+        Raises:
+            NotFoundError: This session has no such receipt.
+        """
+        found = self._session.reopen(receipt)
+        if found is None:
+            raise NotFoundError(f"the session {self.name!r:.60} has no window with the receipt {receipt!r:.60}")
+        return found
+
+    def set_abstract(self, text: str, **options: Unpack[WriteOptions]) -> str:
+        """Set the summary of the whole session, and return it.
+
+        Args:
+            text: At most 1 MiB of UTF-8; "" takes it away.
+        """
+        return self._session.set_summary(text, **self._by(options))
+
+    def compact(
+        self,
+        budget: int | None = None,
+        *,
+        until_under: bool = False,
+        force: bool = False,
+        summarizer: Any = None,
+        timeout: float = TIMEOUT_SECONDS,
+        **options: Unpack[WriteOptions],
+    ) -> answers.CompactionReport:
+        """Put summaries in the place of older messages where there are enough of them; meant for every turn.
+
+        Without a summarizer or a model a summary is the cut beginning of its messages, marked "fallback".
+
+        Args:
+            budget: Tokens that the window is meant for: it is shortened while it takes more than three quarters of them.
+            until_under: Go on until it takes no more than ``budget``, the newest items too, up to the last user turn.
+            force: One step more than is due.
+            summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.
+            timeout: Seconds to wait for one summary.
+        """
+        if not until_under:
+            return self._session.compact(
+                budget, summariser=summarizer, force=force, timeout=timeout, **self._by(options)
+            )
+        if budget is None or force:
+            raise RejectedError("until_under goes on until the window fits a budget: give one, and no force")
+        return self._session.compact_until_under(budget, summariser=summarizer, timeout=timeout, **self._by(options))
+
+    def extract(
+        self,
+        *,
+        method: Method | None = None,
+        model: Any = None,
+        since: int | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+        cancel: Any = None,
+        **options: Unpack[WriteOptions],
+    ) -> ledger_answers.ExtractionReport:
+        """Find candidates for memories in what was said since the last time.
+
+        Args:
+            method: "model" or "rules"; None for the model if there is one.
+            model: Another model than the ledger's, for this call.
+            since: Go back to the messages behind this position first; 0 for the beginning.
+            dry_run: Only show what the rules find, in ``dropped``.
+            timeout: Seconds to wait for one answer of the model.
+            cancel: An event or a function that says when to give up.
+        """
+        if dry_run:
+            if method == "model" or since is not None:
+                raise RejectedError("a dry run shows what the rules find behind the cursor: no model, and no since")
+            return self._session._preview()
+        return self._session.extract(
+            using=method, model=model, since=since, timeout=timeout, cancelled=cancel, **self._by(options)
+        )
+
+    def skip_extraction(
+        self, *, parent: str | None = None, until: int | None = None, **options: Unpack[WriteOptions]
+    ) -> answers.SessionInfo:
+        """Pass over the beginning in later extractions, for a session that branched off another.
+
+        Args:
+            parent: The session it branched off: what both begin with is passed over.
+            until: Pass over up to the message at this position; with both whichever comes first.
+        """
+        return self._session.seed_extraction(parent, until, **self._by(options))
+
+    def reconcile(
+        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
+    ) -> answers.HistoryChange:
+        """Bring the session to what a transcript kept elsewhere says: append what is missing, replace what differs.
+
+        Args:
+            transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
+                token_count where there are any; the OpenAI chat format is read too.
+        """
+        return self._session.reconcile(transcript, dry_run=dry_run, **self._by(options))
+
+    def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+        """Make these messages the whole history; what both have in common from the beginning stays as it is.
+
+        Args:
+            messages: As in ``reconcile``.
+        """
+        return self._session.replace(messages, **self._by(options))
+
+    def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+        """Hide all but the newest messages; they stay in the log and readable with ``include_hidden``.
+
+        Args:
+            keep: How many stay; 0 hides all.
+        """
+        return self._session.truncate(keep, **self._by(options))
+
+    def clear(self, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+        """Begin the session again: hide every message, invalidate every summary, take the abstract away."""
+        return self._session.clear(**self._by(options))
+
+    def add_alias(self, alias: str, **options: Unpack[WriteOptions]) -> answers.SessionInfo:
+        """Give the session another name.
+
+        Args:
+            alias: A name that stands for a session with messages brings these along, if this one has none.
+
+        Raises:
+            ConflictError: Both sessions have messages.
+        """
+        return self._session.add_alias(alias, **self._by(options))
+
+    def _by(self, options: WriteOptions) -> dict[str, Any]:
+        return self._scope.by(options)
+
+
+class SummariesRead:
+    """The summaries of one session."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: PastSession | CoreSession) -> None:
+        self._inner = inner
+
+    def list(
+        self, *, statuses: Iterable[SummaryStatus] = (), limit: int = LIMIT, after: str | None = None
+    ) -> Page[answers.Summary]:
+        """List summaries, newest first.
+
+        Args:
+            statuses: Only summaries of these statuses: "window", "under" (another was written from it), "replaced",
+                "invalid", "erased"; none for every status.
+        """
+        wanted = plural("statuses", statuses, get_args(SummaryStatus))
+        filters = {"user": self._inner.user, "session": self._inner.name, "statuses": wanted}
+
+        def fetch(count: int, start: str | None) -> Sequence[answers.Summary]:
+            found = [each for each in self._inner.summaries()[::-1] if not wanted or each.status in wanted]
+            return of_all(found, _id)(count, start)
+
+        return page("summaries", filters, limit, after, fetch, _id)
+
+    def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
+        """Return the window with the summaries that each summary was written from; ``draw("mermaid")`` gives a diagram.
+
+        Args:
+            include_replaced: Also summaries that are out of use.
+
+        Raises:
+            NotFoundError: Nothing was said in the session yet.
+        """
+        found = self._inner.dag(everything=include_replaced)
+        if found is None:
+            raise NotFoundError(f"nothing was said in a session called {self._inner.name!r:.60} of this user")
+        return found
+
+
+class Summaries(SummariesRead):
+    """The summaries of one session, with what changes them."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session._session)
+        self._session = session
+
+    def invalidate(
+        self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> answers.HistoryChange:
+        """Take a summary out of use, and what was written from it; what it was written from is in the window again.
+
+        Args:
+            subtree: Also every summary that it was written from, so that the messages themselves are.
+        """
+        inner = self._session._session
+        return inner.invalidate_summary(id, reason, subtree=subtree, **self._session._by(options))
+
+    def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Summary:
+        """Bring an invalidated summary back into the window.
+
+        Raises:
+            RejectedError: Not all that it stands for is in the window: hidden meanwhile, or another summary stands for it.
+        """
+        return self._session._session.restore_summary(id, reason, **self._session._by(options))
+
+    def rewrite(
+        self, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS, **options: Unpack[WriteOptions]
+    ) -> answers.Summary:
+        """Write a summary again from the same sources; the new one takes its place.
+
+        Args:
+            summarizer: Who writes it: a function of a ``SummaryRequest``; None for the ledger's.
+            timeout: Seconds to wait for one answer.
+
+        Raises:
+            RejectedError: There is no summarizer, or no answer was short enough.
+            ModelError: The summarizer failed.
+        """
+        inner = self._session._session
+        return inner.rebuild_summary(id, summariser=summarizer, timeout=timeout, **self._session._by(options))
+
+
+class SessionsRead(Area):
+    """The sessions of a user, now or as they were at a moment."""
+
+    def list(
+        self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
+    ) -> Page[answers.SessionInfo]:
+        """List sessions, the one that began last first.
+
+        Args:
+            project: Only those of this project; "" for those of no project.
+        """
+
+        def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
+            return self._core.sessions(user=self._scope.user, project=project, limit=count, after=start)
+
+        return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
+
+    def get(self, name: str) -> answers.SessionInfo:
+        """Return how one session stands.
+
+        Args:
+            name: Its name, an alias or its id.
+
+        Raises:
+            NotFoundError: This user has no such session.
+        """
+        return SessionRead(self._core, self._scope, name, None).info()
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        scope: Scopes = "both",
+        role: Role | None = None,
+        since: Since | None = None,
+        until: Since | None = None,
+        limit: int = HITS,
+        after: str | None = None,
+        include_hidden: bool = False,
+    ) -> Hits:
+        """List the messages and summaries of all sessions that a pattern matches, newest first.
+
+        Args:
+            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            scope: "both", "message" or "summary".
+            role: Only messages of this role.
+            include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
+        """
+        from ledger.sessions.session import AllSessions
+
+        asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        every = AllSessions(self._core, Who(**self._scope.by({})))
+        filters = {"user": self._scope.user}
+        return _grep(every, asked | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
+
+
+class Sessions(SessionsRead):
+    """The sessions of a user."""
+
+
+def _grep(
+    inner: Any, asked: dict[str, Any], limit: int, after: str | None, filters: dict[str, Any], *, everywhere: bool
+) -> Hits:
+    now = inner._ledger._writer.now()
+    since, until = asked["since"], asked["before"]
+    bounds = {
+        "since": times.since("since", since, now) if since is not None else None,
+        "before": times.since("until", until, now) if until is not None else None,
+    }
+    places: dict[int, int] = {}
+    first: GrepResult | None = None
+
+    def fetch(count: int, start: int | None) -> Sequence[Hit]:
+        nonlocal first
+        behind = {} if start is None else {"after": start}
+        found: GrepResult = inner.grep(**asked | bounds, limit=count, everywhere=everywhere, **behind)
+        first = first or found
+        places.update(zip((each.position for each in found.hits), found.places, strict=True))
+        return found.hits
+
+    found = page("grep", asked | filters, limit, after, fetch, lambda hit: places[hit.position])
+    return Hits(found, first)
+
+
+def _id(answer: Any) -> str:
+    return str(answer.id)
+
+
+def _position(answer: Any) -> int:
+    return int(answer.position)

@@ -102,7 +102,7 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
 
     class Model:
         name = EVIL.replace("\x1b", "")
-        summarise = staticmethod(write)
+        summarize = staticmethod(write)
 
     session, _ = said(ledger, 50, EVIL)
     session.compact(summariser=Model())

@@ -161,7 +161,12 @@ class EventStore:
 
     def _begin(self) -> Transaction:
         cursor = self._cursor or self._open_writer()
-        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")  # of a disk that failed and works again, SQLite has now dropped its cache
         changed = self._look(cursor)
         return Transaction(self, cursor, changed, self._position, self._head)
 

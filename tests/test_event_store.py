@@ -1335,3 +1335,30 @@ def test_the_module_holds_one_factory(tmp_path):
     factory = persistence.InfrastructureFactory.construct(environment(tmp_path))
     assert type(factory) is event_store.Factory
     factory.close()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(store, times):
+    """What SQLite cached while reads failed looks like damage to the next transaction, and to no later one."""
+    append(store, happened())
+    real, left = store._cursor, [sqlite3.DatabaseError("database disk image is malformed") for _ in range(times)]
+
+    class Failing:
+        def execute(self, sql, *rest):
+            if sql == "BEGIN IMMEDIATE" and left:
+                error = left.pop()
+                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+                raise error
+            return real.execute(sql, *rest)
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    store._cursor = Failing()
+    if times == 1:
+        append(store, happened(version=2))
+    else:
+        with pytest.raises(StorageError, match="damaged"):
+            append(store, happened(version=2))
+    store._cursor = real
+    assert sound(store)

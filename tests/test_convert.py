@@ -18,7 +18,7 @@ from ledger.transfer import import_log
 from tools import convert as converter
 
 GOLDEN = Path(__file__).parent / "golden"
-# Written by commit ee43cfd, as ``small`` in tools/compare_conversion.py tells; what is expected is what that code said of it.
+# Written by commit ee43cfd, as ``small`` in tools/compare_conversion.py shows; what is expected is what that code answered.
 LOG, EXPECTED = GOLDEN / "before_renaming.jsonl", GOLDEN / "before_renaming.expected.json"
 
 
@@ -28,8 +28,8 @@ def beliefs(ledger: Any) -> dict[str, Any]:
     for user in ("", "bert"):
         for each in ledger.memories(status="all", user=user, limit=1_000):
             dates = [each.valid_from, each.valid_to, each.supersedes, each.superseded_by]
-            told = [each.content, each.kind, each.status, each.confidence, each.reference_count, *dates]
-            found["memories"][each.id] = [*told, sorted(each.tags), sorted(each.sources)]
+            shown = [each.content, each.kind, each.status, each.confidence, each.reference_count, *dates]
+            found["memories"][each.id] = [*shown, sorted(each.tags), sorted(each.sources)]
             steps = ledger.confidence(each.id, user=user)
             found["confidence"][each.id] = [[step.position, step.delta, step.confidence] for step in steps]
         for info in ledger.sessions(user=user):
@@ -109,6 +109,14 @@ def test_a_key_used_before_is_answered_and_adds_nothing(new: Path) -> None:
         assert ledger.position == position
 
 
+def test_a_file_that_was_imported_before_adds_nothing_and_brings_no_erased_text_back(new: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text('{"prompt": "What is in the pot?", "response": "Peppermint leaves."}\n', encoding="utf-8")
+    with Ledger.open(new) as ledger:
+        position = ledger.position
+        assert ledger.import_file(tmp_path / "lines").known == 1
+        assert ledger.position == position
+
+
 def test_an_act_in_parts_is_one_act_that_can_be_taken_back(new: Path) -> None:
     with Ledger.open(new) as ledger:
         said = {each.content for each in ledger.memories()}
@@ -138,7 +146,7 @@ def changed(path: Path, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "shown"),
     [
         ("UPDATE events SET state = replace(state, 'Number 2', 'Number 3')", "does not hash to its digest"),
         ("UPDATE blobs SET data = x'00' WHERE data IS NOT NULL", "missing or another"),
@@ -146,9 +154,9 @@ def changed(path: Path, sql: str) -> None:
         ("PRAGMA application_id = 7", "is no ledger"),
     ],
 )
-def test_what_is_damaged_or_unfinished_is_not_converted(old: Path, tmp_path: Path, sql: str, told: str) -> None:
+def test_what_is_damaged_or_unfinished_is_not_converted(old: Path, tmp_path: Path, sql: str, shown: str) -> None:
     changed(old, sql)
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=shown):
         converter.convert(str(old), str(tmp_path / "new.db"))
     assert not (tmp_path / "new.db").exists()
 
@@ -169,6 +177,6 @@ def test_the_command_says_what_it_changed_and_checks_the_result(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["convert.py", str(old), str(tmp_path / "new.db")])
     assert converter.main() == 0
-    told = capsys.readouterr().out
-    assert "BulkStarted → CommandAnswered" in told and "verified: 60 events" in told
+    shown = capsys.readouterr().out
+    assert "BulkStarted → CommandAnswered" in shown and "verified: 63 events" in shown
     assert converter.main() == 2, "the new one is there by now"

@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -133,6 +133,9 @@ def small(path: str) -> None:
         ledger.relate(tea.id, "user", "prefers", "green tea")
         ledger.unrelate(tea.id, "user", "prefers", "green tea", "which tea?")
         turn = ledger.capture("Tea?", "The user prefers green tea.", session_id="monday")
+        lines = Path(path + ".lines")
+        lines.write_text('{"prompt": "What is in the pot?", "response": "Peppermint leaves."}\n', encoding="utf-8")
+        ledger.import_file(lines)
         notes = ledger.ingest("# Tea\n\nGreen tea is not fermented.\n", path="tea.md", title="Tea", tags=["drink"])
         ledger.observe("The user knows about tea.", [tea.id, turn.id], tags=["tea"], why="said twice")
         chat = ledger.session("talk")
@@ -162,7 +165,8 @@ def small(path: str) -> None:
         ledger.remember("Bert paints pavements.", user="bert", actor="bert")
         ledger.erase(bert.id, "asked for", user="bert")
         ledger.remember("The password is hunter2-hunter2, do not lose it.")
-        ledger.erase(ledger.interactions(limit=5)[-1].id, "asked for")
+        for each in ("pot", "Which tea"):
+            ledger.erase(next(i.id for i in ledger.interactions() if each in (i.prompt or "")), "asked for")
         with suppress(Exception):
             ledger.promote(twice.id)
         ledger.erase(user="bert", reason="asked for")
@@ -170,6 +174,31 @@ def small(path: str) -> None:
         ledger.checkpoint()
         Path(path + ".jsonl").unlink(missing_ok=True)
         ledger.export_file(path + ".jsonl")
+
+
+def bulk(path: str) -> None:
+    """Acts in several parts of each kind, as they were recorded above 10,000 events."""
+    limits = {"way_back.bulk": "BULK_EVENTS", "erasure.erasing": "PART_EVENTS", "policies.evidence": "PART"}
+    with ExitStack() as stack:
+        for module, name in limits.items():
+            stack.enter_context(patch.object(import_module(f"ledger.{module}"), name, 2))
+        ledger = stack.enter_context(product().open(path, actor="ann"))
+        facts = [ledger.remember(f"The user has been to city number {number}.") for number in range(6)]
+        position = ledger.position
+        ledger.ingest("\n\n".join(f"# Part {number}\n\nText {number}." for number in range(6)), title="Parts")
+        ledger.undo(position + 1, reason="another book")
+        ledger.redo(position + 1)
+        for number in range(3):
+            ledger.remember(f"Eve says {number}.", actor="eve")
+            ledger.observe(f"The user travels, number {number}.", [facts[0].id, facts[number + 1].id])
+            ledger.remember(f"Number {number} of Bert.", user="bert")
+        ledger.distrust("eve", kind="actor", reason="forged")
+        ledger.withdraw_source(facts[0].id, "misheard")
+        ledger.restore(facts[0].id)
+        ledger.trust("eve", kind="actor", reason="she was right")
+        ledger.distrust("eve", kind="actor")
+        ledger.erase(user="bert", reason="asked for")
+        ledger.checkpoint()
 
 
 def faults(path: str) -> None:
@@ -324,9 +353,9 @@ def _conversations(path: str) -> list[Json]:
     return found
 
 
-def ask(place: Path, *told: str) -> Json:
+def ask(place: Path, *arguments: str) -> Json:
     """What another process says that works with the product at a place."""
-    command = [sys.executable, __file__, "--product", str(place), *told]
+    command = [sys.executable, __file__, "--product", str(place), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout or "null")
 
@@ -370,13 +399,13 @@ def main() -> int:
     parser.add_argument("--before", type=Path, help="a checkout of commit ee43cfd")
     parser.add_argument("--conversations", type=int, default=3, help="of each file")
     parser.add_argument("--product", help=argparse.SUPPRESS)
-    told = parser.parse_args()
-    if told.product:
-        sys.path.insert(0, told.product)
-        what, path, *rest = told.files
+    options = parser.parse_args()
+    if options.product:
+        sys.path.insert(0, options.product)
+        what, path, *rest = options.files
         if what == "import":
             product().import_log(rest[0], path)
-        elif what in ("small", "faults"):
+        elif what in ("small", "bulk", "faults"):
             globals()[what](path)
         elif what == "live":
             live(path, rest[0], int(rest[1]))
@@ -384,7 +413,7 @@ def main() -> int:
             json.dump(dump(path, rest), sys.stdout)
         return 0
     sys.path.insert(0, str(ROOT))
-    return compare(told.before.resolve(), told.files, told.conversations)
+    return compare(options.before.resolve(), options.files, options.conversations)
 
 
 def compare(before: Path, files: list[str], several: int) -> int:
@@ -396,14 +425,15 @@ def compare(before: Path, files: list[str], several: int) -> int:
             old, new = Path(place, f"{number}.before.db"), Path(place, f"{number}.after.db")
             ask(before, made[0], str(old), *made[1:])
             counts = convert(str(old), str(new))
-            product().open(new).close()
+            with product().open(new) as ledger:
+                assert not (problems := ledger.verify(full=True).problems), problems
             was = renamed(ask(before, "dump", str(old), *questions))
             found = list(differences("", was, ask(ROOT, "dump", str(new), *questions)))
             size = sum(len(each) for user in was.values() for each in user.values())
             print(f"{name}: {counts['events']} events, {size} answers, {len(found)} different")
             for each in found:
                 fault = next(
-                    (told for path, told in EXPECTED if name == "faults" and re.match(r"\." + path, each)), None
+                    (fault for path, fault in EXPECTED if name == "faults" and re.match(r"\." + path, each)), None
                 )
                 total["unexplained"] += fault is None
                 print(f"    {each}" + (f" ({fault})" if fault else ""))
@@ -413,7 +443,8 @@ def compare(before: Path, files: list[str], several: int) -> int:
 
 
 def _cases(before: Path, files: list[str], several: int) -> Iterator[tuple[str, list[str], list[str]]]:
-    yield "faults", ["faults"], list(QUESTIONS)
+    for made in ("faults", "bulk"):
+        yield made, [made], list(QUESTIONS)
     for log in [*sorted(before.glob("tests/golden/log_format_*.jsonl")), *ROOT.glob("tests/golden/before_*.jsonl")]:
         yield log.name, ["import", str(log)], list(QUESTIONS)
     for file in files:

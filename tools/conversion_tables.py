@@ -51,8 +51,8 @@ def each(fields: Mapping[str, str] | None = None, **values: Callable[[Any], Any]
     def change(value: Any) -> Any:
         if isinstance(value, list):
             return [change(one) for one in value]
-        told = {name: values[name](one) if name in values else one for name, one in value.items()}
-        return {(fields or {}).get(name, name): one for name, one in told.items()}
+        mapped = {name: values[name](one) if name in values else one for name, one in value.items()}
+        return {(fields or {}).get(name, name): one for name, one in mapped.items()}
 
     return change
 
@@ -166,7 +166,7 @@ SEVERAL = {  # one word of before that is several today: what a command of each 
 
 
 def marks(stream: str, version: int, type_: str, data: Mapping[str, Any]) -> Iterator[str]:
-    """What tells by one of its events which command of today it was."""
+    """What one of its events shows about which command of today it was."""
     yield f"on {stream[:2]}"
     if version == 1:
         yield f"{type_} first"

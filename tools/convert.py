@@ -1,29 +1,32 @@
-"""Translates a ledger that commit ee43cfd wrote into the format of today, as a new file beside it.
+"""Translates a ledger written by commit ee43cfd into today's format, as a new file.
 
     python tools/convert.py OLD.db NEW.db
 
-The old file is read and never written, and has to be closed (no -wal with commits in it); its chain is checked first, so
-that no damage becomes sound on the way. Types, fields and stored words get today's names by the tables in
+The old file is only read, and has to be closed (no -wal with commits in it). Its chain is checked first, so that a damaged
+log never becomes one that verifies. Types, fields and stored words get today's names by the tables in
 ``tools/conversion_tables.py``. Positions, streams, ids, salts, times, keys and blobs stay; states, digests, heads and
-Merkle roots are made anew. It ends with a full check of the new file: exit code 0, 1 where that finds something, 2 where
-nothing was made.
+Merkle roots are computed again. A full check of the new file follows. Exit code 0, 1 if that check finds a problem, 2 if
+no file was made.
 
-What cannot be carried over as it was:
+What cannot be kept exactly:
 
-- **Erased rows.** The bytes before an erasure are gone, so nobody can say what their digest would be in today's format.
-  The row keeps the old digest, as ``digest`` and as ``before`` in the ContentErased: the new chain goes on to bind what
-  was there, in the words that it was written in. Only the last ``after`` is made anew, of the state as it stands now. What
-  was erased twice keeps the digests between, for the same reason.
-- **Keys.** The digest of a keyed command's arguments covers the names of commands and parameters of its time, so it
-  would tell every repetition apart. It is left out, as after an erasure: the same key with the same command gets the first
-  answer, whatever its arguments, and adds nothing; with another command it is refused as before.
-- **Bulk acts.** An act above 10,000 events was announced (BulkStarted), done in parts and finished (BulkFinished). Its parts
-  get the id of the announcing command, so that they are one act; where it was announced and finished stands a
-  CommandAnswered without a key, which says nothing, so that no position moves. One that was not finished is refused: the
-  old product finishes it when it opens the ledger.
-- **Refusals** lose the digest of the refused text, by which a short one could be guessed.
-- **What was kept elsewhere**: checkpoints, proofs and erasure receipts of the old file do not fit the new one. Take
-  new ones; apply an old receipt to an old backup before converting that.
+- **Erased rows.** The bytes before an erasure are gone, so their digest in today's format cannot be known. The row keeps
+  the old digest, as ``digest`` and as ``before`` in the ContentErased: the new chain goes on committing to the bytes that
+  were there, in the old format. Only the last ``after`` is computed again, from the state as it is now. A row that was
+  erased twice keeps the digests between the two for the same reason.
+- **Keys.** The digest of a keyed command's arguments covers the command and parameter names of its time, so that every
+  repetition would look like another command. The digest is left out, as after an erasure: the same key with the same
+  command returns the first answer, whatever the arguments, and appends nothing; with another command the key is refused
+  as before.
+- **Bulk acts.** An act above 10,000 events was announced (BulkStarted), done in parts and finished (BulkFinished). The parts
+  get the id of the announcing command, so that they are one act. Each announcement and finish becomes a CommandAnswered
+  without a key, which has no effect, so that no position changes. An unfinished act is refused: the old product finishes
+  it when it opens the ledger.
+- **Refusals** lose the digest of the refused text, by which a short text could be guessed.
+- **Stored outcomes.** The status in MemoryRestored is left out, and today's code derives it. Validities that were clipped,
+  and policies that were stored whole, stay as they were written: nobody knows what was asked for.
+- **Copies kept elsewhere.** Checkpoints, proofs and erasure receipts of the old file do not fit the new one. Make new
+  ones; apply an old receipt to an old backup before converting that backup.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class Conversion:
         self._head, self._tree = GENESIS, Tree()
         self._heads: dict[int, tuple[bytes, bytes, tuple[bytes, ...]]] = {}  # size sealed: head, root, peaks
         self._erased: dict[int, tuple[str, str]] = {}  # position: the old type, the digest of the state as it is now
-        self._marks = dict[str, set[str]]()  # what tells of each command by its id which one it is today
+        self._marks = dict[str, set[str]]()  # by command id: what decides its name today
         self._acts = self._bulk_acts()
         self._sizes = {_any(state)["data"]["size"] for _, state in self._of_type("CheckpointSealed")}
 
@@ -92,15 +95,15 @@ class Conversion:
         acts, running = dict[str, str](), set[str]()
         sql = "SELECT stream, version, type, state FROM events ORDER BY position"
         for stream, version, type_, state in self.connection.execute(sql):
-            told = _any(state)
-            command, run = told.get("command_id", told["event_id"]), told.get("correlation_id")
-            self._marks.setdefault(command, set()).update(tables.marks(stream, version, type_, told["data"]))
+            event = _any(state)
+            command, run = event["command_id"], event.get("correlation_id")
+            self._marks.setdefault(command, set()).update(tables.marks(stream, version, type_, event["data"]))
             if type_ == "BulkStarted":
                 running.add(command)
             elif run in running:
                 acts[command] = run
             if type_ == "BulkFinished":
-                running.discard(told["data"]["started"])
+                running.discard(event["data"]["started"])
         if running:
             raise RejectedError(
                 f"the act {min(running)} was begun and not finished; open the ledger once with the old product, which "
@@ -127,15 +130,15 @@ class Conversion:
 
     def _converted(self, row: LogRow) -> tuple[str, str]:
         envelope = _members(row.state)
-        if row.type not in tables.OLD_TYPES or _any(envelope.get("schema", Raw(b"0"))) != 1:
+        if row.type not in tables.OLD_TYPES or _any(envelope["schema"]) != 1:
             raise RejectedError(f"position {row.position}: {row.type:.60} is no event of commit ee43cfd")
         change = tables.TYPES.get(row.type, tables.SAME)
         type_ = change.type or row.type
         if type_ != row.type:
             self.counts[f"{row.type} → {type_}"] += 1
         data = self._data(row, change, _members(envelope["data"]))
-        told = self._envelope(envelope, row.type) | {"data": _raw(data)}
-        return type_, self._encoded(row.position, type_, told)
+        members = self._envelope(envelope, row.type) | {"data": _raw(data)}
+        return type_, self._encoded(row.position, type_, members)
 
     def _data(self, row: LogRow, change: tables.Change, data: dict[str, Raw]) -> dict[str, Raw]:
         if change.type == CommandAnswered.__name__:
@@ -176,35 +179,32 @@ class Conversion:
 
     def _sealed(self, size: int) -> dict[str, Raw]:
         head, root, peaks = self._heads[size]
-        self.counts["checkpoints sealed anew"] += 1
+        self.counts["checkpoints sealed again"] += 1
         sealed = CheckpointSealed(size, root.hex(), head.hex(), tuple(each.hex() for each in peaks))
         return _members(msgspec.json.encode(sealed))
 
     def _envelope(self, envelope: dict[str, Raw], type_: str) -> dict[str, Raw]:
-        told = dict(envelope)
-        if told.pop("arguments", None) is not None:
+        found = dict(envelope)
+        if found.pop("arguments", None) is not None:
             self.counts["arguments of keyed commands left out"] += 1
-        command = _any(told["command"])
-        if (new := tables.command(command, self._marks[_any(told["command_id"])])) != command:
+        command = _any(found["command"])
+        if (new := tables.command(command, self._marks[_any(found["command_id"])])) != command:
             self.counts[f"command {command} → {new}"] += 1
-            told["command"] = _raw(new)
-        if (act := self._acts.get(_any(told["command_id"]))) is not None:
-            told["command_id"] = _raw(act)
-            del told["correlation_id"]
+            found["command"] = _raw(new)
+        if (act := self._acts.get(_any(found["command_id"]))) is not None:
+            found["command_id"] = _raw(act)
+            del found["correlation_id"]
             self.counts["events of bulk acts under one command"] += 1
-        if _any(told["command_id"]) == _any(told["event_id"]):
-            del told["command_id"]
-        del told["schema"]
-        if "redactions" in told:
+        if "redactions" in found:
             change = tables.TYPES.get(type_, tables.SAME)
-            redactions = [each | {"field": change.inside(each["field"])} for each in _any(told["redactions"])]
-            told["redactions"] = _raw(redactions)
-        return told
+            redactions = [each | {"field": change.inside(each["field"])} for each in _any(found["redactions"])]
+            found["redactions"] = _raw(redactions)
+        return found
 
     @staticmethod
-    def _encoded(position: int, type_: str, told: dict[str, Raw]) -> str:
+    def _encoded(position: int, type_: str, members: dict[str, Raw]) -> str:
         """The state as the product writes it; a field that it would not keep is an error of the tables."""
-        given = msgspec.json.encode(told)
+        given = msgspec.json.encode(members)
         try:
             envelope = msgspec.json.decode(given, type=Envelope[TYPES[type_]])  # type: ignore[valid-type]
         except msgspec.DecodeError as error:
@@ -281,15 +281,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Translates a ledger of commit ee43cfd into the format of today.")
     parser.add_argument("old", help="the ledger as it was, which stays")
     parser.add_argument("new", help="where the new one goes: a path where nothing is")
-    told = parser.parse_args()
+    options = parser.parse_args()
     try:
-        counts = convert(told.old, told.new)
+        counts = convert(options.old, options.new)
     except (LedgerError, StorageError) as error:
         print(error, file=sys.stderr)
         return 2
     for what, count in counts.items():
         print(f"{count:>8}  {what}")
-    with Core.open(told.new, create=False) as ledger:
+    with Core.open(options.new, create=False) as ledger:
         report = ledger.verify(full=True)
     print("\n".join(report.problems) or f"verified: {report.events} events, head {report.head}")
     return 0 if report.ok else 1

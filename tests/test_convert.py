@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventsourcing.persistence import StoredEvent
 from soundness import assert_sound
 
 from ledger import KeyReusedError, RejectedError
 from ledger.core import Core as Ledger
+from ledger.event_store import EventStore
+from ledger.rescue import copying
 from ledger.transfer import import_log
 from tools import convert as converter
 
@@ -43,6 +46,11 @@ def beliefs(ledger: Any) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
+# What decides about these lies in other rows; the log above has them.
+OF_OTHER_ROWS = ("BulkStarted", "BulkFinished", "ContentErased", "CheckpointSealed")
+NEW_FIELDS = {"replica"}
+
+
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     path = tmp_path / "old.db"
@@ -69,6 +77,25 @@ def test_a_converted_ledger_verifies_and_believes_what_the_old_one_did(new: Path
         assert ledger.doctor().ok
         assert_sound(ledger)
         ledger.remember("and it goes on")
+
+
+def test_every_type_of_event_gets_the_fields_and_words_of_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "_blob_problem", lambda *_: None)  # the blobs of the examples lie nowhere
+    was = json.loads((GOLDEN / "before_renaming_events.json").read_text(encoding="utf-8"))
+    now = json.loads((GOLDEN / "events.json").read_text(encoding="utf-8"))
+    given = [(name, state.encode()) for name, state in was.items() if name not in OF_OTHER_ROWS]
+    with closing(EventStore.open(tmp_path / "old.db")) as store, store.transact() as transaction:
+        transaction.append([StoredEvent("ledger", at, *each) for at, each in enumerate(given, 1)])
+    with closing(converter.opened(str(tmp_path / "old.db"))) as connection:
+        converted = [row for rows in converter.Conversion(connection).rows() for row in rows]
+    assert len(converted) == len(given) == len(was) - len(OF_OTHER_ROWS)
+    for row in converted:
+        expected, found = json.loads(now[row.type]), json.loads(row.state)
+        del expected["arguments"]
+        expected["data"] = {name: each for name, each in expected["data"].items() if name not in NEW_FIELDS}
+        assert found == expected, row.type
 
 
 def test_places_ids_times_salts_and_keys_stay(old: Path, new: Path) -> None:
@@ -110,7 +137,9 @@ def test_a_key_used_before_is_answered_and_adds_nothing(new: Path) -> None:
 
 
 def test_a_file_that_was_imported_before_adds_nothing_and_brings_no_erased_text_back(new: Path, tmp_path: Path) -> None:
-    (tmp_path / "lines").write_text('{"prompt": "What is in the pot?", "response": "Peppermint leaves."}\n', encoding="utf-8")
+    (tmp_path / "lines").write_text(
+        '{"prompt": "What is in the pot?", "response": "Peppermint leaves."}\n', encoding="utf-8"
+    )
     with Ledger.open(new) as ledger:
         position = ledger.position
         assert ledger.import_file(tmp_path / "lines").known == 1

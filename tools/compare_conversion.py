@@ -1,14 +1,14 @@
-"""Compares what a ledger of commit ee43cfd says, read by that commit's code, with what its conversion says, read by today's.
+"""Compares what commit ee43cfd reports of a ledger with what today's code reports of its conversion.
 
     git worktree add --detach ../before ee43cfd
-    python tools/compare_conversion.py --before ../before [--conversations 3] [DATA.json.gz …]
+    python tools/compare_conversion.py --before ../before [--conversations 3] [--shuffled 20] [DATA.json.gz …]
 
-The ledgers are the golden logs of that commit and, of each file of conversations in the neutral format, the first few:
-imported, made sessions, compacted, extracted, consolidated, taken back and erased in part, all by the old code in a process
-of its own. Compared are all memories, confidence steps, interactions, documents, observations, sessions with messages, summaries
-and windows, merges, conflicts, projects, policies, what is distrusted and held, the whole audit trail, and recall for some
-questions; the old names are mapped to those of today first. Exit code 1 where something differs that ``EXPECTED`` does
-not explain.
+The ledgers, all written by the old code in a process of its own: the golden logs of that commit, bulk acts, commands of
+several people in random order with undo, redo, distrust and erasure, and of each file of conversations in the neutral
+format the first few (imported, made sessions, compacted, extracted, consolidated, undone and erased in part). Compared are all
+memories, confidence steps, interactions, documents, observations, sessions with messages, summaries and windows, merges,
+conflicts, projects, policies, distrusted origins, holds, refusals, the whole audit trail, and recall for some questions.
+Old names are mapped to today's first. Exit code 1 if something differs that ``EXPECTED`` does not explain.
 """
 
 from __future__ import annotations
@@ -216,6 +216,61 @@ def faults(path: str) -> None:
         ledger.redo(first)
 
 
+def shuffled(path: str, seed: str) -> None:
+    """Some 80 commands in no order that anybody meant, most of them taken back, by several people."""
+    chance, moment = random.Random(int(seed)), iter(range(10**9))
+
+    def clock() -> datetime:
+        return datetime(2026, 5, 1, tzinfo=UTC) + timedelta(hours=next(moment))
+
+    with product().open(path, clock=clock, random=chance.randbytes) as ledger:
+        for number in range(80):
+            with suppress(Exception):  # a refusal is part of it
+                _something(ledger, chance, number)
+
+
+def _something(ledger: Any, chance: random.Random, number: int) -> None:
+    actor = chance.choice(("ann", "bob", "eve"))
+    by = {"actor": actor}
+    known = [each.id for each in ledger.memories(status="all", limit=100)]
+    turns = [each.id for each in ledger.interactions(limit=100)]
+    one, other = (chance.choice(known), chance.choice(known)) if known else ("", "")
+    position = chance.randint(2, max(2, ledger.position))
+    fact = f"The user has {chance.choice(('a boat', 'a dog', 'two cats', 'green tea', 'an old house'))} in town {number % 7}."
+    acts: list[Callable[[], Any]] = [
+        lambda: ledger.remember(fact, source=chance.choice([*turns, ()]), tags=["home"], **by),
+        lambda: ledger.remember(f"Ana lives in {chance.choice(('Rome', 'Lisbon'))}.", **by),
+        lambda: ledger.propose(fact, source=chance.choice([*turns, ()]), **by),
+        lambda: ledger.capture("And?", f"{fact} I know.", session_id="day", **by),
+        lambda: ledger.promote(one, **by),
+        lambda: ledger.retract(one, **by),
+        lambda: ledger.invalidate(one, **by),
+        lambda: ledger.restore(one, **by),
+        lambda: ledger.revise(one, fact + " Or so.", **by),
+        lambda: ledger.retag(one, [chance.choice(("art", "home"))], [chance.choice(("art", "sea"))], **by),
+        lambda: ledger.supersede(one, fact + " By now.", **by),
+        lambda: ledger.merge([one, other], **by),
+        lambda: ledger.reinforce(one, source=chance.choice(turns), **by),
+        lambda: ledger.adjust(one, chance.random(), **by),
+        lambda: ledger.relate(one, "user", "owns", fact.split()[3], **by),
+        lambda: ledger.set_validity(one, valid_to=f"2027-0{chance.randint(1, 9)}-01", **by),
+        lambda: ledger.quarantine(one, **by),
+        lambda: ledger.release(one, **by),
+        lambda: ledger.observe(f"The user owns things, {number}.", [one, other], **by),
+        lambda: ledger.adopt_policy(gain=chance.choice((0.01, 0.1)), **by),
+        lambda: ledger.find_conflicts(**by),
+    ]
+    back: list[Callable[[], Any]] = [
+        lambda: ledger.undo(position, cascade=True, **by),
+        lambda: ledger.redo(position, **by),
+        lambda: ledger.distrust(chance.choice(("bob", "eve")), kind="actor", actor="ann"),
+        lambda: ledger.trust(chance.choice(("bob", "eve")), kind="actor", actor="ann"),
+        lambda: ledger.withdraw_source(one, **by),
+        lambda: ledger.erase(one, "asked", quotes="keep", derived="keep", sources="keep") if number > 60 else None,
+    ]
+    chance.choice(acts if chance.random() < 0.7 else back)()
+
+
 def _converse(ledger: Any, conversation: Json) -> None:
     chat = ledger.session("live")
     for turn in conversation["turns"][:160]:
@@ -300,7 +355,7 @@ def _of_user(ledger: Any, user: str, questions: list[str]) -> Json:
     found = {
         "memories": {each.id: each for each in memories},
         "confidence": {each.id: ledger.confidence(each.id, user=user) for each in memories},
-        "interactions": _paged(ledger.interactions, user=user),
+        "interactions": ledger.interactions(user=user, limit=500),
         "documents": ledger.documents(status="all", user=user, limit=500),
         "observations": {each.id: each for each in ledger.observations(status="all", user=user, limit=500)},
         "merges": ledger.merges("all", user=user),
@@ -317,10 +372,6 @@ def _of_user(ledger: Any, user: str, questions: list[str]) -> Json:
         pack = ledger.recall(question, user=user, among="all")
         found[f"recall {question}"] = [[hit.id, round(hit.score, 9)] for hit in pack.items]
     return found
-
-
-def _paged(listing: Callable[..., Any], **asked: Any) -> list[Any]:
-    return list(listing(limit=500, **asked))
 
 
 def _pages(ledger: Any, user: str) -> Iterator[Any]:
@@ -398,6 +449,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="conversations in the neutral format, gzipped")
     parser.add_argument("--before", type=Path, help="a checkout of commit ee43cfd")
     parser.add_argument("--conversations", type=int, default=3, help="of each file")
+    parser.add_argument("--shuffled", type=int, default=20, help="ledgers of commands in no order")
     parser.add_argument("--product", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.product:
@@ -407,21 +459,23 @@ def main() -> int:
             product().import_log(rest[0], path)
         elif what in ("small", "bulk", "faults"):
             globals()[what](path)
+        elif what == "shuffled":
+            shuffled(path, rest[0])
         elif what == "live":
             live(path, rest[0], int(rest[1]))
         else:
             json.dump(dump(path, rest), sys.stdout)
         return 0
     sys.path.insert(0, str(ROOT))
-    return compare(options.before.resolve(), options.files, options.conversations)
+    return compare(options.before.resolve(), options.files, options.conversations, options.shuffled)
 
 
-def compare(before: Path, files: list[str], several: int) -> int:
+def compare(before: Path, files: list[str], several: int, shuffles: int) -> int:
     from tools.convert import convert
 
     total = Counter[str](unexplained=0)
     with tempfile.TemporaryDirectory() as place:
-        for number, (name, made, questions) in enumerate(_cases(before, files, several)):
+        for number, (name, made, questions) in enumerate(_cases(before, files, several, shuffles)):
             old, new = Path(place, f"{number}.before.db"), Path(place, f"{number}.after.db")
             ask(before, made[0], str(old), *made[1:])
             counts = convert(str(old), str(new))
@@ -442,9 +496,11 @@ def compare(before: Path, files: list[str], several: int) -> int:
     return 1 if total["unexplained"] else 0
 
 
-def _cases(before: Path, files: list[str], several: int) -> Iterator[tuple[str, list[str], list[str]]]:
+def _cases(before: Path, files: list[str], several: int, shuffles: int) -> Iterator[tuple[str, list[str], list[str]]]:
     for made in ("faults", "bulk"):
         yield made, [made], list(QUESTIONS)
+    for seed in range(shuffles):
+        yield f"shuffled {seed}", ["shuffled", str(seed)], list(QUESTIONS)
     for log in [*sorted(before.glob("tests/golden/log_format_*.jsonl")), *ROOT.glob("tests/golden/before_*.jsonl")]:
         yield log.name, ["import", str(log)], list(QUESTIONS)
     for file in files:

@@ -39,12 +39,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw
+from msgspec import MsgspecError, Raw, Struct
+from msgspec.structs import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -52,12 +54,13 @@ if str(ROOT) not in sys.path:
 
 from ledger import mapper  # noqa: E402
 from ledger.core import Core  # noqa: E402
-from ledger.domain.errors import LedgerError, RejectedError, StorageError  # noqa: E402
+from ledger.domain.errors import LedgerError, RejectedError  # noqa: E402
 from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, CommandAnswered, Envelope  # noqa: E402
 from ledger.event_store import EventStore, LogRow, Transaction  # noqa: E402
 from ledger.integrity import GENESIS, leaf, link  # noqa: E402
 from ledger.proof.merkle import Tree  # noqa: E402
-from ledger.rescue.copying import check_log, free_place, in_the_making, proven  # noqa: E402
+from ledger.recorders import COLUMNS  # noqa: E402
+from ledger.rescue.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402
 from ledger.sqlite_files import APPLICATION_ID  # noqa: E402
 from tools import conversion_tables as tables  # noqa: E402
 
@@ -66,9 +69,10 @@ _any = msgspec.json.decode
 
 
 class Conversion:
-    """One walk over an old log: each row as it is written today."""
+    """An old log, looked through once, and then row by row as it is written today; ``StorageError`` where it is damaged."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        check_log(connection)
         self.connection, self.counts = connection, Counter[str]()
         self._head, self._tree = GENESIS, Tree()
         self._heads: dict[int, tuple[bytes, bytes, tuple[bytes, ...]]] = {}  # size sealed: head, root, peaks
@@ -77,10 +81,9 @@ class Conversion:
         self._acts = self._bulk_acts()
         self._sizes = {_any(state)["data"]["size"] for _, state in self._of_type("CheckpointSealed")}
 
-    def rows(self) -> Iterator[list[LogRow]]:
-        """The log, some hundreds of rows at a time; ``StorageError`` where the old one is damaged."""
-        for rows in proven(self.connection):
-            yield [self._row(row) for row in rows]
+    def rows(self) -> Iterator[LogRow]:
+        for row in self.connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+            yield self._row(LogRow(*row))
 
     def blobs(self) -> Iterator[tuple[str, bytes | None, int | None]]:
         yield from self.connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY rowid")
@@ -93,9 +96,11 @@ class Conversion:
     def _bulk_acts(self) -> dict[str, str]:
         """The command of each part of a bulk act -> the command that announced it."""
         acts, running = dict[str, str](), set[str]()
-        sql = "SELECT stream, version, type, state FROM events ORDER BY position"
-        for stream, version, type_, state in self.connection.execute(sql):
+        sql = "SELECT position, stream, version, type, state FROM events ORDER BY position"
+        for position, stream, version, type_, state in self.connection.execute(sql):
             event = _any(state)
+            if type_ not in tables.OLD_TYPES or event.get("schema") != 1 or "command_id" not in event:
+                raise RejectedError(f"position {position}: {type_:.60} is no event of commit ee43cfd")
             command, run = event["command_id"], event.get("correlation_id")
             self._marks.setdefault(command, set()).update(tables.marks(stream, version, type_, event["data"]))
             if type_ == "BulkStarted":
@@ -130,8 +135,6 @@ class Conversion:
 
     def _converted(self, row: LogRow) -> tuple[str, str]:
         envelope = _members(row.state)
-        if row.type not in tables.OLD_TYPES or _any(envelope["schema"]) != 1:
-            raise RejectedError(f"position {row.position}: {row.type:.60} is no event of commit ee43cfd")
         change = tables.TYPES.get(row.type, tables.SAME)
         type_ = change.type or row.type
         if type_ != row.type:
@@ -195,6 +198,8 @@ class Conversion:
             found["command_id"] = _raw(act)
             del found["correlation_id"]
             self.counts["events of bulk acts under one command"] += 1
+        if found["command_id"] == found["event_id"]:
+            del found["command_id"]  # a command goes by the id of its first event
         if "redactions" in found:
             change = tables.TYPES.get(type_, tables.SAME)
             redactions = [each | {"field": change.inside(each["field"])} for each in _any(found["redactions"])]
@@ -209,9 +214,13 @@ class Conversion:
             envelope = msgspec.json.decode(given, type=Envelope[TYPES[type_]])  # type: ignore[valid-type]
         except msgspec.DecodeError as error:
             raise RejectedError(f"position {position}: as {type_} it cannot be read: {error}") from None
+        usual = {
+            each.name: each.default for each in msgspec.structs.fields(envelope.data) if _is_usual(envelope.data, each)
+        }
+        envelope.data = msgspec.structs.replace(envelope.data, **usual)  # only these very objects are left out
         state = mapper.to_stored("", 1, envelope).state
-        if lost := next(_lost("", _any(given), _any(state)), None):
-            raise RejectedError(f"position {position}: {type_} has no place for {lost}")
+        if lost := next(_lost("", _any(given), envelope), None):
+            raise RejectedError(f"position {position}: {type_} has no field {lost}")
         return state.decode()
 
 
@@ -223,19 +232,23 @@ def _mapped(names: dict[str, str], value: Any) -> Any:
     return [names.get(each, each) for each in value] if isinstance(value, list) else names.get(value, value)
 
 
+def _is_usual(data: Struct, field: FieldInfo) -> bool:
+    value = getattr(data, field.name)
+    return bytes(value) == bytes(field.default) if isinstance(field.default, Raw) else value == field.default
+
+
 def _lost(path: str, given: Any, kept: Any) -> Iterator[str]:
-    """What is in one JSON value and not in the other; what is empty may be left out."""
-    if isinstance(given, dict) and isinstance(kept, dict):
+    """The names in a JSON value that the struct made of it does not have."""
+    if isinstance(kept, Struct):
+        fields = {each.encode_name: each.name for each in msgspec.structs.fields(kept)}
         for name, value in given.items():
-            if name in kept:
-                yield from _lost(f"{path}.{name}".lstrip("."), value, kept[name])
-            elif value not in (None, "", [], {}, 0):
-                yield f"{path}.{name}".lstrip(".")
-    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        for number, (one, other) in enumerate(zip(given, kept, strict=True)):
-            yield from _lost(f"{path}[{number}]", one, other)
-    elif given != kept:
-        yield path
+            if name not in fields:
+                yield path + name
+            else:
+                yield from _lost(f"{path}{name}.", value, getattr(kept, fields[name]))
+    elif isinstance(kept, tuple):
+        for one, other in zip(given, kept, strict=True):
+            yield from _lost(path, one, other)
 
 
 # --- one file --------------------------------------------------------------------------------------------------------
@@ -269,8 +282,9 @@ def convert(old: str, new: str) -> Counter[str]:
 
 
 def _write(transaction: Transaction, conversion: Conversion) -> None:
-    for rows in conversion.rows():
-        transaction.append_rows(rows)
+    rows = conversion.rows()
+    while lot := list(islice(rows, CHUNK)):
+        transaction.append_rows(lot)
     for blob in conversion.blobs():
         transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", blob)
         conversion.counts["blobs"] += 1
@@ -284,7 +298,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         counts = convert(options.old, options.new)
-    except (LedgerError, StorageError) as error:
+    except (LedgerError, MsgspecError) as error:
         print(error, file=sys.stderr)
         return 2
     for what, count in counts.items():

@@ -162,7 +162,7 @@ class Consolidating(InteractionWrites):
     def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
         """After three failures it waits for new sources, or for somebody to ask."""
         failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
-        return len(failed) < ATTEMPTS or newest > failed[-1][1]
+        return len(failed) < ATTEMPTS or newest > failed[-1]
 
     def _consolidate_by_policy(self, scope: Scope) -> dict[str, int]:
         told = Who(user=scope.user, actor=consolidation.ACTOR)
@@ -469,8 +469,7 @@ def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
 
 def emit_failed_run(work: Work, run: Run, upto: int, error: str) -> None:
     work.project = run.scope.project
-    attempt = len(consolidations.failures(work.connection(), run.scope, run.over, run.consolidator)) + 1
-    work.emit(LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, attempt, run.scope.tags))
+    work.emit(LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, run.scope.tags))
 
 
 def completed(

@@ -250,7 +250,7 @@ class InteractionWrites(MergeWrites, Reads):
                 for memory, step in steps
                 if step is not None
             ),
-            echoes=report.echoes,
+            echoes=sum(each.echo for each in report.matches),
             left_over=report.left_over,
             replayed=outcome.replayed,
         )

@@ -240,15 +240,15 @@ def _first(connection: sqlite3.Connection, sql: str, *values: Any) -> Any:
     return connection.execute(sql, values).fetchone()[0]
 
 
-def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidator: str) -> list[tuple[int, int]]:
-    """(attempt, up to which position) of what failed since the last completed run of a scope, in order."""
+def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidator: str) -> list[int]:
+    """Up to which positions, of what failed since the last completed run of a scope, in order."""
     scoped = (
         "user = :user AND project IS :project AND over = :over AND consolidator = :consolidator"
         " AND coalesce(tags, '[]') = :tags AND undone_at IS NULL"
     )
     sql = (
-        f"SELECT attempt, upto FROM consolidations WHERE {scoped} AND error <> '' AND position >"
+        f"SELECT upto FROM consolidations WHERE {scoped} AND error <> '' AND position >"
         f" coalesce((SELECT max(position) FROM consolidations WHERE {scoped} AND error = ''), 0) ORDER BY position"
     )
     given = {"user": scope.user, "project": scope.project, "over": over, "consolidator": consolidator}
-    return connection.execute(sql, given | {"tags": told(scope.tags)}).fetchall()
+    return [upto for (upto,) in connection.execute(sql, given | {"tags": told(scope.tags)})]

@@ -97,7 +97,7 @@ CONSOLIDATIONS = Table(
     "consolidations",
     (
         *("position INTEGER PRIMARY KEY", "user TEXT", "project TEXT", "over TEXT NOT NULL", "tags TEXT"),
-        *("consolidator TEXT NOT NULL", "upto INTEGER NOT NULL", "error TEXT NOT NULL", "attempt INTEGER NOT NULL"),
+        *("consolidator TEXT NOT NULL", "upto INTEGER NOT NULL", "error TEXT NOT NULL"),
         *("recorded_at TEXT NOT NULL", "undone_at INTEGER"),
     ),
     ("position",),
@@ -203,19 +203,17 @@ def saying(secret: bytes, user: str | None, project: str | None, tags: Sequence[
 
 
 class Consolidations:
-    name, version = "consolidations", 1
+    name, version = "consolidations", 2
     follows = frozenset(each.__name__ for each in (*WAYS_BACK, ConsolidationCompleted, ConsolidationFailed))
     tables = (CONSOLIDATIONS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, ConsolidationCompleted | ConsolidationFailed):
-            failed = isinstance(data, ConsolidationFailed)
             tags = msgspec.json.encode(data.tags).decode() if data.tags is not None else None
             told = (envelope.user, envelope.project, data.over, tags, data.consolidator, data.to)
-            outcome = (data.error, data.attempt) if isinstance(data, ConsolidationFailed) else ("", 0)
-            assert failed == bool(outcome[0])
-            rows.put(CONSOLIDATIONS, (event.position,), (event.position, *told, *outcome, envelope.recorded_at, None))
+            error = data.error if isinstance(data, ConsolidationFailed) else ""
+            rows.put(CONSOLIDATIONS, (event.position,), (event.position, *told, error, envelope.recorded_at, None))
         elif isinstance(data, WAYS_BACK):
             for row in rows.within(CONSOLIDATIONS, "position", data.ranges):
                 rows.put(CONSOLIDATIONS, row[:1], (*row[:-1], control.since(rows, row[0])))

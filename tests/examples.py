@@ -122,7 +122,7 @@ EVENTS: dict[str, e.Event] = {
             tags=("drinks",),
         ),
         e.ConsolidationFailed(
-            consolidator="consolidate/1", over="memories", to=40, error="ModelFailed", attempt=1, tags=("drinks",)
+            consolidator="consolidate/1", over="memories", to=40, error="ModelFailed", tags=("drinks",)
         ),
         e.RecallDelivered(
             query="what does the user drink?",
@@ -161,7 +161,7 @@ EVENTS: dict[str, e.Event] = {
         e.ValueRestored(reason="right after all"),
         e.ProjectRegistered(name="Übersee", description="the overseas project"),
         e.ProjectAliasAdded(alias="overseas"),
-        e.ProjectStateSet(category="status", name="phase", value="two", previous=5, source="the board"),
+        e.ProjectStateSet(category="status", name="phase", value="two", source="the board"),
         e.ProjectStateInvalidated(category="status", name="phase", reason="over"),
         e.SessionOpened(name="monday"),
         e.SessionAliasAdded(alias="moon day", to=OTHER_SESSION),
@@ -274,16 +274,15 @@ EVENTS: dict[str, e.Event] = {
             matcher="stems/3",
             pool_size=3,
             matches=(e.Matched(memory=MEMORY, overlap=3, total=4, fraction=750_000, echo=True),),
-            echoes=1,
             left_over=2,
         ),
-        e.ReinforcementFailed(error="ValueError", attempt=2),
+        e.ReinforcementFailed(error="ValueError"),
         e.CandidatesExtracted(
             extractor="rules/1",
             kept=(MEMORY,),
             dropped=(e.Dropped("fact_heading", "response", 0, 9, "known", OTHER_MEMORY, position=11),),
         ),
-        e.ExtractionFailed(extractor="rules/1", error="ValueError", attempt=1),
+        e.ExtractionFailed(extractor="rules/1", error="ValueError"),
         e.MemoryCaptured(**_attempt),
         e.DuplicateAbsorbed(**_attempt, rule="verbatim/2"),
         e.MemoryPromoted(reason="confirmed"),
@@ -291,8 +290,6 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryReinforced(
             rule="linear/1",
             delta=20_000,
-            confidence=720_000,
-            reference_count=2,
             interaction=INTERACTION,
             matcher="stems/3",
             fraction=750_000,

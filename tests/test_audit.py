@@ -70,7 +70,7 @@ def test_an_entry_says_everything(ledger: Ledger, told: dict[str, Any]) -> None:
         "position": 5, "subject": told["fact"].id, "type": "MemoryReinforced", "recorded_at": "2026-01-01T13:00:00.000000Z",
         "command": "reinforce", "user": "", "actor": "bob", "client": "", "channel": "tool", "agent": "helper",
         "project": "kitchen", "session_id": None, "causation_id": None, "correlation_id": None, "in_force": True,
-        "data": {"rule": "linear/1", "delta": 20_000, "confidence": 1_000_000, "reference_count": 1},
+        "data": {"rule": "linear/1", "delta": 20_000},
     }  # fmt: skip
 
 

@@ -590,7 +590,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
         assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
     with ledger._read() as connection:
         failed = [ledger._data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
-    assert [(each.error, each.attempt) for each in reversed(failed)] == [("ZeroDivisionError", n) for n in (1, 2, 3, 4)]
+    assert [each.error for each in failed] == ["ZeroDivisionError"] * 4
     assert all(isinstance(each, ConsolidationFailed) for each in failed)
     assert ledger.consolidate().formed == 1
 

@@ -42,9 +42,9 @@ def test_each_command_becomes_its_event() -> None:
     assert decide(Attach(ATTACHED), waiting()) == [ATTACHED]  # type: ignore[arg-type]
     assert decide(RecordReinforcement(EVALUATED), given) == [EVALUATED]  # type: ignore[arg-type]
     assert decide(RecordExtraction(EXTRACTED), given) == [EXTRACTED]  # type: ignore[arg-type]
-    assert decide(RecordFailure("reinforcement", "OSError"), given) == [e.ReinforcementFailed("OSError", 2)]
+    assert decide(RecordFailure("reinforcement", "OSError"), given) == [e.ReinforcementFailed("OSError")]
     assert decide(RecordFailure("extraction", "OSError", "rules/1"), given) == [
-        e.ExtractionFailed("rules/1", "OSError", 3)
+        e.ExtractionFailed("rules/1", "OSError")
     ]
 
 
@@ -75,16 +75,16 @@ def test_a_response_stays() -> None:
         ),
         (interaction(reinforcement_attempts=2), EVALUATED, {"reinforcement": "done", "reinforcement_attempts": 0}),
         (interaction(extraction_attempts=2), EXTRACTED, {"extraction": "done", "extraction_attempts": 0}),
-        (interaction(), e.ReinforcementFailed("OSError", 2), {"reinforcement_attempts": 1}),
+        (interaction(), e.ReinforcementFailed("OSError"), {"reinforcement_attempts": 1}),
         (
             interaction(reinforcement_attempts=2),
-            e.ReinforcementFailed("OSError", 3),
+            e.ReinforcementFailed("OSError"),
             {"reinforcement": "failed", "reinforcement_attempts": 3},
         ),
-        (interaction(), e.ExtractionFailed("rules/1", "OSError", 2), {"extraction_attempts": 1}),
+        (interaction(), e.ExtractionFailed("rules/1", "OSError"), {"extraction_attempts": 1}),
         (
             interaction(extraction_attempts=2),
-            e.ExtractionFailed("rules/1", "OSError", 3),
+            e.ExtractionFailed("rules/1", "OSError"),
             {"extraction": "failed", "extraction_attempts": 3},
         ),
         (interaction(), EVENTS["InteractionCaptured"], {}),
@@ -114,7 +114,7 @@ def test_a_capture_begins_an_interaction(
 
 
 def test_without_a_capture_there_is_nothing_to_change() -> None:
-    for data in (ATTACHED, EVALUATED, EXTRACTED, e.ReinforcementFailed("OSError", 1)):
+    for data in (ATTACHED, EVALUATED, EXTRACTED, e.ReinforcementFailed("OSError")):
         assert evolve(None, recorded(data)) is None
         assert not admits(None, data)
     assert admits(None, EVENTS["InteractionCaptured"])

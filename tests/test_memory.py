@@ -37,7 +37,7 @@ from ledger.domain.memory import (
 )
 from projections import memories
 
-REINFORCED = e.MemoryReinforced("linear/1", 20_000, 720_000, 2, INTERACTION, "stems/3", 750_000, True)
+REINFORCED = e.MemoryReinforced("linear/1", 20_000, INTERACTION, "stems/3", 750_000, True)
 COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "promote": (Promote("yes"), [e.MemoryPromoted("yes")]),
     "reject": (Reject("no"), [e.MemoryRejected("no")]),
@@ -131,7 +131,8 @@ def test_a_reinforcement_never_takes_away() -> None:
     with pytest.raises(RejectedError, match="adds at least 0"):
         decide(Reinforce(-1), memory())
     (event,) = decide(Reinforce(0), memory())
-    assert isinstance(event, e.MemoryReinforced) and (event.confidence, event.reference_count) == (700_000, 2)
+    after = evolve(memory(), recorded(event))
+    assert after is not None and (after.confidence, after.reference_count) == (700_000, 2)
 
 
 def test_a_reinforcement_stops_at_one() -> None:
@@ -141,7 +142,8 @@ def test_a_reinforcement_stops_at_one() -> None:
         (0, 1_000_000, 1_000_000),
     ]:
         (event,) = decide(Reinforce(delta), memory(confidence=before))
-        assert isinstance(event, e.MemoryReinforced) and event.confidence == after
+        reinforced = evolve(memory(confidence=before), recorded(event))
+        assert reinforced is not None and reinforced.confidence == after
 
 
 def test_a_rule_nobody_knows_is_refused() -> None:

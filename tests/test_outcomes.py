@@ -334,7 +334,8 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
         session.extract(model=Scripted("no JSON"))
     ledger.undo(ledger.audit(command="session.extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
-    assert ledger.audit(type="ExtractionFailed")[0].data["attempt"] == 2
+    with ledger._read("sessions") as connection:
+        assert ledger._load(connection, ledger.audit(type="ExtractionFailed")[0].subject, "s", "").failures == 2
 
 
 # --- an observation that was retracted for want of evidence ------------------------------------------------------------

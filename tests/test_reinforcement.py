@@ -41,7 +41,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
         "run-1",
     )
     assert reinforced.data == {
-        "rule": "linear/1", "delta": 20_000, "confidence": 520_000, "reference_count": 1, "interaction": turn.id,
+        "rule": "linear/1", "delta": 20_000, "interaction": turn.id,
         "matcher": "stems/3", "fraction": 800_000,
     }  # fmt: skip
 
@@ -200,7 +200,7 @@ def test_an_echo_is_recorded_as_one_and_gains_what_the_policy_says(
     injected = ledger.remember(ROAST, "preference", confidence=0.5)
     own = ledger.remember("Dark roast coffee is what the user prefers.", "preference", confidence=0.5)
     turn = ledger.capture("What do I drink?", SAID, memories_used=[injected.id])
-    assert ledger.audit(type="ReinforcementEvaluated")[0].data["echoes"] == 1
+    assert sum(each.get("echo", False) for each in ledger.audit(type="ReinforcementEvaluated")[0].data["matches"]) == 1
     steps = {each.id: each for each in (ledger.memory(injected.id), ledger.memory(own.id)) if each}
     assert (steps[injected.id].confidence, steps[own.id].confidence) == (confidence, 0.52)
     assert [point.echo for point in ledger.confidence(injected.id)] == [False, True]
@@ -258,9 +258,9 @@ def test_a_failing_reinforcement_keeps_the_capture_and_is_tried_three_times(
         turn = ledger.capture("What do I drink?", SAID)
         assert (turn.response, turn.reinforcement) == (SAID, "pending")
         failed = ledger.audit(type="ReinforcementFailed")[0]
-        assert (failed.subject, failed.data) == (turn.id, {"error": "ValueError", "attempt": 1})
+        assert (failed.subject, failed.data) == (turn.id, {"error": "ValueError"})
         assert [ledger.run_policies().failures for _ in range(4)] == [1, 1, 0, 0]
-    assert [each.data["attempt"] for each in ledger.audit(type="ReinforcementFailed")] == [3, 2, 1]
+    assert len(ledger.audit(type="ReinforcementFailed")) == 3
     found = ledger.interaction(turn.id)
     assert found is not None and (found.reinforcement, found.extraction) == ("failed", "done")
     assert "secret" not in str(ledger.history(turn.id))
@@ -293,7 +293,7 @@ def test_a_failing_extraction_is_tried_three_times_whatever_reinforcement_did(
         assert [ledger.run_policies().failures for _ in range(4)] == [2, 2, 1, 0]
     found = ledger.interaction(turn.id)
     assert found is not None and (found.reinforcement, found.extraction) == ("failed", "failed")
-    assert [each.data["attempt"] for each in ledger.audit(type="ExtractionFailed")] == [3, 2, 1]
+    assert len(ledger.audit(type="ExtractionFailed")) == 3
 
 
 def test_what_a_crash_prevented_is_done_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,7 +288,6 @@ class ConsolidationFailed(Event, frozen=True):
     over: Code
     to: int
     error: Code
-    attempt: int
     tags: tuple[Text, ...] | None = ()
 
 
@@ -370,12 +369,11 @@ class ProjectAliasAdded(Event, frozen=True):
 
 
 class ProjectStateSet(Event, frozen=True):
-    """A person's statement about a project; ``previous`` is the position that it replaces."""
+    """A person's statement about a project; it replaces the one of the same category and name."""
 
     category: Code
     name: Text | None
     value: Text | None
-    previous: int | None = None
     source: Text | None = ""
 
 
@@ -663,13 +661,13 @@ class ReinforcementEvaluated(Event, frozen=True):
     matcher: Code
     pool_size: int
     matches: tuple[Matched, ...] = ()
-    echoes: int = 0
     left_over: int = 0
 
 
 class ReinforcementFailed(Event, frozen=True):
+    """The kind of failure; how many there were one after the other is folded."""
+
     error: Code
-    attempt: int
 
 
 class CandidatesExtracted(Event, frozen=True):
@@ -681,7 +679,6 @@ class CandidatesExtracted(Event, frozen=True):
 class ExtractionFailed(Event, frozen=True):
     extractor: Code
     error: Code
-    attempt: int
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -743,12 +740,11 @@ class MemoryRejected(Event, frozen=True):
 
 
 class MemoryReinforced(Event, frozen=True):
-    """Evidence (interaction, matcher), rule with its delta, and outcome (confidence and reference count after it)."""
+    """Evidence (interaction, matcher) and rule with its delta. What came of it is folded, never stored: an undo of an earlier
+    reinforcement would make it untrue; the confidence timeline has it for every moment."""
 
     rule: Code
     delta: int
-    confidence: int
-    reference_count: int
     interaction: Id | None = None
     matcher: Code | None = None
     fraction: int | None = None

@@ -100,9 +100,9 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
         case RecordExtraction(extracted):
             return [extracted]
         case RecordFailure("reinforcement", error):
-            return [ReinforcementFailed(error, interaction.reinforcement_attempts + 1)]
+            return [ReinforcementFailed(error)]
         case RecordFailure(_, error, extractor):
-            return [ExtractionFailed(extractor, error, interaction.extraction_attempts + 1)]
+            return [ExtractionFailed(extractor, error)]
         case _:
             assert_never(command)
 
@@ -139,7 +139,7 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
             return replace(now, reinforcement="done", reinforcement_attempts=0)
         case CandidatesExtracted():
             return replace(now, extraction="done", extraction_attempts=0)
-        case ReinforcementFailed():  # its own number counts those that may be out of force by now
+        case ReinforcementFailed():
             attempt = now.reinforcement_attempts + 1
             return replace(now, reinforcement=_after_failure(attempt), reinforcement_attempts=attempt)
         case ExtractionFailed():

@@ -276,11 +276,10 @@ def _reinforcement(command: Reinforce, memory: Memory) -> Event:
         raise RejectedError(
             f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use memories.set_confidence()"
         )
+    rules.reinforced(command.rule, memory.confidence, command.delta)  # refuses a rule that nobody knows
     return MemoryReinforced(
         rule=command.rule,
         delta=command.delta,
-        confidence=rules.reinforced(command.rule, memory.confidence, command.delta),
-        reference_count=memory.reference_count + 1,
         interaction=command.interaction,
         matcher=command.matcher,
         fraction=command.fraction,

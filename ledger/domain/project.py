@@ -84,7 +84,7 @@ def decide(command: Command, project: Project) -> list[Event]:
             entry = project_entry(project, category, key)
             if entry is not None and (entry.value, entry.source) == (value, source):
                 return []
-            return [ProjectStateSet(category, key, value, entry.position if entry else None, source)]
+            return [ProjectStateSet(category, key, value, source)]
         case InvalidateState(category, key, reason):
             check_category(category)
             entry = project_entry(project, category, key)

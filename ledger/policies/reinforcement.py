@@ -61,8 +61,7 @@ def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> Re
         if memory is not None and (hit := match(found.matcher, found.response, memory.content or "")) is not None:
             taken.append((memory, hit))
     matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
-    count, left_over = sum(each.echo for each in matched), len(found.matches) - looked_at
-    evaluated = ReinforcementEvaluated(found.matcher, found.pool_size, matched, count, left_over)
+    evaluated = ReinforcementEvaluated(found.matcher, found.pool_size, matched, len(found.matches) - looked_at)
     if taken or subject.reinforcement not in ("done", "waiting"):
         for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):
             work.emit(subject.id, event, first=subject.row)

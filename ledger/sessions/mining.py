@@ -484,8 +484,7 @@ class Miner:
             state = self.session._known(work)
             emit_failure(work, model, failed, read.piece.lines)
             if failed.error.kind != "Cancelled":
-                attempt = ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind, state.failures + 1)
-                work.emit(state.id, attempt, first=state.row)
+                work.emit(state.id, ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind), first=state.row)
             return state.id
 
         self.session._writer.run("session.extract", self.told, body)

@@ -247,7 +247,9 @@ class Core(
 
 def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
     """What calls fall back on: what was said, or else what the settings say."""
-    told = {name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()}
+    told: dict[str, Any] = {
+        name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
+    }
     for name, value in told.items():
         check_text(name, value, max_bytes=1024, blank_allowed=True)
     if channel not in CHANNELS:

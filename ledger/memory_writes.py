@@ -20,7 +20,7 @@ from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import check_text, lowered
 from ledger.policies import budgets, evidence, twins
 from ledger.policies import edges as graph_rules
-from ledger.work import Outcome, Who, Work
+from ledger.work import Expected, Outcome, Who, Work
 from ledger.writing import Writer
 from projections import confidence as timeline
 from projections import control, documents, observations
@@ -39,7 +39,8 @@ class Whose(TypedDict, total=False):
 
     ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
     "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``occurred_at`` when it happened in the world,
-    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to.
+    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to, ``expected`` the position
+    after which nobody may have changed what it changes.
     """
 
     user: str
@@ -50,6 +51,7 @@ class Whose(TypedDict, total=False):
     occurred_at: Time | None
     causation_id: str | None
     correlation_id: str | None
+    expected: int | None
 
 
 class By(Whose, total=False):
@@ -80,7 +82,15 @@ def who(default: Who, by: By) -> Who:
             check_text(name, told[name], max_bytes=NAME_BYTES)
     if told["occurred_at"] is not None:
         told["occurred_at"] = times.with_offset("occurred_at", told["occurred_at"])
+    if told["expected"] is not None:
+        told["expected"] = _expected(told["expected"])
     return Who(**told)
+
+
+def _expected(given: object) -> Expected:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
+        raise RejectedError(f"expected is a position of the log, and {given!r:.40} is none")
+    return Expected(given)
 
 
 class MemoryWrites:

@@ -55,6 +55,13 @@ class Pooled:
             return self._bytes[start : start + size]
 
 
+class Expected(Struct):
+    """A position behind which nobody else has changed what a call changes; ``own`` are the positions that the call wrote."""
+
+    position: int
+    own: set[int] = set()
+
+
 class Who(Struct, frozen=True, kw_only=True):
     """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
 
@@ -67,6 +74,7 @@ class Who(Struct, frozen=True, kw_only=True):
     occurred_at: str | None = None
     causation_id: str | None = None
     correlation_id: str | None = None
+    expected: Expected | None = None
 
 
 class Outcome(Struct, frozen=True):

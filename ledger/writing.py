@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ledger import mapper
+from ledger import expecting, mapper
 from ledger.domain import ids
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError, SuspendedError
 from ledger.domain.events import (
@@ -122,6 +122,8 @@ class Writer:
             return self._replay(known, command, digest)
         work = Work(self, transaction, command, who, self.now())
         subject = bearer = body(work)
+        if who.expected is not None:
+            expecting.check(work, who.expected, transaction.position)
         self._refuse_distrusted(work)
         added = self.guard.watch(work) if work.emitted else 0
         if key is not None and all(stream != subject for stream, *_ in work.emitted):
@@ -257,6 +259,8 @@ class Writer:
         except BaseException:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
+        if work.who.expected is not None:
+            work.who.expected.own.update(each.position for each in events)
         self._batch_events += len(events)
         self._left_at = transaction.position
         if changing:

@@ -31,7 +31,7 @@ LAYERS = (  # each may import from its own and from those before it
     ),
     ("projections",),
     ("ledger.log_reading", "ledger.work", "ledger.guarding"),
-    ("ledger.writing", "ledger.policies"),
+    ("ledger.expecting", "ledger.writing", "ledger.policies"),
     (
         "ledger.engine.answer",
         "ledger.answers",

@@ -1,0 +1,185 @@
+"""``expected`` is compare-and-set: a write is refused where what it changes was changed after the position it names."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import ConflictError, RejectedError
+from ledger.api import Ledger
+from ledger.types import Project
+from tools.public_surface import writes
+
+LEDGER = "ledger"
+
+
+def opened(path: Path) -> Ledger:
+    return Ledger.open(path, user="ada", actor="planner")
+
+
+def fill(ledger: Ledger) -> dict[str, Any]:
+    """One subject of each kind to command, by name."""
+    the: dict[str, Any] = {"fact": ledger.remember("The user prefers dark roast coffee.", tags=["drinks"]).id}
+    the["other"] = ledger.remember("The user has a red bicycle.").id
+    the["idea"] = ledger.propose("The user is training for a marathon.").id
+    the["gone"] = ledger.remember("The user lives in Oslo.").id
+    ledger.retract(the["gone"])
+    the["odd"] = ledger.remember("The user is a lighthouse.").id
+    ledger.guards.quarantine(the["odd"])
+    ledger.projects.add("atlas")
+    ledger.projects.set_state("atlas", "status", "phase", "one")
+    the["turn"] = ledger.capture("What do I drink?", session="talk").id
+    the["said"] = ledger.capture("And?", "Decision: the user prefers dark roast coffee.", reinforce=False).id
+    undone = ledger.remember("The user owns a boat.")
+    ledger.undo(undone.position)
+    the["undone"], the["to undo"] = undone.position, ledger.remember("The user owns a kite.").position
+    the["paper"] = ledger.documents.add("# Porto\n\nThe bridge is high.\n", title="Porto").id
+    the["removed"] = ledger.documents.add("# Oslo\n\nThe fjord is deep.\n", title="Oslo").id
+    ledger.documents.remove(the["removed"])
+    the["hold"] = ledger.holds.add(Project("atlas")).id
+    ledger.policy.set(gain=0.03)
+    ledger.erase(ledger.remember("Something of yesterday.").id)
+    return the
+
+
+CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
+    "capture": lambda g, the, by: g.capture("Hello?", "Good day.", session="talk", append=True, **by),
+    "remember": lambda g, the, by: g.remember("Tea is in the tin.", project="new", **by),
+    "propose": lambda g, the, by: g.propose("Tea is in the tin.", **by),
+    "promote": lambda g, the, by: g.promote(the["idea"], **by),
+    "reject": lambda g, the, by: g.reject(the["idea"], **by),
+    "revise": lambda g, the, by: g.revise(the["fact"], "The user prefers a dark roast.", **by),
+    "supersede": lambda g, the, by: g.supersede(the["fact"], "The user prefers tea.", **by),
+    "invalidate": lambda g, the, by: g.invalidate(the["fact"], **by),
+    "retract": lambda g, the, by: g.retract(the["fact"], **by),
+    "restore": lambda g, the, by: g.restore(the["gone"], **by),
+    "reinforce": lambda g, the, by: g.reinforce(the["fact"], amount=0.01, **by),
+    "undo": lambda g, the, by: g.undo(the["to undo"], **by),
+    "redo": lambda g, the, by: g.redo(the["undone"], **by),
+    "erase": lambda g, the, by: g.erase(the["other"], **by),
+    "extract": lambda g, the, by: g.extract(the["said"], method="rules", **by),
+    "documents.add": lambda g, the, by: g.documents.add("# Rome\n\nThe hills are seven.\n", title="Rome", **by),
+    "documents.remove": lambda g, the, by: g.documents.remove(the["paper"], **by),
+    "documents.restore": lambda g, the, by: g.documents.restore(the["removed"], **by),
+    "guards.quarantine": lambda g, the, by: g.guards.quarantine(the["fact"], **by),
+    "guards.release": lambda g, the, by: g.guards.release(the["odd"], **by),
+    "holds.add": lambda g, the, by: g.holds.add(the["fact"], **by),
+    "holds.remove": lambda g, the, by: g.holds.remove(the["hold"], **by),
+    "interactions.add_response": lambda g, the, by: g.interactions.add_response(the["turn"], "Dark roast.", **by),
+    "interactions.reinforce": lambda g, the, by: g.interactions.reinforce(the["said"], **by),
+    "memories.set_confidence": lambda g, the, by: g.memories.set_confidence(the["fact"], 0.3, **by),
+    "memories.set_validity": lambda g, the, by: g.memories.set_validity(the["fact"], valid_to="2030-01-01", **by),
+    "memories.tag": lambda g, the, by: g.memories.tag(the["fact"], add=["roast"], **by),
+    "policy.set": lambda g, the, by: g.policy.set(gain=0.05, **by),
+    "projects.add": lambda g, the, by: g.projects.add("boats", **by),
+    "projects.add_alias": lambda g, the, by: g.projects.add_alias("atlas", "helper", **by),
+    "projects.remove_state": lambda g, the, by: g.projects.remove_state("atlas", "status", "phase", **by),
+    "projects.set_state": lambda g, the, by: g.projects.set_state("atlas", "status", "phase", "two", **by),
+}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    path = tmp_path_factory.mktemp("expected") / "memory.db"
+    with opened(path) as ledger:
+        the = fill(ledger)
+    return path, the
+
+
+@pytest.fixture
+def ledger(filled: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[Ledger]:
+    with opened(Path(shutil.copy(filled[0], tmp_path / "memory.db"))) as copy:
+        yield copy
+
+
+@pytest.fixture
+def the(filled: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    return filled[1]
+
+
+def events(ledger: Ledger, after: int) -> list[tuple[int, str, str]]:
+    """(position, subject, type) of what was recorded after a position, for what the oracle has to know."""
+    found = ledger._core.audit(limit=500)
+    return sorted((each.position, each.subject, each.type) for each in found if each.position > after)
+
+
+def changed_last(ledger: Ledger, path: Path, call: Callable[[Ledger], Any]) -> int:
+    """Where the last event lies of what a call changes first; 0 where it begins something. Tried on a copy."""
+    ledger.maintenance.backup(path)
+    with opened(path) as twin:
+        before, known = twin.position, events(twin, 0)
+        command = (call(twin), twin._core.audit(limit=500))[1]
+        new = [each for each in command if each.position > before]
+        first = min(new, key=lambda each: each.position).command_id
+        keys = {_key(each.subject, each.type) for each in new if each.command_id == first}
+    return max((position for position, subject, kind in known if _key(subject, kind) in keys), default=0)
+
+
+def _key(subject: str, kind: str) -> tuple[str, str]:
+    return (subject, kind if subject == LEDGER else "")
+
+
+def test_every_write_is_tried() -> None:
+    assert sorted(set(writes()) - set(CALLS)) == []
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_write_is_refused_where_somebody_came_first(
+    ledger: Ledger, the: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    call = CALLS[name]
+    last = changed_last(ledger, tmp_path / "twin.db", lambda g: call(g, the, {}))
+    before = ledger.position
+    if last:
+        with pytest.raises(ConflictError, match=f"position {last}|after the expected"):
+            call(ledger, the, {"expected": last - 1})
+        assert ledger.position == before and len(ledger.guards.refusals()) == 0
+    call(ledger, the, {"expected": last})
+    assert ledger.position > before
+
+
+@pytest.mark.parametrize("name", ["revise", "policy.set", "projects.set_state"])
+def test_it_holds_in_a_batch_too(ledger: Ledger, the: dict[str, Any], name: str) -> None:
+    seen = ledger.position
+    with ledger.batch():
+        CALLS[name](ledger, the, {"expected": seen})
+        now = ledger.position
+        with pytest.raises(ConflictError):
+            ledger.revise(the["fact"], "A third wording.", expected=1)
+        if name == "revise":
+            with pytest.raises(ConflictError):
+                ledger.revise(the["fact"], "A third wording.", expected=seen)
+        if name == "policy.set":
+            with pytest.raises(ConflictError):
+                ledger.policy.set(gain=0.07, expected=seen)
+        assert ledger.position == now
+
+
+def test_another_user_and_another_type_do_not_count(ledger: Ledger) -> None:
+    seen = ledger.position
+    ledger.bind(user="bob").policy.set(gain=0.5)
+    ledger.holds.add()
+    assert ledger.policy.set(gain=0.4, expected=seen).gain == 0.4
+
+
+def test_a_repeated_command_is_answered_and_not_compared(ledger: Ledger, the: dict[str, Any]) -> None:
+    seen = ledger.position
+    ledger.revise(the["fact"], "Another wording.", expected=seen, idempotency_key="k")
+    assert ledger.revise(the["fact"], "Another wording.", expected=seen, idempotency_key="k").replayed
+
+
+def test_what_changes_nothing_conflicts_with_nothing(ledger: Ledger, the: dict[str, Any]) -> None:
+    assert ledger.memories.tag(the["fact"], add=["drinks"], expected=1).id == the["fact"]
+    assert ledger.revise(the["fact"], "The user prefers dark roast coffee.", expected=1).id == the["fact"]
+
+
+@pytest.mark.parametrize("wrong", [True, -1, 1.5, "3", 2**63, 10**400, 10**6, b"1", [1]])
+def test_what_is_no_position_of_the_log_is_rejected(ledger: Ledger, the: dict[str, Any], wrong: Any) -> None:
+    before = ledger.position
+    with pytest.raises(RejectedError):
+        ledger.revise(the["fact"], "Another wording.", expected=wrong)
+    assert ledger.position == before

@@ -8,17 +8,30 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledger.api import Ledger, PastLedger
+from ledger.api import Ledger
 
 _IMPORTED = re.compile(r"from (ledger[\w.]*) import (\w+)")
 
 
 def namespaces(owner: type[Any]) -> Iterator[tuple[str, type[Any]]]:
-    """The name and the class of each namespace, from the property that makes it."""
-    for name, member in inspect.getmembers(owner, lambda each: isinstance(each, property)):
-        made = _IMPORTED.search(inspect.getsource(member.fget))
-        if made is not None:
-            yield name, getattr(importlib.import_module(made[1]), made[2])
+    """The name and the class of each namespace, from what its property says that it returns; of a session, too."""
+    for name, member in inspect.getmembers(owner):
+        made = member.fget if isinstance(member, property) else member if name == "session" else None
+        if made is None or not (kind := _class(made)):
+            continue
+        yield name, kind
+        if name == "session":
+            yield from ((f"session.{inner}", each) for inner, each in namespaces(kind))
+
+
+def _class(made: Callable[..., Any]) -> type[Any] | None:
+    """The class of this product that a property or function returns, if it is a namespace."""
+    name = made.__annotations__.get("return")
+    imported = next(
+        (each[1] for each in _IMPORTED.finditer(inspect.getsource(made)) if each[2] == name), made.__module__
+    )
+    kind = getattr(importlib.import_module(imported), str(name), None)
+    return kind if isinstance(kind, type) and kind.__module__.endswith(".api") else None
 
 
 def methods(owner: type[Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -34,7 +47,3 @@ def writes() -> Iterator[str]:
     for name, method in methods(Ledger):
         if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(method).parameters.values()):
             yield name
-
-
-def reads_of_the_past() -> Iterator[str]:
-    return (name for name, _ in methods(PastLedger))

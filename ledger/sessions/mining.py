@@ -235,7 +235,7 @@ class SessionMining(SessionWrites):
     def _own_message(connection: Any, state: State, position: object) -> int:
         row = sessions.at_position(connection, position) if type(position) is int else None
         if row is None or row.session != state.row:
-            raise RejectedError(f"up_to is the position of a message of this session, and {position!r:.40} is none")
+            raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
         return row.row
 
     def _parent(self, connection: Any, given: str, own: State) -> State:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ledger import ConflictError, RejectedError
-from ledger.api import Ledger
-from ledger.types import Project
-from tools.public_surface import writes
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:  # where the product is installed without its tools
+    sys.path.insert(0, str(ROOT))
+
+from ledger import ConflictError, RejectedError  # noqa: E402
+from ledger.api import Ledger  # noqa: E402
+from ledger.types import Project  # noqa: E402
+from tools.public_surface import writes  # noqa: E402
 
 LEDGER = "ledger"
 
@@ -43,7 +48,29 @@ def fill(ledger: Ledger) -> dict[str, Any]:
     the["hold"] = ledger.holds.add(Project("atlas")).id
     ledger.policy.set(gain=0.03)
     ledger.erase(ledger.remember("Something of yesterday.").id)
+    chat = ledger.session("chat")
+    for half in range(2):
+        with ledger.batch():
+            for number in range(half * 80, half * 80 + 80):
+                said = chat.append("user" if number % 2 == 0 else "assistant", f"Message {number} about the sea. " * 20)
+        chat.compact(force=True, summarizer=short)
+    the["said last"] = said.position
+    last, first = [each.id for each in chat.summaries.list()][:2]
+    the["summary"], the["invalid"] = first, last
+    chat.summaries.invalidate(last)
     return the
+
+
+def short(request: Any) -> str:
+    """What stands in for a model."""
+    return "They talked about the sea."
+
+
+def again(text: str) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": "Message 0 about the sea. " * 20},
+        {"role": "user", "content": text},
+    ]
 
 
 CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
@@ -79,6 +106,21 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "projects.add_alias": lambda g, the, by: g.projects.add_alias("atlas", "helper", **by),
     "projects.remove_state": lambda g, the, by: g.projects.remove_state("atlas", "status", "phase", **by),
     "projects.set_state": lambda g, the, by: g.projects.set_state("atlas", "status", "phase", "two", **by),
+    "session.append": lambda g, the, by: g.session("chat").append("user", "One more.", **by),
+    "session.set_abstract": lambda g, the, by: g.session("chat").set_abstract("About the sea.", **by),
+    "session.compact": lambda g, the, by: g.session("chat").compact(1_000, until_under=True, summarizer=short, **by),
+    "session.extract": lambda g, the, by: g.session("chat").extract(method="rules", **by),
+    "session.skip_extraction": lambda g, the, by: g.session("chat").skip_extraction(until=the["said last"], **by),
+    "session.reconcile": lambda g, the, by: g.session("chat").reconcile(again("Something else."), **by),
+    "session.replace": lambda g, the, by: g.session("chat").replace(again("Something new."), **by),
+    "session.truncate": lambda g, the, by: g.session("chat").truncate(3, **by),
+    "session.clear": lambda g, the, by: g.session("chat").clear(**by),
+    "session.add_alias": lambda g, the, by: g.session("chat").add_alias("talk of the sea", **by),
+    "session.summaries.invalidate": lambda g, the, by: g.session("chat").summaries.invalidate(the["summary"], **by),
+    "session.summaries.restore": lambda g, the, by: g.session("chat").summaries.restore(the["invalid"], **by),
+    "session.summaries.rewrite": lambda g, the, by: g.session("chat").summaries.rewrite(
+        the["summary"], summarizer=short, **by
+    ),
 }
 
 

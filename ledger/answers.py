@@ -225,7 +225,7 @@ class Step(Answer, frozen=True, kw_only=True):
     delta: float
     confidence: float
     status: str | None
-    in_force: bool
+    in_effect: bool
     because: str
     data: Any
 
@@ -268,11 +268,11 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
     channel: str
     agent: str | None
     project: str | None
-    session_id: str | None
+    session: str | None
     event_id: str
     causation_id: str | None
     correlation_id: str | None
-    in_force: bool
+    in_effect: bool
     data: Any = None
 
 
@@ -285,7 +285,7 @@ class ConfidencePoint(Answer, frozen=True, kw_only=True):
     interaction: str | None
     matcher: str | None
     echo: bool
-    in_force: bool
+    in_effect: bool
 
 
 class Refusal(Answer, frozen=True, kw_only=True):
@@ -441,7 +441,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
 
     ``dependents`` are those of the commands that were not named: they were built on what was.
     ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
-    of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``along`` are the commands that were built
+    of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``cascaded`` are the commands that were built
     since on what the source had undone, and went with it.
     """
 
@@ -450,7 +450,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     subjects: tuple[str, ...]
     position: int
     dependents: tuple[Dependent, ...] = ()
-    along: tuple[str, ...] = ()
+    cascaded: tuple[str, ...] = ()
     reversed_by: str = "redo"
     dry_run: bool = False
     command_id: str | None = None
@@ -458,7 +458,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Undetermined(Answer, frozen=True, kw_only=True):
+class Uncertain(Answer, frozen=True, kw_only=True):
     """A decision that could have come out otherwise without a source: where it is in the log, and why."""
 
     position: int
@@ -468,17 +468,17 @@ class Undetermined(Answer, frozen=True, kw_only=True):
 
 
 class DistrustReport(Answer, frozen=True, kw_only=True):
-    """What a source had recorded and caused, out of force or (``trust``) in force again.
+    """What an origin had recorded and caused, out of force or (``trust``) in force again.
 
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
-    interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the source,
-    ``undetermined`` the decisions of others that may have come out otherwise. ``along`` are the commands that a ``trust`` took
-    out of force, for they were built on what the source had undone: ``dependents`` says how.
+    interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the origin,
+    ``uncertain`` the decisions of others that may have come out otherwise. ``cascaded`` are the commands that a ``trust`` took
+    out of force, for they were built on what the origin had undone: ``dependents`` says how.
     """
 
     kind: str
-    source: str
+    origin: str
     since: int
     events: int
     memories: tuple[str, ...]
@@ -486,10 +486,10 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     unsupported: tuple[str, ...]
     gone: tuple[str, ...]
     receipts: tuple[str, ...]
-    undetermined: tuple[Undetermined, ...]
+    uncertain: tuple[Uncertain, ...]
     position: int
     dependents: tuple[Dependent, ...] = ()
-    along: tuple[str, ...] = ()
+    cascaded: tuple[str, ...] = ()
     trusted: bool = False
     dry_run: bool = False
     command_id: str | None = None
@@ -498,10 +498,10 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
 
 class Distrusted(Answer, frozen=True, kw_only=True):
-    """A source out of force: its kind, its name or id, and the first position that it is about."""
+    """An origin out of force: its kind, its name or id, and the first position that it is about."""
 
     kind: str
-    source: str | None
+    origin: str | None
     since: int
     reason: str | None
     command_id: str
@@ -514,7 +514,7 @@ class Belief(Answer, frozen=True, kw_only=True):
 
     id: str
     now: Memory | None
-    then: Memory | None
+    would_be: Memory | None
 
 
 class ObservedBelief(Answer, frozen=True, kw_only=True):
@@ -523,7 +523,7 @@ class ObservedBelief(Answer, frozen=True, kw_only=True):
 
     id: str
     now: Observation | None
-    then: Observation | None
+    would_be: Observation | None
 
 
 class WhatIf(Answer, frozen=True, kw_only=True):
@@ -538,7 +538,7 @@ class WhatIf(Answer, frozen=True, kw_only=True):
     gained: tuple[Belief, ...]
     changed: tuple[Belief, ...]
     observations: tuple[ObservedBelief, ...]
-    undetermined: tuple[Undetermined, ...]
+    uncertain: tuple[Uncertain, ...]
 
 
 class Erased(Answer, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ledger.erasure.api import Erasures, Holds
     from ledger.guarding import Scanner
     from ledger.guards.api import Guards, GuardsRead
+    from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.language.port import LanguageModel, Request
     from ledger.maintenance.api import Maintenance, MaintenanceRead
@@ -169,6 +170,13 @@ class LedgerRead(Area):
         from ledger.sessions.api import SessionsRead
 
         return SessionsRead(self._core, self._scope)
+
+    @property
+    def history(self) -> HistoryRead:
+        """List what happened and who did it."""
+        from ledger.history.api import HistoryRead
+
+        return HistoryRead(self._core, self._scope)
 
     @property
     def memories(self) -> MemoriesRead:
@@ -658,6 +666,17 @@ class Ledger(LedgerRead):
         assert isinstance(answer, answers.Memory)
         return answer
 
+    def reopen(self, receipt: str) -> Pack:
+        """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` says what changed since.
+
+        Args:
+            receipt: ``Pack.receipt``.
+
+        Raises:
+            NotFoundError: This user has no such receipt.
+        """
+        return found("receipt", receipt, self._core.reopen(receipt, user=self._scope.user))
+
     # --- undo and erase ------------------------------------------------------------------------------------------
 
     def undo(
@@ -787,6 +806,13 @@ class Ledger(LedgerRead):
         from ledger.sessions.api import Sessions
 
         return Sessions(self._core, self._scope)
+
+    @property
+    def history(self) -> History:
+        """List what happened and who did it, undo groups of commands, distrust and trust origins."""
+        from ledger.history.api import History
+
+        return History(self._core, self._scope)
 
     @property
     def memories(self) -> Memories:

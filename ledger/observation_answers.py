@@ -132,7 +132,7 @@ class Wording(Answer, frozen=True, kw_only=True):
     rule: str
     confidence: float
     written_from: tuple[str, ...]
-    in_force: bool
+    in_effect: bool
 
 
 class WithdrawalReport(Answer, frozen=True, kw_only=True):

@@ -161,7 +161,7 @@ class ObservationReads(Reads):
                 rule=event.data.rule,
                 confidence=rules.shown(event.data.confidence),
                 written_from=event.data.written_from,
-                in_force=event.position not in out,
+                in_effect=event.position not in out,
             )
             for event in events
             if isinstance(event.data, ObservationFormed | ObservationRevised)

@@ -33,6 +33,7 @@ from projections.duplicates import content_fingerprint
 from projections.projector import FAMILIES
 
 LIST_LIMIT, LIST_CAP = 50, 500
+PAGED = 1_001  # of a listing that is read page by page: a page, and whether there is another
 MEMORY_CAP = 1_000_000
 PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is another page
 QUOTED_CHARS = 500  # of a message that a model found something in

@@ -28,7 +28,7 @@ from ledger.engine.paging import CAP
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import Time
 from ledger.observation_reads import NEEDED, ObservationReads, observation_answers
-from ledger.reads import LIST_LIMIT, NOWHERE, listed, named
+from ledger.reads import LIST_LIMIT, NOWHERE, PAGED, listed, named
 from projections import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.audit import Entry
 from projections.projector import FAMILIES, OWNERS
@@ -161,7 +161,7 @@ class Trail(DocumentReads, ObservationReads):
             delta=rules.shown(delta),
             confidence=rules.shown(confidence_then),
             status=status,
-            in_force=in_force,
+            in_effect=in_force,
             because=_because(event),
             data=self._shown(event),
         )
@@ -178,7 +178,7 @@ class Trail(DocumentReads, ObservationReads):
         """The interactions, chunks and documents that a memory came from or was reinforced by."""
         found: dict[str, None] = {}
         for step in steps:
-            if step.in_force:
+            if step.in_effect:
                 cited = (*step.data.get("sources", ()), step.data.get("interaction"))
                 found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
         return list(found)
@@ -271,7 +271,7 @@ class Trail(DocumentReads, ObservationReads):
                 user=owner,
                 subject=stream or None,
                 before=before,
-                limit=listed(limit),
+                limit=listed(limit, PAGED),
                 **exact,
                 **scope,
                 **bounds,
@@ -287,7 +287,7 @@ class Trail(DocumentReads, ObservationReads):
         out = control.out_of_force(connection, entry.position, entry.position)
         data = self._shown(event) if event is not None else None
         return answers.AuditEntry(
-            session_id=names.get(session, session) if session else None, in_force=not out, data=data, **fields
+            session=names.get(session, session) if session else None, in_effect=not out, data=data, **fields
         )
 
     def refusals(
@@ -336,5 +336,5 @@ def _point(point: confidence.Step) -> answers.ConfidencePoint:
         interaction=point.interaction,
         matcher=point.matcher,
         echo=point.echo,
-        in_force=point.undone_at is None,
+        in_effect=point.undone_at is None,
     )

@@ -35,7 +35,7 @@ Unit = Literal["tokens", "chars"]
 Packing = Literal["prefix", "shares"]
 Role = Literal["user", "assistant", "system", "developer", "tool"]
 Method = Literal["model", "rules"]
-Purpose = Literal["extract", "consolidate", "summarize"]
+Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
 Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
@@ -85,15 +85,13 @@ class SessionPatterns(NamedTuple):
     read_only: Sequence[str] = ()
 
 
-class WriteOptions(TypedDict, total=False):
-    """What every write takes besides its own arguments."""
+class GroupOptions(TypedDict, total=False):
+    """What ``history.undo_all`` takes besides its own arguments, one of which is a correlation id."""
 
     idempotency_key: str | None
     """The same key with the same command and arguments gives the first answer, marked ``replayed``, and records nothing."""
     occurred_at: Time | None
     """When it happened in the world, if not now."""
-    correlation_id: str | None
-    """The run, request or import that it belongs to."""
     causation_id: str | None
     """The event that it reacts to."""
     channel: Channel
@@ -104,6 +102,13 @@ class WriteOptions(TypedDict, total=False):
     """For which agent it is."""
     expected: int | None
     """A position: refused with ``ConflictError`` if what the command changes has an event after it."""
+
+
+class WriteOptions(GroupOptions, total=False):
+    """What every write takes besides its own arguments."""
+
+    correlation_id: str | None
+    """The run, request or import that it belongs to."""
 
 
 class PolicyChanges(WriteOptions, total=False):

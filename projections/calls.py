@@ -79,10 +79,13 @@ class Calls:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(connection: sqlite3.Connection, user: str, purpose: str | None, limit: int) -> list[Call]:
+def listing(
+    connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, before: int | None = None
+) -> list[Call]:
     """The calls for a user, newest first."""
-    sql = "SELECT * FROM model_calls WHERE user = ? AND (? IS NULL OR purpose = ?) ORDER BY position DESC LIMIT ?"
-    return [Call(*row) for row in connection.execute(sql, (user, purpose, purpose, limit))]
+    which = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
+    sql = f"SELECT * FROM model_calls WHERE {which} ORDER BY position DESC LIMIT ?"
+    return [Call(*row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
 
 
 def answered(connection: sqlite3.Connection, user: str) -> list[int]:

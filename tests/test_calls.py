@@ -53,7 +53,7 @@ def test_a_call_says_what_it_was_shown_what_it_took_and_what_became_of_each_acti
     assert (call.position, call.purpose, call.model, call.prompt) == (position, "extraction", "small", "extract/1")
     assert (call.ok, call.error, call.status, call.attempts, call.milliseconds) == (True, None, None, 2, 30)
     assert (call.input_tokens, call.output_tokens, call.kept, call.dropped, call.left_over) == (9, 4, 1, 3, 2)
-    assert (call.project, call.session_id, call.in_force) == ("shop", None, True)
+    assert (call.project, call.session, call.in_effect) == ("shop", None, True)
     (entry,) = ledger.audit(type="ModelCalled")
     data: Any = entry.data
     assert data["ranges"] == [[2, 6]] and data["shown"] == [fact.id]
@@ -102,11 +102,11 @@ def test_a_call_that_was_undone_is_told_and_says_so(ledger: Ledger, clock: Clock
     then = ledger.position
     ledger.undo(position)
     undone = ledger.position
-    assert [each.in_force for each in ledger.model_calls()] == [False]
-    assert [each.in_force for each in ledger.at(then).model_calls()] == [True]
+    assert [each.in_effect for each in ledger.model_calls()] == [False]
+    assert [each.in_effect for each in ledger.at(then).model_calls()] == [True]
     ledger.redo(position)
-    assert [each.in_force for each in ledger.model_calls()] == [True]
-    assert [each.in_force for each in ledger.at(undone).model_calls()] == [False]
+    assert [each.in_effect for each in ledger.model_calls()] == [True]
+    assert [each.in_effect for each in ledger.at(undone).model_calls()] == [False]
 
 
 # --- erasing ---------------------------------------------------------------------------------------------------------

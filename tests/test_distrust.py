@@ -32,8 +32,8 @@ def test_what_a_source_said_goes_and_what_others_said_stays(ledger: Ledger) -> N
     ledger.remember("The user is allergic to nuts.", actor="ann")
     forged = ledger.remember("The user loves peanuts.", actor="eve")
     report = ledger.distrust("eve", kind="actor", reason="a forger")
-    assert (report.kind, report.source, report.events, report.memories) == ("actor", "eve", 1, (forged.id,))
-    assert report.gone == (forged.id,) and report.undetermined == ()
+    assert (report.kind, report.origin, report.events, report.memories) == ("actor", "eve", 1, (forged.id,))
+    assert report.gone == (forged.id,) and report.uncertain == ()
     assert contents(ledger) == ["The user is allergic to nuts."]
     why = ledger.why(forged.id)
     assert why is not None and why.memory is None and why.steps[-1].because == "a forger"
@@ -60,7 +60,7 @@ def test_reinforcements_by_a_source_are_taken_back_to_the_step(ledger: Ledger) -
     ledger.distrust("eve", kind="actor")
     now = ledger.memory(fact.id)
     assert now is not None and (now.confidence, now.reference_count) == (0.6, 1)
-    assert [point.in_force for point in ledger.confidence(fact.id)] == [True, True, False, True]
+    assert [point.in_effect for point in ledger.confidence(fact.id)] == [True, True, False, True]
 
 
 def test_an_interaction_takes_its_reinforcements_and_candidates_with_it(ledger: Ledger) -> None:
@@ -117,7 +117,7 @@ def test_a_memory_that_cites_an_observation_goes_with_all_that_bore_it_out(ledge
     else:
         source, kind = ("eve", "actor") if how == "distrust" else ("s1", "session")
         report = ledger.distrust(source, kind=kind)
-        assert set(report.gone) == {lie.id, built.id} and report.undetermined == ()
+        assert set(report.gone) == {lie.id, built.id} and report.uncertain == ()
     assert ledger.memories() == []
     _ = ledger.redo(undone.command_id or "") if how == "undo" else ledger.trust(source, kind=kind)
     assert ledger.digest(beliefs=True) == before
@@ -187,7 +187,7 @@ def test_what_others_put_in_its_place_stays_and_is_named(ledger: Ledger) -> None
     right = ledger.supersede(wrong.id, "The capital is Canberra.", actor="ann")
     report = ledger.distrust("eve", kind="actor")
     assert [each.id for each in ledger.memories()] == [right.id]
-    assert [each.why for each in report.undetermined] == ["there would have been nothing to supersede"]
+    assert [each.why for each in report.uncertain] == ["there would have been nothing to supersede"]
 
 
 def test_an_edge_that_only_the_source_said_goes_from_what_was_merged_of_it(ledger: Ledger) -> None:
@@ -200,7 +200,7 @@ def test_an_edge_that_only_the_source_said_goes_from_what_was_merged_of_it(ledge
     again = ledger.merge([merged.id, third.id], actor="bob")
     report = ledger.distrust("eve", kind="actor")
     assert {each.target for each in ledger.memory(again.id).edges} == {"cabin"}  # type: ignore[union-attr]
-    assert "a memory that was merged would have stood otherwise" in {each.why for each in report.undetermined}
+    assert "a memory that was merged would have stood otherwise" in {each.why for each in report.uncertain}
     ledger.trust("eve", kind="actor")
     assert {each.target for each in ledger.memory(again.id).edges} == {"cabin", "eve"}  # type: ignore[union-attr]
 
@@ -222,7 +222,7 @@ def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how:
         assert sorted(each.command for each in report.dependents) == ["merges.combine", "remember"]
     now = ledger.memory(a.id)
     assert now is not None and now.status == "active" and [each.target for each in now.edges] == ["cabin"]
-    assert ledger.audit(subject=a.id, type="RelationAdded")[0].in_force
+    assert ledger.audit(subject=a.id, type="RelationAdded")[0].in_effect
     assert ledger.undo(related).events == 1
     assert ledger.digest() == folded_from_zero(ledger)
 
@@ -275,7 +275,7 @@ def test_a_merge_that_took_over_the_validity_of_a_source_is_named(
     ledger.set_validity(cabin.id, *ends, actor="eve")
     ledger.merge([cabin.id, also.id], actor="bob")
     report = ledger.distrust("eve", kind="actor")
-    assert {each.type for each in report.undetermined} == {"MemoriesMerged"}
+    assert {each.type for each in report.uncertain} == {"MemoriesMerged"}
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -284,7 +284,7 @@ def test_a_successor_that_took_over_what_a_source_had_put_on_is_named(ledger: Le
     ledger.retag(cabin.id, ("eve-tag",), actor="eve")
     house = ledger.supersede(cabin.id, "The user has a house.", tags=["home"] if told else None, actor="bob")
     report = ledger.distrust("eve", kind="actor")
-    named = [(each.subject, each.why) for each in report.undetermined]
+    named = [(each.subject, each.why) for each in report.uncertain]
     assert named == ([] if told else [(house.id, "it took over tags or names that would not have been there")])
 
 
@@ -295,7 +295,7 @@ def test_a_promotion_by_a_source_makes_a_candidate_of_it_again(ledger: Ledger) -
     report = ledger.distrust("eve", kind="actor")
     now = ledger.memory(idea.id)
     assert now is not None and (now.status, now.confidence, now.reference_count) == ("candidate", 0.5, 0)
-    assert report.undetermined == (), "a candidate would not have been reinforced"
+    assert report.uncertain == (), "a candidate would not have been reinforced"
 
 
 def test_an_undo_by_a_source_is_taken_back_and_made_again(ledger: Ledger) -> None:
@@ -405,7 +405,7 @@ def test_a_distrusted_source_is_refused_until_it_is_trusted(ledger: Ledger) -> N
     assert ledger.refusals()[0].rule == "trust"
     ledger.remember("The lamp is green.", actor="eve")  # an actor is no client
     (standing,) = ledger.distrusted()
-    assert (standing.kind, standing.source, standing.reason) == ("client", "eve", "stolen token")
+    assert (standing.kind, standing.origin, standing.reason) == ("client", "eve", "stolen token")
     ledger.trust(standing.command_id)
     ledger.remember("The lamp is red.", client="eve")
 
@@ -422,7 +422,7 @@ def test_the_same_key_answers_the_same(ledger: Ledger) -> None:
     ledger.remember("The lamp is green.", actor="eve")
     first = ledger.distrust("eve", kind="actor", key="k")
     again = ledger.distrust("eve", kind="actor", key="k")
-    assert again.replayed and (again.events, again.memories, again.source) == (first.events, first.memories, "eve")
+    assert again.replayed and (again.events, again.memories, again.origin) == (first.events, first.memories, "eve")
 
 
 def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
@@ -489,7 +489,7 @@ def test_a_text_that_somebody_else_took_in_where_one_of_the_source_was_removed_i
     ledger.remember("There is a vault.", source=again.chunks[0].id, actor="bob")
     report = ledger.distrust("eve", kind="actor")
     assert ledger.documents() == [] and ledger.memories() == []
-    named = [(each.type, each.subject, each.why) for each in report.undetermined]
+    named = [(each.type, each.subject, each.why) for each in report.uncertain]
     assert named == [("DocumentRestored", first.id, "it would have been taken in as a document of its own")]
     ledger.trust("eve", kind="actor")
     assert len(ledger.documents()) == 1 and len(ledger.memories()) == 1
@@ -501,7 +501,7 @@ def test_a_text_that_brought_back_what_the_source_had_removed_is_what_it_would_h
     ledger.ingest("# A\n\nThe vault is there.\n", path="a.md", actor="bob")
     report = ledger.distrust("eve", kind="actor")
     now = ledger.document(first.id)
-    assert report.undetermined == () and now is not None
+    assert report.uncertain == () and now is not None
     assert "there" in (ledger.chunk(now.chunks[0].id).content or "")  # type: ignore[union-attr]
 
 
@@ -509,7 +509,7 @@ def test_a_restoring_of_a_document_of_the_source_is_not_a_text_taken_in(ledger: 
     first = ledger.ingest(VAULT, path="a.md", actor="eve")
     ledger.remove_document(first.id, actor="bob")
     ledger.restore_document(first.id, actor="bob")
-    assert ledger.distrust("eve", kind="actor").undetermined == () == tuple(ledger.documents())
+    assert ledger.distrust("eve", kind="actor").uncertain == () == tuple(ledger.documents())
 
 
 # --- what a source was in the way of, or let through -----------------------------------------------------------------
@@ -517,7 +517,7 @@ def test_a_restoring_of_a_document_of_the_source_is_not_a_text_taken_in(ledger: 
 
 def whys(ledger: Ledger, **by: Any) -> list[tuple[str, str]]:
     report = ledger.distrust("eve", kind="actor", **by)
-    return [(each.type, each.why) for each in report.undetermined]
+    return [(each.type, each.why) for each in report.uncertain]
 
 
 REFUSED = ("WriteRefused", "a refusal that may not have been one")
@@ -625,7 +625,7 @@ def test_what_was_recorded_under_a_name_that_a_source_gave_a_project_is_named(
     written = ledger.remember("The stove is hot.", project="casa", actor="bob")
     report = ledger.distrust("eve", kind="actor")
     assert ledger.memory(written.id).project == "Home"  # type: ignore[union-attr]
-    assert [each.subject for each in report.undetermined] == [written.id] * named
+    assert [each.subject for each in report.uncertain] == [written.id] * named
 
 
 def test_what_was_recorded_under_a_name_that_a_source_gave_a_session_is_named(ledger: Ledger) -> None:
@@ -777,7 +777,7 @@ def without_support(ledger: Ledger) -> list[str]:
     found = []
     for memory in ledger.memories(status="all"):
         steps = ledger.history(memory.id) or []
-        captures = [s for s in steps if s.in_force and s.type in ("MemoryCaptured", "DuplicateAbsorbed")]
+        captures = [s for s in steps if s.in_effect and s.type in ("MemoryCaptured", "DuplicateAbsorbed")]
         others = [s.data.get("sources", []) for s in captures if s.actor != "eve"]
         if not any(not sources or any(ledger.interaction(each) for each in sources) for sources in others):
             found.append(memory.id)
@@ -828,8 +828,8 @@ def _compare(full: Ledger, never: Ledger, traced: bool) -> None:
     assert without_support(full) == []
     held = {each.id for each in full.memories()}
     assert {each.id for each in shown.lost}.isdisjoint(held) and {each.id for each in shown.gained} <= held
-    assert shown.undetermined == report.undetermined
-    determined = traced and not report.undetermined
+    assert shown.uncertain == report.uncertain
+    determined = traced and not report.uncertain
     SEEN["undetermined" if not determined else "moved" if report.events else "untouched"] += 1
     if determined:
         assert beliefs(full) == beliefs(never)
@@ -870,7 +870,7 @@ def test_a_distrust_of_several_events_can_be_erased_with_its_name(
         for entry in ledger.audit(limit=500):
             if entry.type == "OriginDistrusted":
                 ledger.erase(entry.position, fields=["data.origin"], quotes="keep")
-        assert [each.source for each in ledger.distrusted()] == [None]
+        assert [each.origin for each in ledger.distrusted()] == [None]
         assert ledger.digest() == folded_from_zero(ledger)
         assert ledger.verify().ok
 

@@ -57,7 +57,7 @@ def beliefs(ledger: Ledger, known: dict[str, Any] | None = None) -> dict[str, An
             dates = (list(each.tags), list(each.sources), each.valid_from, each.valid_to, each.supersedes)
             found["memories"].append([user, *told, *dates, each.superseded_by, each.quarantined])
             found["confidence"][each.id] = [
-                [point.position, point.delta, point.confidence, point.in_force]
+                [point.position, point.delta, point.confidence, point.in_effect]
                 for point in ledger.confidence(each.id, user=user) or ()
             ]
         for turn in ledger.interactions(user=user, limit=500):

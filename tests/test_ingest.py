@@ -317,7 +317,7 @@ def test_what_another_took_in_over_a_distrusted_text_is_named(ledger: Ledger) ->
     paper = ledger.ingest(NOTES, path="a.md", actor="eve")
     newer = ledger.ingest(NOTES + "More.\n", path="a.md", actor="ann")
     report = ledger.distrust("eve", kind="actor")
-    assert [each.why for each in report.undetermined] == ["it would have been taken in as a document of its own"]
+    assert [each.why for each in report.uncertain] == ["it would have been taken in as a document of its own"]
     assert ledger.document(paper.id) is None
     ledger.trust("eve", kind="actor")
     report = ledger.distrust("ann", kind="actor")

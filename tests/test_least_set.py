@@ -56,7 +56,7 @@ def test_what_falls_is_the_least_set_that_follows_from_the_log(how: str, steps: 
             seeds = frozenset(row.position for row in log.rows if row.actor == "eve")
         assume(len(log.rows) - len(seeds) <= MOST)
         _ = ledger.distrust("eve", kind="actor") if how == "distrust" else ledger.undo(named.position, cascade=True)
-        out = frozenset(entry.position for entry in ledger.audit(limit=1_000) if not entry.in_force)
+        out = frozenset(entry.position for entry in ledger.audit(limit=1_000) if not entry.in_effect)
         assert [out] == list(log.least(seeds))
         assert ledger.digest() == folded_from_zero(ledger)
 

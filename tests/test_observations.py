@@ -512,7 +512,7 @@ def test_an_observation_that_was_undone_can_still_be_explained(ledger: Ledger) -
     ledger.undo(seen.position)
     why = ledger.why(seen.id)
     assert ledger.observation(seen.id) is None and ledger.observations(status="all") == []
-    assert why is not None and why.observation is None and [each.in_force for each in why.wordings] == [False]
+    assert why is not None and why.observation is None and [each.in_effect for each in why.wordings] == [False]
 
 
 def test_under_at_the_present_of_a_trend_is_the_time_of_the_moment(ledger: Ledger, clock: Clock) -> None:
@@ -657,7 +657,7 @@ def test_an_equal_attempt_stands_in_for_the_first_should_that_fall(ledger: Ledge
     left = read(ledger, seen.id)
     assert (left.text, left.confidence, left.proof_count, left.freshness) == (COFFEE.upper(), 0.8, 1, "fresh")
     why = ledger.why(seen.id)
-    assert why is not None and [(each.reason, each.in_force) for each in why.wordings] == [
+    assert why is not None and [(each.reason, each.in_effect) for each in why.wordings] == [
         ("formed", False),
         ("again", True),
     ]

@@ -252,13 +252,13 @@ def test_a_trust_takes_along_what_others_built_on_since_where_it_is_told_to(ledg
     ledger.capture("Which lamp is it?", "The lamp is green.", actor="bob")
     assert counted(ledger, fact.id) == 1
     listed = ledger.trust("eve", kind="actor", dry_run=True)
-    assert len(listed.along) == 3 and set(listed.memories) == {each.id for each in (fact, built, further, own)}
+    assert len(listed.cascaded) == 3 and set(listed.memories) == {each.id for each in (fact, built, further, own)}
     assert listed.events == 5 and held(ledger, further.id), "four fall, one is back"
     if by_undo:
         done = ledger.undo(act.command_id, cascade=True)
-        assert done.along == listed.along
+        assert done.cascaded == listed.cascaded
     else:
-        assert ledger.trust("eve", kind="actor", cascade=True).along == listed.along
+        assert ledger.trust("eve", kind="actor", cascade=True).cascaded == listed.cascaded
     assert [held(ledger, each.id) for each in (fact, built, further, own)] == [False, False, False, True]
     assert ledger.digest() == folded_from_zero(ledger)
     ledger.redo(fact.position)
@@ -336,7 +336,7 @@ def without_support(ledger: Ledger) -> list[str]:
     found = []
     for memory in ledger.memories(status="all"):
         steps = ledger.history(memory.id) or []
-        attempts = [step for step in steps if step.in_force and step.type in ("MemoryCaptured", "DuplicateAbsorbed")]
+        attempts = [step for step in steps if step.in_effect and step.type in ("MemoryCaptured", "DuplicateAbsorbed")]
         cited = [step.data.get("sources") or [] for step in attempts]
         if not any(not each or any(ledger.interaction(x) or ledger.memory(x) for x in each) for each in cited):
             found.append(memory.id)

@@ -160,7 +160,7 @@ def test_a_persons_reinforcement_falls_with_the_turn_that_it_cites(ledger: Ledge
         source = {"source": turn.id} if act == "distrust the turn" else {"source": "eve", "kind": "actor"}
         (belief,) = ledger.what_if(without=turn.id if len(source) == 1 else {"actor": "eve"}).changed
         ledger.distrust(**source)
-    assert belief.then is not None and belief.then.reference_count == 1
+    assert belief.would_be is not None and belief.would_be.reference_count == 1
     assert counted(ledger, fact.id) == 1
     if act.endswith("then distrust"):
         ledger.distrust("eve", kind="actor")
@@ -355,7 +355,7 @@ def test_an_observation_whose_source_counts_again_is_retired_no_more(ledger: Led
     ledger.withdraw_source(second, actor="bob")
     standing(ledger, seen.id, "retracted", 0)
     ((now, then),) = [
-        (each.now, each.then)
+        (each.now, each.would_be)
         for each in ledger.what_if(without=taken.position if way == "undo" else {"actor": "eve"}).observations
     ]
     assert now is not None and then is not None and (now.status, then.status) == ("retracted", "active")

@@ -127,7 +127,7 @@ def test_a_captured_prompt_and_its_response_are_found_each(ledger: Ledger) -> No
     (passage, *_) = (item.passage for item in ledger.recall("roast", user="ann", among="turns").items)
     assert passage is not None
     assert (passage.start, passage.end, passage.position) == (0, 11, turn.position)
-    assert (passage.user, passage.project, passage.session_id) == ("ann", "Home", "s")
+    assert (passage.user, passage.project, passage.session) == ("ann", "Home", "s")
     assert passage.occurred_at == turn.occurred_at and passage.document is None
 
 

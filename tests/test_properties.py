@@ -148,7 +148,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if entry.type in ("MemoryCaptured", "DuplicateAbsorbed"):
             told = {name: data[name] for name in ("kind", "status", "content", "confidence", "sources")}
             told |= {"project": entry.project, "valid_from": entry.recorded_at}
-            return Part("say", entry.subject, told | {"again": (entry.actor, entry.session_id, tuple(data["sources"]))})
+            return Part("say", entry.subject, told | {"again": (entry.actor, entry.session, tuple(data["sources"]))})
         return Part("note", entry.subject, {})
 
     def some(self, user, number, *statuses, kind="m"):

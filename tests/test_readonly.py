@@ -55,7 +55,7 @@ def check_reads(ledger, coffee, tea, turn):
     assert [each.id for each in ledger.interactions(project="galley")] == [turn]
     why = ledger.why(coffee)
     assert [round(step.delta * 1_000_000) for step in why.steps] == [500_000, 20_000, 0]
-    assert [step.in_force for step in ledger.history(tea)] == [True, False, True]
+    assert [step.in_effect for step in ledger.history(tea)] == [True, False, True]
     assert [point.delta for point in ledger.confidence(tea)] == [1.0, -0.75, 0.75]
     assert len(ledger.audit(limit=500)) == ledger.position
     assert [project.name for project in ledger.projects()] == ["Kitchen"]

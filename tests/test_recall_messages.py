@@ -24,7 +24,7 @@ def test_a_message_is_recalled_with_the_session_and_position_that_it_is_at(ledge
     (item,) = recalled(ledger, "gearbox", k=1)
     assert (item.source, item.id, item.text) == ("message", session.id, said.content)
     assert item.passage is not None
-    assert (item.passage.position, item.passage.field, item.passage.session_id) == (said.position, "content", "monday")
+    assert (item.passage.position, item.passage.field, item.passage.session) == (said.position, "content", "monday")
 
 
 def test_what_a_tool_was_called_with_and_gave_is_recalled(ledger: Ledger) -> None:

@@ -86,7 +86,7 @@ def test_the_trail_tells_of_sessions_and_summaries(lived: Ledger) -> None:
     steps = lived.history(session.id or "")
     assert steps is not None and steps[0].type == "SessionOpened" and "MessagesHidden" in {each.type for each in steps}
     assert lived.audit(subject=session.id)[-1].type == "SessionOpened"
-    assert {each.session_id for each in lived.audit(session_id="talk")} == {"talk"}
+    assert {each.session for each in lived.audit(session_id="talk")} == {"talk"}
     third = session.summaries()[2]
     made = lived.history(third.id)
     assert made is not None

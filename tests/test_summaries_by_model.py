@@ -60,7 +60,7 @@ def test_a_summary_and_its_call_are_one_append(ledger: Ledger, model: Model) -> 
     assert (summary.content, summary.model, summary.level) == ("They spoke of the weather.", "small", "normal")
     (call,) = ledger.model_calls()
     assert (call.ok, call.purpose, call.prompt, call.model, call.kept) == (True, "summary", "leaf/1", "small", 1)
-    assert (call.input_tokens, call.output_tokens, call.project, call.session_id) == (900, 12, "home", "chat")
+    assert (call.input_tokens, call.output_tokens, call.project, call.session) == (900, 12, "home", "chat")
     (entry,) = ledger.audit(type="ModelCalled")
     data: Any = entry.data
     assert data["ranges"] == [list(each) for each in summary.ranges] and data["actions"][0]["subject"] == summary.id

@@ -35,7 +35,7 @@ def test_undoing_a_capture_takes_the_memory_away(ledger: Ledger) -> None:
         ledger.reinforce(fact.id)
     why = ledger.why(fact.id)
     assert why is not None and why.memory is None
-    assert [(step.type, step.in_force, step.because) for step in why.steps] == [
+    assert [(step.type, step.in_effect, step.because) for step in why.steps] == [
         ("MemoryCaptured", False, ""),
         ("CommandUndone", True, "wrong tin"),
     ]
@@ -310,7 +310,7 @@ def test_the_reinforcements_after_an_undone_one_stay_and_the_sum_is_exact(ledger
     assert now is not None and now.confidence == 0.8  # the second one now counts in full
     adds_up(ledger, fact.id)
     points = ledger.confidence(fact.id)
-    assert [(round(point.delta, 6), point.in_force) for point in points] == [
+    assert [(round(point.delta, 6), point.in_effect) for point in points] == [
         (0.5, True),
         (0.3, False),
         (0.2, True),
@@ -522,7 +522,7 @@ def test_a_long_undo_is_told_by_several_events_of_one_append(ledger: Ledger, mon
         ledger.remember(f"fact number {number}", correlation_id="run-1")
         ledger.remember(f"another fact {number}")
     report = ledger.undo("run-1", key="back")
-    told = [entry for entry in ledger.audit(type="CommandUndone") if entry.in_force]
+    told = [entry for entry in ledger.audit(type="CommandUndone") if entry.in_effect]
     assert (len(report.commands), report.events, len(told)) == (5, 5, 3)
     assert len(ledger.memories()) == 5
     again = ledger.undo("run-1", key="back")

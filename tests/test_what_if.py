@@ -28,8 +28,8 @@ def test_what_if_shows_what_a_distrust_would_do_and_touches_nothing(ledger: Ledg
     assert (ledger.position, ledger.digest()) == (position, digest)
     assert [each.id for each in shown.lost] == [tea.id] and [each.id for each in shown.gained] == [coffee.id]
     (moved,) = shown.changed
-    assert moved.now is not None and moved.then is not None
-    assert (moved.id, moved.now.confidence, moved.then.confidence) == (other.id, 0.7, 0.5)
+    assert moved.now is not None and moved.would_be is not None
+    assert (moved.id, moved.now.confidence, moved.would_be.confidence) == (other.id, 0.7, 0.5)
     ledger.distrust("eve", kind="actor")
     assert sorted(each.id for each in ledger.memories()) == sorted([coffee.id, other.id])
 
@@ -48,13 +48,13 @@ def test_what_if_the_policy_had_been_another(ledger: Ledger) -> None:
         ledger.capture("Which?", "The cabin has a red wooden door and a porch.")
     ledger.reinforce(fact.id, 0.1)
     shown = ledger.what_if(policy={"gain": 0.1})
-    told = {each.id: each.then.confidence for each in shown.changed if each.then is not None}
+    told = {each.id: each.would_be.confidence for each in shown.changed if each.would_be is not None}
     assert told == {fact.id: 0.9, also.id: 0.8}
     fewer = ledger.what_if(policy={"max_matches": 1})
-    counts = {each.id: each.then.reference_count for each in fewer.changed if each.then is not None}
+    counts = {each.id: each.would_be.reference_count for each in fewer.changed if each.would_be is not None}
     assert len(counts) == 1 and set(counts.values()) <= {0, 1}
     none = ledger.what_if(policy={"max_matches": 0})
-    assert {each.then.reference_count for each in none.changed if each.then is not None} == {0, 1}
+    assert {each.would_be.reference_count for each in none.changed if each.would_be is not None} == {0, 1}
 
 
 # --- observations ----------------------------------------------------------------------------------------------------
@@ -72,16 +72,16 @@ def test_what_bears_an_observation_out_no_more_is_told_of_it(ledger: Ledger) -> 
     made = ledger.observe("The user should buy decaf.", [mine.id], actor="eve")
     shown = {each.id: each for each in ledger.what_if(without={"actor": "eve"}).observations}
     assert set(shown) == {both.id, alone.id, made.id}
-    now, then = shown[both.id].now, shown[both.id].then
+    now, then = shown[both.id].now, shown[both.id].would_be
     assert now is not None and then is not None
     assert (now.proof_count, then.proof_count, now.freshness, then.freshness) == (2, 1, "fresh", "stale")
     assert then.status == "active" and {each.id: each.live for each in then.sources} == {
         mine.id: True,
         theirs.id: False,
     }
-    left = shown[alone.id].then
+    left = shown[alone.id].would_be
     assert left is not None and (left.status, left.proof_count) == ("unsupported", 0)
-    assert shown[made.id].then is None
+    assert shown[made.id].would_be is None
     report = ledger.distrust("eve", kind="actor")
     assert (set(report.observations), report.unsupported) == ({both.id, alone.id, made.id}, (alone.id,))
     assert made.id in report.gone and alone.id not in report.gone
@@ -93,7 +93,7 @@ def test_without_a_command_an_observation_loses_its_proof_too(ledger: Ledger) ->
     turn = ledger.capture("Which beans?", "Dark ones.", reinforce=False)
     seen = ledger.observe("The user likes dark beans.", [turn.id])
     (found,) = ledger.what_if(without=turn.position).observations
-    assert found.id == seen.id and found.then is not None and found.then.status == "unsupported"
+    assert found.id == seen.id and found.would_be is not None and found.would_be.status == "unsupported"
 
 
 def test_an_observation_that_the_source_had_put_into_quarantine_is_free_again(ledger: Ledger) -> None:
@@ -101,13 +101,13 @@ def test_an_observation_that_the_source_had_put_into_quarantine_is_free_again(le
     seen = ledger.observe("The user likes dark beans.", [turn.id])
     ledger.quarantine(seen.id, "a lie", actor="eve")
     (found,) = ledger.what_if(without={"actor": "eve"}).observations
-    assert found.now is not None and found.then is not None
-    assert (found.now.quarantined, found.then.quarantined) == (True, False)
+    assert found.now is not None and found.would_be is not None
+    assert (found.now.quarantined, found.would_be.quarantined) == (True, False)
     ledger.release(seen.id, actor="ann")
     ledger.quarantine(turn.id, "also a lie", actor="eve")
     (found,) = ledger.what_if(without={"actor": "eve"}).observations
-    assert found.now is not None and found.then is not None
-    assert (found.now.proof_count, found.then.proof_count) == (0, 1)
+    assert found.now is not None and found.would_be is not None
+    assert (found.now.proof_count, found.would_be.proof_count) == (0, 1)
 
 
 def test_another_gain_moves_no_observation(ledger: Ledger) -> None:
@@ -204,7 +204,7 @@ def test_what_if_tells_of_every_observation_as_it_is_after_the_distrust(steps: l
         report = ledger.distrust("eve", kind="actor")
         after = {id: told(ledger.observation(id)) for id in every}
         assert set(shown) == {id for id in every if before[id] != after[id]} == set(report.observations)
-        assert {id: told(each.then) for id, each in shown.items()} == {id: after[id] for id in shown}
+        assert {id: told(each.would_be) for id, each in shown.items()} == {id: after[id] for id in shown}
         assert {id: told(each.now) for id, each in shown.items()} == {id: before[id] for id in shown}
         back = ledger.trust("eve", kind="actor")
         assert {id: told(ledger.observation(id)) for id in every} == before

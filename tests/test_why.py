@@ -29,7 +29,7 @@ def adds_up(ledger: Ledger, id: str) -> None:
     points = ledger.confidence(id)
     assert sum(millionths(point.delta) for point in points) == total
     if now is not None:
-        reinforced = [point for point in points if point.in_force and point.type == "MemoryReinforced"]
+        reinforced = [point for point in points if point.in_effect and point.type == "MemoryReinforced"]
         assert now.reference_count == len(reinforced)
 
 

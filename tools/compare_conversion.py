@@ -380,7 +380,7 @@ def _pages(ledger: Any, user: str) -> Iterator[Any]:
         for each in page:
             yield {
                 name: getattr(each, name)
-                for name in ("position", "subject", "command", "in_force", "actor", "event_id")
+                for name in ("position", "subject", "command", "in_effect", "actor", "event_id")
             }
         before = page[-1].position
 

@@ -131,7 +131,7 @@ def _wordings(found: Sequence[Wording]) -> RenderableType:
 
 def _wording(found: Wording) -> Text:
     by = f"{found.consolidator} by {found.actor}" if found.actor else found.consolidator
-    return detailed(short(found.text), found.reason, by, found.why, "" if found.in_force else "not in force")
+    return detailed(short(found.text), found.reason, by, found.why, "" if found.in_effect else "not in force")
 
 
 def withdrawn(report: WithdrawalReport) -> RenderableType:

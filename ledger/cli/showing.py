@@ -181,7 +181,7 @@ def _item_row(item: Item) -> list[RenderableType]:
     if item.memory is not None:
         about = (item.memory.kind, item.memory.project, item.memory.status if item.memory.status != "active" else "")
     elif item.passage is not None:
-        where = " › ".join(item.passage.heading_path) or item.passage.session_id
+        where = " › ".join(item.passage.heading_path) or item.passage.session
         what = item.source if item.source == "message" else item.passage.field or item.source
         about = (what, where, moment(item.passage.occurred_at))
     elif item.observation is not None:
@@ -403,7 +403,7 @@ def steps(found: Sequence[answers.Step]) -> RenderableType:
 def _step_row(step: answers.Step) -> list[RenderableType]:
     cited = step.data.get("interaction") if isinstance(step.data, dict) else None
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
-    force = "" if step.in_force else "not in force"
+    force = "" if step.in_effect else "not in force"
     what = detailed(Text(one_line(step.type)), by, cited, force)
     if step.because:
         what = Text.assemble(what, ("\n" + shortened(step.because, LISTED_CHARS), "italic"))
@@ -443,7 +443,7 @@ def confidence(points: Sequence[answers.ConfidencePoint]) -> RenderableType:
 
 
 def _point_row(point: answers.ConfidencePoint) -> list[RenderableType]:
-    how = ("echo" if point.echo else "", point.matcher, point.interaction, "" if point.in_force else "not in force")
+    how = ("echo" if point.echo else "", point.matcher, point.interaction, "" if point.in_effect else "not in force")
     what = detailed(Text(one_line(point.type)), *how)
     return [Text(str(point.position)), Text(moment(point.recorded_at)), _confidence(point.confidence),
             _change(point.delta), what]  # fmt: skip
@@ -455,7 +455,7 @@ def history(found: Sequence[answers.Step]) -> RenderableType:
 
 def _history_row(step: answers.Step) -> list[RenderableType]:
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
-    what = detailed(Text(one_line(step.type)), by, "" if step.in_force else "not in force")
+    what = detailed(Text(one_line(step.type)), by, "" if step.in_effect else "not in force")
     return [Text(str(step.position)), Text(moment(step.recorded_at)), Text.assemble(what, "\n" + compact(step.data))]
 
 
@@ -465,7 +465,7 @@ def audit(entries: Sequence[answers.AuditEntry]) -> RenderableType:
 
 def _audit_row(entry: answers.AuditEntry) -> list[RenderableType]:
     by = entry.command if not entry.actor else f"{entry.command} by {entry.actor}"
-    place = (entry.client, entry.project, entry.session_id, "" if entry.in_force else "not in force")
+    place = (entry.client, entry.project, entry.session, "" if entry.in_effect else "not in force")
     what = detailed(Text(one_line(entry.type)), by, *place)
     return [Text(str(entry.position)), Text(moment(entry.recorded_at)), Text(one_line(entry.subject)), what]
 
@@ -632,7 +632,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     """What a source had said and moved, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
     told = (
-        f"{found.kind} {one_line(found.source)} from position {found.since}: {would} {counted(found.events, 'event')}"
+        f"{found.kind} {one_line(found.origin)} from position {found.since}: {would} {counted(found.events, 'event')}"
     )
     lists = {
         "memories": found.memories,
@@ -646,14 +646,14 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         card["out of force with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
-    return Group(Text(told), card_of(card), *_open_questions(found.undetermined))
+    return Group(Text(told), card_of(card), *_open_questions(found.uncertain))
 
 
 def distrusted(found: Sequence[answers.Distrusted]) -> RenderableType:
     if not found:
         return Text("every source is trusted", style="dim")
     rows: list[list[RenderableType]] = [
-        [Text(each.kind), detailed(short(each.source), each.reason), Text(str(each.since)), Text(each.command_id)]
+        [Text(each.kind), detailed(short(each.origin), each.reason), Text(str(each.since)), Text(each.command_id)]
         for each in found
     ]
     return listing("kind", "source", "since", "command", rows=rows)
@@ -663,18 +663,18 @@ def what_if(found: answers.WhatIf) -> RenderableType:
     """Beliefs now and then, side by side."""
     groups = (("no longer held", found.lost), ("held again", found.gained), ("held otherwise", found.changed))
     rows: list[list[RenderableType]] = [
-        [Text(name), Text(each.id), _belief(each.now), _belief(each.then)]
+        [Text(name), Text(each.id), _belief(each.now), _belief(each.would_be)]
         for name, beliefs in groups
         for each in beliefs
     ]
     observed: list[list[RenderableType]] = [
-        [Text(each.id), _observed(each.now), _observed(each.then)] for each in found.observations
+        [Text(each.id), _observed(each.now), _observed(each.would_be)] for each in found.observations
     ]
     count = len(rows) + len(observed)
     told = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
     table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
     table += [listing("observation", "now", "then", rows=observed)] if observed else []
-    return Group(*table, told, *_open_questions(found.undetermined))
+    return Group(*table, told, *_open_questions(found.uncertain))
 
 
 def _observed(found: Observation | None) -> Text:
@@ -692,7 +692,7 @@ def _belief(memory: answers.Memory | None) -> Text:
     )
 
 
-def _open_questions(found: Sequence[answers.Undetermined]) -> list[RenderableType]:
+def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
     if not found:
         return []
     rows: list[list[RenderableType]] = [

@@ -142,7 +142,11 @@ def _without(ledger: Ledger) -> list[RenderableType]:
         heading(title),
         Text(f"{counts}; {found.events} events would be out of force."),
     ]
-    both = [(belief.now, belief.then) for belief in found.changed if belief.now is not None and belief.then is not None]
+    both = [
+        (belief.now, belief.would_be)
+        for belief in found.changed
+        if belief.now is not None and belief.would_be is not None
+    ]
     for now, then in both[:TOP]:
         moved = f"{now.confidence:.2f} → {then.confidence:.2f}  "
         pages.append(Text.assemble(moved, (shortened(now.content or "", 60), "dim")))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ledger.engine.answer import Answer
 from ledger.language.naming import as_model
 from ledger.language.port import LanguageModel, Request
-from ledger.reads import LIST_LIMIT, Reads, listed
+from ledger.reads import LIST_LIMIT, PAGED, Reads, listed
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
 from projections import calls, projects
 
@@ -37,21 +37,26 @@ class ModelCall(Answer, frozen=True, kw_only=True):
     left_over: int
     user: str | None
     project: str | None
-    session_id: str | None
+    session: str | None
     recorded_at: str
-    in_force: bool
+    in_effect: bool
 
 
 class ModelReads(Reads):
     """What can be asked about the calls, of a moment too."""
 
     def model_calls(
-        self, *, user: str | None = None, purpose: str | None = None, limit: int = LIST_LIMIT
+        self,
+        *,
+        user: str | None = None,
+        purpose: str | None = None,
+        limit: int = LIST_LIMIT,
+        before: int | None = None,
     ) -> list[ModelCall]:
         """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
         500. A call that failed is among them, and so is one whose command was undone."""
         with self._read("model_calls", "projects") as connection:
-            found = calls.listing(connection, self._user(user), purpose or None, listed(limit))
+            found = calls.listing(connection, self._user(user), purpose or None, listed(limit, PAGED), before)
             names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
             return [_shown(each, names) for each in found]
 
@@ -89,9 +94,9 @@ def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:
         name: getattr(call, name) for name in calls.Call.__struct_fields__ if name in ModelCall.__struct_fields__
     }
     told["project"] = names.get(call.project or "", call.project)
+    told["session"] = names.get(call.session or "", call.session)
     return ModelCall(
         **told,
         ok=call.error is None,
-        session_id=names.get(call.session or "", call.session),
-        in_force=call.undone_at is None,
+        in_effect=call.undone_at is None,
     )

@@ -24,7 +24,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     text: str | None
     user: str | None
     project: str | None
-    session_id: str | None
+    session: str | None
     occurred_at: str
     position: int
     document: str | None = None

@@ -190,7 +190,7 @@ class Reopening(Recalling):
             text=whole[each.start : each.end] if whole is not None else None,
             user=envelope.user if envelope is not None else None,
             project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
-            session_id=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
+            session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
             occurred_at=moment("occurred_at", envelope.occurred_at or envelope.recorded_at) if envelope else "",
             position=each.position,
             document=document,

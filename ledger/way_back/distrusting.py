@@ -54,7 +54,7 @@ class Told(Struct, frozen=True):
     observations: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
-    undetermined: tuple[answers.Undetermined, ...] = ()
+    undetermined: tuple[answers.Uncertain, ...] = ()
 
 
 class Distrusting(Undoing):
@@ -163,7 +163,7 @@ class Distrusting(Undoing):
         return [
             answers.Distrusted(
                 kind=each.kind,
-                source=each.source,
+                origin=each.source,
                 since=each.since,
                 reason=each.reason,
                 command_id=each.act,
@@ -178,7 +178,7 @@ class Distrusting(Undoing):
         told = plan.told if isinstance(plan.told, Told) else self._retold(plan, user)
         return answers.DistrustReport(
             kind=told.source.kind,
-            source=told.source.name,
+            origin=told.source.name,
             since=told.source.since,
             events=len(plan.positions) or plan.events,
             memories=told.memories,
@@ -186,10 +186,10 @@ class Distrusting(Undoing):
             unsupported=told.unsupported,
             gone=told.gone,
             receipts=told.receipts,
-            undetermined=told.undetermined,
+            uncertain=told.undetermined,
             position=outcome.position,
             dependents=plan.along.dependents,
-            along=plan.along.commands,
+            cascaded=plan.along.commands,
             trusted=trusted,
             dry_run=done.dry_run,
             command_id=outcome.events[0].envelope.command_id if outcome.events else None,

@@ -57,7 +57,7 @@ class Supposing(Distrusting):
 
     def _left_out(
         self, reader: Reader, owner: str, without: Any, since: Any
-    ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Undetermined, ...]]:
+    ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
         if without is None:
             return (), (), (), ()
         connection = reader.connection
@@ -91,7 +91,7 @@ class Supposing(Distrusting):
         other: Otherwise,
         memories: Iterable[str],
         concerned: Iterable[str],
-        told: tuple[answers.Undetermined, ...],
+        told: tuple[answers.Uncertain, ...],
     ) -> answers.WhatIf:
         lost: list[answers.Belief] = []
         gained: list[answers.Belief] = []
@@ -103,7 +103,7 @@ class Supposing(Distrusting):
             if known is None or known.user != owner or _same(now, then):
                 continue
             shown = (self._memories(connection, [each])[0] if each is not None else None for each in (now, then))
-            belief = answers.Belief(id=stream, now=next(shown), then=next(shown))
+            belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
             held, would = _held(now), _held(then)
             (changed if held == would else lost if held else gained).append(belief)
         return answers.WhatIf(
@@ -113,10 +113,10 @@ class Supposing(Distrusting):
             gained=tuple(gained),
             changed=tuple(changed),
             observations=tuple(
-                answers.ObservedBelief(id=(now or then).id, now=now, then=then)  # type: ignore[union-attr]
+                answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
                 for now, then in other.observations(concerned, self._writer.now())
             ),
-            undetermined=told,
+            uncertain=told,
         )
 
 

@@ -62,7 +62,7 @@ def _weight(state: Memory | None) -> object:
     return None if state is None else tuple(getattr(state, name) for name in _UNITED)
 
 
-def undetermined(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Undetermined, ...]:
+def undetermined(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Uncertain, ...]:
     """Every decision after the first event that falls which may have come out otherwise, in the order of the log."""
     if not plan.out and not plan.again:
         return ()
@@ -89,7 +89,7 @@ class _Search:
                 if state is not None:
                     self._saying.setdefault(memories.saying_of(state), set()).add(stream)
 
-    def everything(self) -> Iterator[answers.Undetermined]:
+    def everything(self) -> Iterator[answers.Uncertain]:
         for event in self._plan.senseless:
             if not _is_taken_in(event) and self._did_more(event):
                 yield _told(event, "what it acted on would not have been so")
@@ -109,7 +109,7 @@ class _Search:
         yield from self._merged()
         yield from self._succeeded()
 
-    def _merged(self) -> Iterator[answers.Undetermined]:
+    def _merged(self) -> Iterator[answers.Uncertain]:
         """Merges of others, of members that would have stood otherwise: what they became follows from how they stood."""
         for stream in self._memories:
             for merge in merges.naming(self._connection, [stream]):
@@ -120,7 +120,7 @@ class _Search:
                     if self._differ(stream, began, _weight):
                         yield _told(event, "a memory that was merged would have stood otherwise")
 
-    def _succeeded(self) -> Iterator[answers.Undetermined]:
+    def _succeeded(self) -> Iterator[answers.Uncertain]:
         """Successors, by others, that took over what the source had put onto the memory before."""
         for stream in self._memories:
             for event, counts in self._plan.reader.stream(stream):
@@ -139,7 +139,7 @@ class _Search:
                     ):
                         yield _told(captured, "it took over tags or names that would not have been there")
 
-    def _undone(self) -> Iterator[answers.Undetermined]:
+    def _undone(self) -> Iterator[answers.Uncertain]:
         """Undos of others that the source's own attempts let through: without them something would have been built on it."""
         for stream in self._plan.gone.intersection(self._memories):
             events = self._plan.reader.stream(stream)
@@ -151,7 +151,7 @@ class _Search:
                         if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
                             yield _told(undo, "something would have been built on what it took back")
 
-    def _documents(self) -> Iterator[answers.Undetermined]:
+    def _documents(self) -> Iterator[answers.Uncertain]:
         """Texts that others took in where one of the source was: each would have been a document of its own."""
         told = set[str]()
         for stream in sorted(self._plan.streams | self._plan.gone):
@@ -244,7 +244,7 @@ class _Search:
 
     # --- one memory ----------------------------------------------------------------------------------------------
 
-    def _of_memory(self, stream: str) -> Iterator[answers.Undetermined]:
+    def _of_memory(self, stream: str) -> Iterator[answers.Uncertain]:
         plan, state = self._plan, None
         for event in plan.reader.counting(stream, plan.out, plan.again):
             data, before = event.data, state
@@ -258,7 +258,7 @@ class _Search:
         if state is not None:
             yield from self._faded(state)
 
-    def _counted_before(self, stream: str) -> Iterator[answers.Undetermined]:
+    def _counted_before(self, stream: str) -> Iterator[answers.Uncertain]:
         """An interaction counts once: one that the source used up would have counted by itself."""
         for event, _ in self._plan.reader.stream(stream):
             data = event.data
@@ -269,7 +269,7 @@ class _Search:
                     if isinstance(each.data, ReinforcementEvaluated) and each.position not in self._plan.out:
                         yield _told(each, "the source had counted this interaction already")
 
-    def _faded(self, state: Memory) -> Iterator[answers.Undetermined]:
+    def _faded(self, state: Memory) -> Iterator[answers.Uncertain]:
         before: Memory | None = self._plan.reader.state(state.id)
         (now,) = self._connection.execute("SELECT max(recorded_at) FROM audit").fetchone()
         lost = before is not None and before.reference_count > 0 and not state.reference_count
@@ -278,7 +278,7 @@ class _Search:
 
     # --- who says the same ---------------------------------------------------------------------------------------
 
-    def _twins(self) -> Iterator[answers.Undetermined]:
+    def _twins(self) -> Iterator[answers.Uncertain]:
         """Decisions of the duplicate rule, where a memory concerned said or would have said what was asked."""
         for stream in self._related():
             state: Memory | None = None
@@ -366,8 +366,8 @@ def _is_taken_in(event: AnyEvent) -> bool:
     return restored or isinstance(event.data, DocumentReplaced | ChunkAdded)
 
 
-def _told(event: AnyEvent, why: str) -> answers.Undetermined:
-    return answers.Undetermined(position=event.position, type=event.type, subject=event.stream, why=why)
+def _told(event: AnyEvent, why: str) -> answers.Uncertain:
+    return answers.Uncertain(position=event.position, type=event.type, subject=event.stream, why=why)
 
 
 # --- where it was shown ----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from typing import Any, TypeVar, Unpack
 
@@ -76,6 +76,7 @@ class Undoing(MemoryWrites, Reads):
         *,
         session: str | None = None,
         command: str | None = None,
+        group: Mapping[str, str | None] | None = None,
         cascade: bool = False,
         exclusive: bool = False,
         dry_run: bool = False,
@@ -92,13 +93,14 @@ class Undoing(MemoryWrites, Reads):
         told = who(self._default, by)
         reason = check_reason("reason", reason)
         given = target_of(target) if target is not None else None
-        if (target is None) == (session is None and command is None):
+        bounds = {name: value for name, value in (group or {}).items() if value is not None}
+        if (target is None) == (session is None and command is None and not bounds):
             raise RejectedError(
                 "an undo names a command, or else a group by session= and command=, and not both or neither"
             )
 
         def make(connection: Any, head: int) -> Plan:
-            entries = self._named(connection, told.user, given, session, command)
+            entries = self._named(connection, told.user, given, session, command, bounds)
             if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
                 return self._back(connection, head, acts, cascade or dry_run)
             plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
@@ -117,7 +119,11 @@ class Undoing(MemoryWrites, Reads):
                 _emit_undone(work, plan.commands, plan.positions, reason)
 
         verb = "undo" if target is not None else "history.undo_all"
-        return self._report(self._act(verb, told, make, emit, (target, reason, cascade, session, command), dry_run))
+        return self._report(
+            self._act(
+                verb, told, make, emit, (target, reason, cascade, session, command, *sorted(bounds.items())), dry_run
+            )
+        )
 
     def redo(
         self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
@@ -150,7 +156,7 @@ class Undoing(MemoryWrites, Reads):
             subjects=plan.streams,
             position=outcome.position,
             dependents=plan.dependents or plan.along.dependents,
-            along=plan.along.commands,
+            cascaded=plan.along.commands,
             reversed_by=_reversed_by(plan),
             dry_run=done.dry_run,
             command_id=outcome.events[0].envelope.command_id if outcome.events else None,
@@ -240,10 +246,18 @@ class Undoing(MemoryWrites, Reads):
     # --- which commands ------------------------------------------------------------------------------------------
 
     def _named(
-        self, connection: Any, user: str, target: str | int | None, session: str | None, command: str | None
+        self,
+        connection: Any,
+        user: str,
+        target: str | int | None,
+        session: str | None,
+        command: str | None,
+        bounds: Mapping[str, str] = {},
     ) -> list[audit.Entry]:
         """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
-        entries = self._grouped(connection, user, session, command) if target is None else _one(connection, target)
+        entries = (
+            self._grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
+        )
         if not entries or any(entry.user != user for entry in entries):
             what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
             raise NotFoundError(
@@ -260,11 +274,13 @@ class Undoing(MemoryWrites, Reads):
         return entries
 
     @staticmethod
-    def _grouped(connection: Any, user: str, session: str | None, command: str | None) -> list[audit.Entry]:
+    def _grouped(
+        connection: Any, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
+    ) -> list[audit.Entry]:
         where = named(connection, user, "s", session) if session is not None else None
         if where == NOWHERE or (session is not None and where is None):
             return []
-        found = audit.trail(connection, user=user, session=where, command=command, limit=2**31)
+        found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
         hidden = (*LASTING, *_TAKES_OUT)
         return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
 

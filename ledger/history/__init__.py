@@ -1,0 +1,1 @@
+"""What happened, who did it, and the same without somebody or something."""

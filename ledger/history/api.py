@@ -1,0 +1,244 @@
+"""``ledger.history``: the audit trail, what an origin did, and beliefs without something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+
+from ledger import answers
+from ledger.domain import times
+from ledger.domain.errors import RejectedError
+from ledger.engine.paging import LIMIT, found, of_all, one_of, page
+from ledger.engine.scope import Area
+from ledger.language.door import ModelCall
+from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class HistoryRead(Area):
+    """The history of a user's memory, now or up to a moment."""
+
+    def audit(
+        self,
+        *,
+        subject: str | None = None,
+        actor: str | None = None,
+        project: str | None = None,
+        session: str | None = None,
+        type: str | None = None,
+        command: str | None = None,
+        command_id: str | None = None,
+        correlation_id: str | None = None,
+        since: Since | None = None,
+        until: Since | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[answers.AuditEntry]:
+        """List events with who recorded them and how, newest first; by the time at which they were recorded.
+
+        Args:
+            subject: Only events of this id.
+            actor: Only what this actor did.
+            type: Only events of this type, like "MemoryPromoted".
+            command: Only what this command recorded, like "promote".
+            command_id: Only the events of one call.
+            correlation_id: Only those of this run, request or import.
+        """
+        now = self._core._writer.now()
+        filters = {
+            "subject": subject,
+            "actor": actor,
+            "project": project,
+            "type": type,
+            "command": command,
+            "command_id": command_id,
+            "correlation_id": correlation_id,
+        }
+        bounds = {
+            "since": times.since("since", since, now) if since is not None else None,
+            "until": times.since("until", until, now) if until is not None else None,
+        }
+
+        def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
+            asked: dict[str, Any] = {**filters, **bounds, "session_id": session}
+            return self._core.audit(user=self._scope.user, before=start, limit=count, **asked)
+
+        marks = {**filters, "session": session, "since": since, "until": until, "user": self._scope.user}
+        return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
+
+    def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
+        """List every event of a subject, in effect or not, oldest first, each with what it did.
+
+        Args:
+            subject: The id of a memory, observation, interaction, document, project, session or summary.
+
+        Raises:
+            NotFoundError: This user has no such subject.
+        """
+        steps = found("subject", subject, self._core.history(subject, user=self._scope.user))
+        filters = {"user": self._scope.user, "subject": subject}
+        return page("events", filters, limit, after, of_all(steps, _position), _position)
+
+    def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Distrusted]:
+        """List the origins that are distrusted, newest first."""
+        every = self._core.distrusted(user=self._scope.user)[::-1]  # type: ignore[misc]
+        return page("distrusted", {"user": self._scope.user}, limit, after, of_all(every, _position), _position)
+
+    def model_calls(
+        self, *, purpose: Purpose | None = None, limit: int = LIMIT, after: str | None = None
+    ) -> Page[ModelCall]:
+        """List the calls of language models, newest first, those that failed and those that were undone too.
+
+        Args:
+            purpose: "extraction", "consolidation" or "summary"; None for all.
+        """
+        if purpose is not None:
+            one_of("purpose", purpose, get_args(Purpose))
+
+        def fetch(count: int, start: int | None) -> Sequence[ModelCall]:
+            return self._core.model_calls(user=self._scope.user, purpose=purpose, limit=count, before=start)
+
+        filters = {"user": self._scope.user, "purpose": purpose}
+        return page("model_calls", filters, limit, after, fetch, _position)
+
+
+class History(HistoryRead):
+    """The history of a user's memory, with what takes parts of it out and back."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def diff(self, start: Moment, end: Moment | None = None, *, project: str | None = None) -> answers.Diff:
+        """Return which memories came, went and changed between two moments.
+
+        Args:
+            start: A position, the id of an event, or a time.
+            end: The same; None for now.
+
+        Raises:
+            RejectedError: The end comes before the start, or is no moment of this ledger.
+        """
+        return self._core.diff(start, end, user=self._scope.user, project=project)
+
+    def what_if(
+        self,
+        *,
+        without: str | int | Mapping[str, str] | None = None,
+        since: int | Since | None = None,
+        policy: Mapping[str, Any] | None = None,
+    ) -> answers.WhatIf:
+        """Return what would be believed without a command or an origin, or under another policy. Nothing is written.
+
+        Args:
+            without: A command, event, position or correlation id as in ``undo``; the id of an interaction, document or
+                session; or an origin by its kind, like {"actor": "crawler"}.
+            since: Only what the origin wrote from this position or time on.
+            policy: Other values of gain, echo_gain or max_matches.
+        """
+        return self._core.what_if(without=without, since=self._from(since), policy=policy, user=self._scope.user)
+
+    def undo_all(
+        self,
+        *,
+        session: str | None = None,
+        command: str | None = None,
+        correlation_id: str | None = None,
+        since: Since | None = None,
+        until: Since | None = None,
+        cascade: bool = False,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[GroupOptions],
+    ) -> answers.UndoReport:
+        """Void every command of a group; all filters that are given have to fit, and at least one is.
+
+        Args:
+            command: What was called, like "extract".
+            correlation_id: The run, request or import that they belong to.
+            cascade: Also void what later commands built on them.
+            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+
+        Raises:
+            DependentsError: Later commands built on it; ``cascade`` voids them too.
+        """
+        now = self._core._writer.now()
+        group = {
+            "correlation_id": correlation_id,
+            "since": times.since("since", since, now) if since is not None else None,
+            "until": times.since("until", until, now) if until is not None else None,
+        }
+        if session is None and command is None and all(value is None for value in group.values()):
+            raise RejectedError("undo_all needs to know which: session, command, correlation_id, since or until")
+        return self._core.undo(
+            None,
+            reason,
+            session=session,
+            command=command,
+            group=group,
+            cascade=cascade,
+            exclusive=exclusive,
+            dry_run=dry_run,
+            **self._scope.by(cast("WriteOptions", options)),
+        )
+
+    def distrust(
+        self,
+        origin: str,
+        *,
+        kind: OriginKind | None = None,
+        since: int | Since | None = None,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.DistrustReport:
+        """Void everything an origin wrote or caused, and refuse its future writes; what others said stays.
+
+        Args:
+            origin: The id of an interaction, a document or a session; or with ``kind`` a name.
+            kind: "actor", "client", "agent" or "session" for a name.
+            since: Only from this position or time on.
+            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+        """
+        told = self._scope.by(options)
+        more: dict[str, Any] = {"reason": reason, "exclusive": exclusive, "dry_run": dry_run}
+        return self._core.distrust(origin, kind=kind, since=self._from(since), **more, **told)
+
+    def trust(
+        self,
+        origin: str,
+        *,
+        kind: OriginKind | None = None,
+        cascade: bool = False,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.DistrustReport:
+        """Bring back what a distrust made void, and accept the origin's writes again.
+
+        Args:
+            origin: As in ``distrust``, or the id of the distrust's command.
+            kind: "actor", "client", "agent" or "session" for a name.
+            cascade: Also void what was built meanwhile on what the origin had hidden.
+            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+
+        Raises:
+            NotFoundError: This origin is not distrusted.
+        """
+        told = self._scope.by(options)
+        more: dict[str, Any] = {"reason": reason, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
+        return self._core.trust(origin, kind=kind, **more, **told)
+
+    def _from(self, since: int | Since | None) -> Any:
+        """A position as it is; a time or duration as a time."""
+        if since is None or isinstance(since, int):
+            return since
+        return times.since("since", since, self._core._writer.now())
+
+
+def _position(answer: Any) -> int:
+    return int(answer.position)

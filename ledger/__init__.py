@@ -5,6 +5,7 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
+import logging as _logging
 from typing import TYPE_CHECKING, Any
 
 from ledger.domain import secrecy as _secrecy
@@ -114,3 +115,4 @@ def _redacted(text: str) -> str:
 
 
 _secrecy.redacted = _redacted
+_logging.getLogger(__name__).addHandler(_logging.NullHandler())  # what is said is for whoever configures logging

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -21,6 +22,7 @@ from projections.projector import Projector, resumed
 from projections.rebuild import Rebuild
 
 Progress = Callable[[int, int], None]
+_log = logging.getLogger(__name__)
 
 
 class Numbers(Reads):
@@ -94,7 +96,9 @@ class Care(Numbers):
         events, parked, digest = work.run(
             lambda transaction, projector: self._switched(transaction, projector, parked_before, by)
         )
-        return answers.RebuildReport(events=events, seconds=time.monotonic() - started, digest=digest, suspended=parked)
+        seconds = time.monotonic() - started
+        _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(parked) or "none")
+        return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked)
 
     def _parked(self) -> set[str]:
         with self._store.snapshot() as connection:

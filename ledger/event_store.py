@@ -6,6 +6,7 @@ file, the same rows, the same chain, with the library's own mapper.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
 from msgspec import MsgspecError
 
-from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError
+from ledger.domain.errors import ConflictError, DamagedError, LedgerError, RejectedError, StorageError
 from ledger.integrity import GENESIS
 from ledger.recorders import (
     COLUMNS,
@@ -54,6 +55,7 @@ class LogRow:
 
 
 # What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
+_log = logging.getLogger(__name__)
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
 _MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 
@@ -367,8 +369,10 @@ class EventStore:
         """What a caller sees instead of an error: ``DamagedError`` where a row of the projections explains it."""
         if self._private is None and not self._pool.foreign and _may_be_damage(error):
             if (damaged := self.find_damage(connection)) is not None:
+                _warn(damaged)
                 return damaged
             vars(error)["searched"] = True  # by whatever surrounds this one it need not be
+        _warn(error)
         return _typed(error)
 
     # --- care --------------------------------------------------------------------------------------------------------
@@ -621,6 +625,12 @@ class Transaction:
 
 def _no_damage(connection: Any, names: Collection[str] = ()) -> StorageError | None:
     return None
+
+
+def _warn(error: BaseException) -> None:
+    """Tell of damage, by the table: the key of a row may be a name."""
+    if isinstance(error, DamagedError):
+        _log.warning("damaged: a row of the table %s", error.table)
 
 
 def _may_be_damage(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ nothing is written before the body has returned: a refusal leaves no trace but i
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -55,6 +56,7 @@ _SAYING_MUCH = (
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 REFUSED = 10_000  # refusals remembered, so that equal ones are recorded once
+_log = logging.getLogger(__name__)  # ids, types and times, never a text
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
 
 
@@ -261,6 +263,9 @@ class Writer:
             raise
         if work.who.expected is not None:
             work.who.expected.own.update(each.position for each in events)
+        if _log.isEnabledFor(logging.DEBUG):
+            for event in events:
+                _log.debug("%s: %s at %d of %s", work.command, event.type, event.position, event.stream)
         self._batch_events += len(events)
         self._left_at = transaction.position
         if changing:
@@ -321,6 +326,7 @@ class Writer:
         who = Who(actor="ledger")
         work = Work(self, transaction, "suspend", who, self.now())
         for name, at, error in poisoned:
+            _log.warning("the projection %s is suspended at position %d (%s)", name, at, error)
             work.emit(LEDGER_STREAM, park(transaction.connection, name, at, error))
         self.append(work, None, None, LEDGER_STREAM)
 

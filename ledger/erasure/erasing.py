@@ -9,6 +9,7 @@ call goes on where the last one stopped.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -50,6 +51,7 @@ USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 LEASE_SECONDS = 600.0
 NOTHING: Any = object()
+_log = logging.getLogger(__name__)
 NEEDED = (  # to tell what an erasure takes
     *("audit", "projects", "documents", "sources", "observations", "erasures", "refusals", "sessions", "summaries"),
     "model_calls",
@@ -335,7 +337,9 @@ class Erasing(Distrusting, Holding):
             purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts, raw)
         except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
             purge = Purge(str(error))
-        if not purge.why:
+        if purge.why:
+            _log.warning("the erasure %s is pending: what it erased may still lie in the files", act)
+        else:
             for each in raw:
                 self._erased_vectors.pop(each, None)
             self._complete(act, purge)
@@ -367,6 +371,7 @@ class Erasing(Distrusting, Holding):
 
         self._writer.run("erase", Who(actor="ledger"), body)
         self._unsearched.pop(act, None)
+        _log.info("the erasure %s is completed", act)
 
     def _purge_what_a_crash_left(self) -> None:
         """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""

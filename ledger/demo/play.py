@@ -66,7 +66,7 @@ class Play:
                 self._act(ledger, {name: value for name, value in act.items() if name != "after"})
 
     def _act(self, ledger: Ledger, told: dict[str, Any]) -> None:
-        verb, name, subject = told.pop("act"), told.pop("name", None), told.pop("memory", None)
+        verb, name, subject = told.pop("act"), told.pop("as", None), told.pop("memory", None)
         if "source" in told:
             told["source"] = self._interactions[told["source"] - 1]
         if verb == "promote":

@@ -18,7 +18,7 @@ from ledger.domain.interaction import Interaction as InteractionState
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer
-from ledger.observation_answers import Observation, Witness, Wording
+from ledger.observation_answers import Evidence, Observation, Wording
 
 
 class Edge(Answer, frozen=True, kw_only=True):
@@ -234,7 +234,7 @@ class Why(Answer, frozen=True, kw_only=True):
     """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
     ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in.
 
-    Of an observation ``evidence`` is what bears it out, and ``wordings`` are all that it had, oldest first.
+    Of an observation ``evidence`` is what supports it, and ``wordings`` are all that it had, oldest first.
     """
 
     memory: Memory | None
@@ -249,7 +249,7 @@ class Why(Answer, frozen=True, kw_only=True):
     provenance: Provenance | None = None
     conflicts: tuple[str, ...] = ()
     observation: Observation | None = None
-    evidence: tuple[Witness, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     wordings: tuple[Wording, ...] = ()
 
 

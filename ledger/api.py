@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
     from ledger.observation_answers import Observation
+    from ledger.observations.api import Observations, ObservationsRead
     from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
@@ -184,6 +185,13 @@ class LedgerRead(Area):
         from ledger.memories.api import MemoriesRead
 
         return MemoriesRead(self._core, self._scope)
+
+    @property
+    def observations(self) -> ObservationsRead:
+        """List and read what several sources have in common, add one by hand, and withdraw sources."""
+        from ledger.observations.api import ObservationsRead
+
+        return ObservationsRead(self._core, self._scope)
 
     @property
     def interactions(self) -> InteractionsRead:
@@ -820,6 +828,13 @@ class Ledger(LedgerRead):
         from ledger.memories.api import Memories
 
         return Memories(self._core, self._scope)
+
+    @property
+    def observations(self) -> Observations:
+        """List and read what several sources have in common, add one by hand, and withdraw sources."""
+        from ledger.observations.api import Observations
+
+        return Observations(self._core, self._scope)
 
     @property
     def interactions(self) -> Interactions:

@@ -74,7 +74,7 @@ class Run(Struct):
     def came(self, what: str, id: str | None, text: str = "", sources: Iterable[str] = ()) -> None:
         (self.counts if what in COUNTED else self.skipped)[what] += 1
         if what in COUNTED and len(self.actions) < ACTIONS:
-            self.actions.append(Consolidated(what=what, id=id, text=text, sources=tuple(dict.fromkeys(sources))))
+            self.actions.append(Consolidated(what=what, id=id, content=text, sources=tuple(dict.fromkeys(sources))))
 
     def report(self) -> ConsolidationReport:
         return ConsolidationReport(

@@ -97,7 +97,7 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
 
 
 def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
-    table, words = FAMILIES[kind].live, {"m": "content", "o": "content", "d": "title", "p": "name"}.get(kind, "''")
+    table, words = FAMILIES[kind].live, {"m": "content", "o": "text", "d": "title", "p": "name"}.get(kind, "''")
     sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
     found = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
     listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in found)

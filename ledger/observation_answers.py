@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 from ledger.domain import confidence as rules
 from ledger.domain.observation import Observation as ObservationState
-from ledger.domain.times import moment
+from ledger.domain.times import instant
 from ledger.engine.answer import Answer
 
 
@@ -29,12 +29,12 @@ class Observation(Answer, frozen=True, kw_only=True):
 
     ``status`` is active, unsupported (active, and without a live source), retracted or erased. ``freshness`` is "stale" when the
     wording has to be looked at again: it was marked (``stale`` says why), or something that it was ``written_from`` is no
-    longer live. ``scope`` is its tags, sorted and joined with "|". ``trending`` is ``trend()`` at ``as_of``. What is
+    longer live. ``scope`` is its tags, sorted and joined with "|". ``trend`` is that at ``as_of``. What is
     ``quarantined`` is not recalled.
     """
 
     id: str
-    text: str | None
+    content: str | None
     scope: str
     user: str | None
     agent: str | None
@@ -46,7 +46,7 @@ class Observation(Answer, frozen=True, kw_only=True):
     sources: tuple[ObservationSource, ...]
     freshness: str
     stale: str
-    trending: str
+    trend: str
     rule: str
     consolidator: str
     written_from: tuple[str, ...]
@@ -60,11 +60,9 @@ class Observation(Answer, frozen=True, kw_only=True):
     replayed: bool = False
     absorbed: bool = False
 
-    def trend(self, as_of: str | datetime | date | None = None) -> str:
-        """How its live evidence comes in at a moment: new, stable, strengthening, weakening or stale; without one, at the
-        moment of the answer. A time without an offset is UTC."""
-        then = self.as_of if as_of is None else moment("as_of", as_of)
-        return rules.trend((each.at for each in self.sources if each.live), as_of=then)
+    def trend_at(self, as_of: str | datetime | date) -> str:
+        """Return how its live evidence comes in at a moment: new, stable, strengthening, weakening or dormant."""
+        return rules.trend((each.at for each in self.sources if each.live), as_of=instant("as_of", as_of))
 
 
 def observation(
@@ -81,7 +79,7 @@ def observation(
     fresh = not state.stale and bool(live) and state.text is not None and alive.issuperset(state.written_from)
     return Observation(
         id=state.id,
-        text=state.text,
+        content=state.text,
         scope=state.scope,
         user=state.user,
         agent=state.agent,
@@ -93,7 +91,7 @@ def observation(
         sources=sources,
         freshness="fresh" if fresh else "stale",
         stale=state.stale,
-        trending=rules.trend((each.at for each in live), as_of=as_of),
+        trend=rules.trend((each.at for each in live), as_of=as_of),
         rule=state.rule,
         consolidator=state.consolidator,
         written_from=state.written_from,
@@ -107,26 +105,26 @@ def observation(
     )
 
 
-class Witness(Answer, frozen=True, kw_only=True):
-    """A source of an observation, dated, with its words as they are now; None where they are gone or were erased."""
+class Evidence(Answer, frozen=True, kw_only=True):
+    """A source of an observation, dated, with what it says now; None where they are gone or were erased."""
 
     id: str
     at: str
     live: bool
     withdrawn: str
-    words: str | None
+    content: str | None
     status: str
 
 
 class Wording(Answer, frozen=True, kw_only=True):
-    """What an observation said from a position on: by whom, after which rule, and why. ``reason`` is "formed", that of a
-    revision, or "again", where somebody said the same and it was more evidence."""
+    """What an observation said from a position on: by whom and by which rule. ``why`` is "formed", the kind of a revision,
+    or "again", where somebody wrote the same and added evidence; ``reason`` is what they said of it."""
 
     position: int
     recorded_at: str
-    text: str | None
-    reason: str
-    why: str | None
+    content: str | None
+    why: str
+    reason: str | None
     actor: str | None
     consolidator: str
     rule: str
@@ -136,8 +134,9 @@ class Wording(Answer, frozen=True, kw_only=True):
 
 
 class WithdrawalReport(Answer, frozen=True, kw_only=True):
-    """What withdrawing sources did: the observations that lost one, those of them ``retracted`` for want of any other, and those
-    that are ``stale`` until they are looked at again. ``failed`` still count one of the sources; (id, why). All are ids."""
+    """What withdrawing sources did, or would do (``dry_run``): the observations that lost one, those of them ``retracted``
+    because they have no other, and those that are ``stale`` until they are looked at again. ``failed`` still count one of
+    the sources; (id, why). All are ids."""
 
     sources: tuple[str, ...]
     observations: tuple[str, ...]
@@ -145,6 +144,7 @@ class WithdrawalReport(Answer, frozen=True, kw_only=True):
     stale: tuple[str, ...]
     position: int
     failed: tuple[tuple[str, str], ...] = ()
+    dry_run: bool = False
     command_id: str | None = None
     replayed: bool = False
     absorbed: bool = False
@@ -156,11 +156,11 @@ class WithdrawalReport(Answer, frozen=True, kw_only=True):
 
 class Consolidated(Answer, frozen=True, kw_only=True):
     """One thing that a consolidation did or would do: ``what`` is formed, revised, retracted or refreshed; with an ``id`` that is
-    None only in a dry run. ``text`` is the wording it came to, "" where it stays."""
+    None only in a dry run. ``content`` is the wording it came to, "" where it stays."""
 
     what: str
     id: str | None
-    text: str = ""
+    content: str = ""
     sources: tuple[str, ...] = ()
 
 

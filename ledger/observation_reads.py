@@ -13,10 +13,9 @@ from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
 from ledger.log_reading import find_row, first_position, read_event, read_stream
 from ledger.memory_writes import Time
-from ledger.reads import LIST_LIMIT, NOWHERE, Reads, listed, named
+from ledger.reads import LIST_LIMIT, NOWHERE, PAGE_CAP, Reads, listed, named
 from projections import control, documents, observations, projects, quarantine
 
-OBSERVATION_CAP = 1_000  # astrocyte
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
 FRESHNESS = ("fresh", "stale")
 # its sources are asked whether they are live
@@ -63,26 +62,26 @@ class ObservationReads(Reads):
         user: str | None = None,
         project: str | None = None,
         tags: str | Iterable[str] = (),
-        trend: str | None = None,
+        trends: str | Iterable[str] = (),
         status: str | Iterable[str] = "active",
         freshness: str | None = None,
         before: str | None = None,
         as_of: Time | None = None,
         limit: int = LIST_LIMIT,
     ) -> list[answers.Observation]:
-        """Observations of one user, newest first, at most 1,000; ``before`` (the id of the last one shown) goes on.
+        """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on.
 
         ``status`` is active, unsupported, retracted, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
-        that it has to have; ``freshness`` is fresh or stale. ``trend`` is one of new, stable, strengthening, weakening and
-        stale, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
+        that it has to have; ``freshness`` is fresh or stale. ``trends`` are some of new, stable, strengthening, weakening
+        and dormant, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
         """
         owner, then = self._user(user), self._trend_at(as_of)
-        wanted = _wanted(_statuses(status), _labels(tags), _one_of("trend", trend, rules.TRENDS),
+        wanted = _wanted(_statuses(status), _labels(tags), _known("trend", trends, rules.TRENDS),
                          _one_of("freshness", freshness, FRESHNESS))  # fmt: skip
         statuses = () if "all" in _statuses(status) else tuple(
             dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
         )  # fmt: skip
-        count = listed(limit, OBSERVATION_CAP)
+        count = listed(limit, PAGE_CAP)
         with self._read(*NEEDED) as connection:
             scope = None if project is None else [named(connection, owner, "p", project)]
             if scope == [NOWHERE]:
@@ -111,15 +110,15 @@ class ObservationReads(Reads):
 
     # --- why -----------------------------------------------------------------------------------------------------
 
-    def _witnesses(self, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Witness, ...]:
+    def _evidence(self, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
         """The evidence, each piece dated and with its words."""
         return tuple(
-            answers.Witness(
+            answers.Evidence(
                 id=each.id,
                 at=each.at,
                 live=each.live,
                 withdrawn=each.withdrawn,
-                words=said[0],
+                content=said[0],
                 status=said[1],
             )
             for each in found.sources
@@ -153,9 +152,9 @@ class ObservationReads(Reads):
             answers.Wording(
                 position=event.position,
                 recorded_at=event.envelope.recorded_at,
-                text=event.data.content,
-                reason=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
-                why=event.data.reason,
+                content=event.data.content,
+                why=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
+                reason=event.data.reason,
                 actor=event.envelope.actor,
                 consolidator=event.data.consolidator,
                 rule=event.data.rule,
@@ -169,13 +168,13 @@ class ObservationReads(Reads):
 
 
 def _wanted(
-    statuses: tuple[str, ...], tags: frozenset[str], trend: str | None, freshness: str | None
+    statuses: tuple[str, ...], tags: frozenset[str], trends: tuple[str, ...], freshness: str | None
 ) -> Callable[[answers.Observation], bool]:
     def passes(found: answers.Observation) -> bool:
         return (
             ("all" in statuses or found.status in statuses)
             and tags <= set(found.tags)
-            and trend in (None, found.trending)
+            and (not trends or found.trend in trends)
             and freshness in (None, found.freshness)
         )
 
@@ -183,10 +182,13 @@ def _wanted(
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    known = (STATUSES[0], UNSUPPORTED, *STATUSES[1:], "all")
-    wanted = (status,) if isinstance(status, str) else tuple(status)
+    return _known("status", status, (STATUSES[0], UNSUPPORTED, *STATUSES[1:], "all"))
+
+
+def _known(name: str, given: str | Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    wanted = (given,) if isinstance(given, str) else tuple(given)
     for each in wanted:
-        _one_of("status", each, known)
+        _one_of(name, each, known)
     return wanted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -23,9 +23,10 @@ from ledger.domain.text import check_text
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import read_event, read_stream
 from ledger.memory_writes import By, check_reason, own, source_list, tag_list, who
-from ledger.observation_reads import ObservationReads
+from ledger.observation_reads import NEEDED, ObservationReads
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
+from ledger.recorders import read_tip
 from ledger.work import Outcome, Work
 from projections import audit, control, observations
 
@@ -164,18 +165,26 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
     # --- withdrawing sources -------------------------------------------------------------------------------------
 
     def withdraw_source(
-        self, ids: str | Iterable[str], reason: str = "", *, exclusive: bool = False, **by: Unpack[By]
+        self,
+        ids: str | Iterable[str],
+        reason: str = "",
+        *,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        **by: Unpack[By],
     ) -> observation_answers.WithdrawalReport:
         """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
 
         An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
         What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
         of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
-        nobody else can write until it is done.
+        nobody else can write until it is done. A ``dry_run`` only says what it would do.
         """
         told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
         if not given:
             raise RejectedError("withdraw needs at least one source by its id")
+        if dry_run:
+            return self._would_withdraw(given, told.user)
         named: list[str] = []
 
         def body(work: Work) -> str:
@@ -185,6 +194,29 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         outcome = self._writer.run("observations.withdraw", told, body, (given, reason))
         return self._withdrawal(outcome, tuple(named), given, told.user)
+
+    def _would_withdraw(self, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
+        with self._read(*NEEDED) as connection:
+            named: dict[str, None] = {}
+            for each in given:
+                sources = observations.sources_named(connection, each, user)
+                if not sources:
+                    raise rules_of_evidence.no_source(each)
+                named |= dict.fromkeys(sources)
+            found = [observations.get(connection, row) for row in observations.borne_out_by(connection, [*named])]
+            states = [each for each in found if each is not None and each.status != domain.ERASED]
+            evidence = observations.evidence(connection, [each.row for each in states])
+            position = read_tip(connection.cursor())[0]
+        active = [each for each in states if each.status == "active"]
+        left = {each.id for each in active if any(e.live and e.source not in named for e in evidence[each.row])}
+        return observation_answers.WithdrawalReport(
+            sources=tuple(named),
+            observations=tuple(each.id for each in states),
+            retracted=tuple(each.id for each in active if each.id not in left),
+            stale=tuple(each.id for each in active if each.id in left),
+            position=position,
+            dry_run=True,
+        )
 
     def _withdrawal(
         self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str

@@ -89,7 +89,7 @@ class Trail(DocumentReads, ObservationReads):
                 supersedes=(),
                 superseded_by=(),
                 observation=found,
-                evidence=self._witnesses(connection, found, owner) if found is not None else (),
+                evidence=self._evidence(connection, found, owner) if found is not None else (),
                 wordings=self._wordings(connection, stream),
             )
 

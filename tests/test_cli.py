@@ -154,14 +154,14 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
     cup, mill = (answer("remember", text, db=db)["id"] for text in ("The user drinks coffee.", "The user owns a mill."))
     told = ("--source", cup, "--source", mill, "--tag", "drinks", "-c", "0.8", "--why", "two facts")
     seen = answer("observe", "The user likes coffee.", *told, db=db)
-    assert (seen["proof_count"], seen["confidence"], seen["freshness"], seen["trending"]) == (2, 0.8, "fresh", "new")
+    assert (seen["proof_count"], seen["confidence"], seen["freshness"], seen["trend"]) == (2, 0.8, "fresh", "new")
     assert [each["id"] for each in answer("observations", "--trend", "new", "--tag", "drinks", db=db)] == [seen["id"]]
-    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trending"] == "dormant"
+    assert answer("observation", seen["id"], "--trend-at", "2099-01-01", db=db)["trend"] == "dormant"
     assert (
-        answer("revise", seen["id"], "The user loves coffee.", "-r", "better", db=db)["text"]
+        answer("revise", seen["id"], "The user loves coffee.", "-r", "better", db=db)["content"]
         == "The user loves coffee."
     )
-    assert [each["reason"] for each in answer("why", seen["id"], db=db)["wordings"]] == ["formed", "curated"]
+    assert [each["why"] for each in answer("why", seen["id"], db=db)["wordings"]] == ["formed", "curated"]
     report = answer("withdraw-source", cup, "--reason", "a joke", db=db)
     assert (report["stale"], report["failed"]) == ([seen["id"]], [])
     assert run("observations", "--freshness", "stale", "--quiet", db=db).stdout == seen["id"] + "\n"

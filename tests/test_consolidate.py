@@ -25,7 +25,7 @@ ROME = ("Ann lives in Rome.", "Ann lives in Rome with two cats.")
 
 
 def told(ledger: Ledger, **by: Any) -> list[tuple[str | None, int]]:
-    return [(each.text, each.proof_count) for each in reversed(ledger.observations(**by))]
+    return [(each.content, each.proof_count) for each in reversed(ledger.observations(**by))]
 
 
 def groups(ledger: Ledger) -> set[frozenset[str]]:
@@ -49,7 +49,7 @@ def test_what_says_nearly_the_same_becomes_one_observation(ledger: Ledger) -> No
     report = ledger.consolidate()
     assert (report.sources, report.formed, report.revised, report.retracted, report.skipped) == (4, 1, 0, 0, {})
     (found,) = ledger.observations()
-    assert (found.text, found.proof_count, found.confidence) == (COFFEE[0], 3, 0.8)
+    assert (found.content, found.proof_count, found.confidence) == (COFFEE[0], 3, 0.8)
     assert [each.id for each in found.sources] == [each.id for each in made]
     assert (found.rule, found.consolidator, found.written_from) == ("proof/1", "grouping/1", (made[0].id,))
 
@@ -61,7 +61,7 @@ def test_the_time_of_evidence_is_when_it_was_so_and_not_when_it_came_in(ledger: 
     ledger.consolidate()
     (found,) = ledger.observations()
     assert {each.at[:10] for each in found.sources} == {"2024-03-01"}
-    assert found.trend() == "dormant" and found.trend("2024-03-15") == "new"
+    assert found.trend == "dormant" and found.trend_at("2024-03-15") == "new"
     ledger.capture("I love hiking in the green mountains.", "Nice.", occurred_at="2024-05-01T10:00:00Z")
     ledger.capture("I really love hiking in the green mountains!", "Nice.", occurred_at="2024-05-02T10:00:00Z")
     ledger.consolidate("interactions")
@@ -84,7 +84,7 @@ def test_new_sources_bear_out_what_is_there_and_the_id_stays(ledger: Ledger) -> 
     report = ledger.consolidate()
     assert (report.formed, report.revised) == (0, 1)
     (after,) = ledger.observations()
-    assert (after.id, after.text, after.proof_count) == (before.id, before.text, 3)
+    assert (after.id, after.content, after.proof_count) == (before.id, before.content, 3)
 
 
 def test_the_same_source_counts_once_however_often_it_is_looked_at(ledger: Ledger) -> None:
@@ -120,7 +120,7 @@ def test_long_texts_are_worded_in_thirty_of_their_own_words(ledger: Ledger) -> N
     ledger.remember(long + " birdsong")
     ledger.consolidate()
     (found,) = ledger.observations()
-    assert found.text == " ".join(long.split()[:30]) + "…" and found.freshness == "fresh"
+    assert found.content == " ".join(long.split()[:30]) + "…" and found.freshness == "fresh"
     ledger.remember(long + " birdwatching")
     assert ledger.consolidate().revised == 1
 
@@ -206,7 +206,7 @@ def test_all_at_once_and_in_steps_form_the_same(
         while steps.consolidate(limit=1 if limited else None).left:
             pass
         assert groups(once) == groups(steps)
-        assert {each.text for each in once.observations()} == {each.text for each in steps.observations()}
+        assert {each.content for each in once.observations()} == {each.content for each in steps.observations()}
         position = once.position
         once.consolidate()
         assert once.position == position
@@ -260,7 +260,7 @@ def test_a_dry_run_tells_and_appends_nothing(ledger: Ledger) -> None:
     position = ledger.position
     report = ledger.consolidate(dry_run=True)
     assert (report.formed, report.dry_run, ledger.position) == (1, True, position)
-    assert [(each.what, each.id, each.text, each.sources) for each in report.actions] == [
+    assert [(each.what, each.id, each.content, each.sources) for each in report.actions] == [
         ("formed", None, COFFEE[0], ids)
     ]
     assert ledger.consolidate().formed == 1
@@ -297,7 +297,9 @@ def test_a_wording_whose_source_is_gone_is_made_anew_of_another(ledger: Ledger) 
     report = ledger.consolidate()
     assert (report.sources, report.revised) == (0, 1)
     (after,) = ledger.observations()
-    assert after.id == before.id and after.text in COFFEE[1:] and after.freshness == "fresh" and after.proof_count == 2
+    assert (
+        after.id == before.id and after.content in COFFEE[1:] and after.freshness == "fresh" and after.proof_count == 2
+    )
     assert set(after.written_from) <= {made[1].id, made[2].id}
     position = ledger.position
     ledger.consolidate()
@@ -351,11 +353,11 @@ def test_a_revised_source_bears_out_only_what_it_says_now(ledger: Ledger) -> Non
     ledger.revise(made[0].id, "The harbour opens at dawn, every day.")
     ledger.consolidate()
     assert groups(ledger) >= {frozenset({"The harbour opens at dawn.", "The harbour opens at dawn, every day."})}
-    (coffee,) = [each for each in ledger.observations() if "coffee" in (each.text or "")]
-    assert coffee.text == COFFEE[1] and coffee.proof_count == 1
+    (coffee,) = [each for each in ledger.observations() if "coffee" in (each.content or "")]
+    assert coffee.content == COFFEE[1] and coffee.proof_count == 1
     ledger.revise(made[2].id, COFFEE[2])
     ledger.consolidate()
-    assert any(each.text == COFFEE[1] and each.proof_count == 2 for each in ledger.observations())
+    assert any(each.content == COFFEE[1] and each.proof_count == 2 for each in ledger.observations())
 
 
 def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> None:
@@ -381,10 +383,10 @@ def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger)
     ledger.remember(COFFEE[2])
     ledger.consolidate()
     (found,) = ledger.observations()
-    assert (found.id, found.text, found.proof_count, found.confidence) == (mine.id, mine.text, 3, 0.9)
+    assert (found.id, found.content, found.proof_count, found.confidence) == (mine.id, mine.content, 3, 0.9)
     ledger.retract(made[0].id)
     ledger.consolidate()
-    assert ledger.observations()[0].text == mine.text and ledger.observations()[0].freshness == "stale"
+    assert ledger.observations()[0].content == mine.content and ledger.observations()[0].freshness == "stale"
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_updated_under_its_id_and_never_without_it(door: Door) -> None:
     report = ledger.consolidate()
     after = ledger.observation(before.id)
     assert after is not None and report.revised == 1 and after.id == before.id
-    assert after.text == "The user drank green tea, and drinks black tea now."
+    assert after.content == "The user drank green tea, and drinks black tea now."
     assert after.confidence == 0.9 and after.proof_count == 3
     assert set(after.written_from) == {*before.written_from, fact.id}
     assert TEA in str(ledger.why(before.id))
@@ -201,7 +201,7 @@ def test_an_unknown_observation_is_refused_and_creates_nothing(door: Door, wrong
         "invalid",
     )
     assert [each.id for each in ledger.observations()] == [before.id]
-    assert ledger.observations()[0].text == TEA
+    assert ledger.observations()[0].content == TEA
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_confidence_that_is_no_number_is_the_usual_one_or_no_action(door: Door
     answers.append('[{"action": "create", "text": "Tea.", "sources": [1], "reason": "r", "confidence": NaN},'
                    ' {"action": "create", "text": "More.", "sources": [1], "reason": "r", "confidence": "high"}]')  # fmt: skip
     ledger.consolidate()
-    assert [(each.text, each.confidence) for each in ledger.observations()] == [("Tea.", 0.7)]
+    assert [(each.content, each.confidence) for each in ledger.observations()] == [("Tea.", 0.7)]
 
 
 def test_the_same_source_again_raises_no_proof(door: Door) -> None:
@@ -252,7 +252,7 @@ def test_one_change_of_an_observation_in_an_answer(door: Door) -> None:
     ledger.remember("The user drinks tea in the morning.")
     answers.append([update(text="First."), update(text="Second."), delete()])
     ledger.consolidate()
-    assert [(each.id, each.text) for each in ledger.observations()] == [(before.id, "First.")]
+    assert [(each.id, each.content) for each in ledger.observations()] == [(before.id, "First.")]
     assert outcomes(ledger) == ["kept", "repeated", "repeated"]
 
 
@@ -292,7 +292,7 @@ def test_what_is_no_action_is_left_out_and_takes_nothing_with_it(door: Door, act
     answers.append([action, create("Kept.")])
     report = ledger.consolidate()
     assert outcomes(ledger) == [why, "kept"] or sorted(outcomes(ledger)) == sorted([why, "kept"])
-    assert report.skipped == {why: 1} and [each.text for each in ledger.observations()] == ["Kept."]
+    assert report.skipped == {why: 1} and [each.content for each in ledger.observations()] == ["Kept."]
 
 
 def test_the_same_words_twice_are_one_observation(door: Door) -> None:
@@ -301,7 +301,7 @@ def test_the_same_words_twice_are_one_observation(door: Door) -> None:
     fact = ledger.remember("The user drinks tea in the morning.")
     answers.append([create(TEA.upper()), create("New."), create(" new. ")])
     ledger.consolidate()
-    assert {each.text for each in ledger.observations()} == {TEA, "New."}
+    assert {each.content for each in ledger.observations()} == {TEA, "New."}
     assert fact.id in {each.id for each in ledger.observation(before.id).sources}  # type: ignore[union-attr]
     assert outcomes(ledger) == ["kept", "kept", "repeated"]
 
@@ -315,7 +315,7 @@ def test_what_contradicts_is_retired_and_can_be_restored(door: Door) -> None:
     found = ledger.observation(before.id)
     assert found is not None and (found.status, found.retracted) == ("retracted", "contradiction")
     ledger.restore(before.id)
-    assert ledger.observations()[0].text == TEA
+    assert ledger.observations()[0].content == TEA
 
 
 # --- answers that are none -------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_sources_that_go_while_it_answers_count_for_nothing(door: Door) -> None:
     (found,) = ledger.observations()
     assert [each.id for each in found.sources] == [second.id]
     # it was worded from what is gone too, so the model was asked to word it anew; it did not, and the rules did
-    assert (report.calls, report.revised, found.text, found.freshness) == (2, 1, "Green tea it is.", "fresh")
+    assert (report.calls, report.revised, found.content, found.freshness) == (2, 1, "Green tea it is.", "fresh")
 
 
 def test_of_a_text_erased_while_it_answers_nothing_is_kept(door: Door) -> None:
@@ -411,7 +411,7 @@ def test_of_a_text_erased_while_it_answers_nothing_is_kept(door: Door) -> None:
     )
     answers.append([create("The user drinks tea.", [1])])
     report = ledger.consolidate()
-    assert report.calls == 2 and [each.text for each in ledger.observations()] == ["The user drinks tea."]
+    assert report.calls == 2 and [each.content for each in ledger.observations()] == ["The user drinks tea."]
     assert [each.id for each in ledger.observations()[0].sources] == [other.id]
     with ledger._store.snapshot() as connection:
         assert not connection.execute("SELECT count(*) FROM events WHERE state LIKE '%zq4711%'").fetchone()[0]
@@ -423,7 +423,7 @@ def test_an_observation_that_changes_while_it_answers_stays_as_it_is(door: Door)
     ledger.remember("The user drinks tea in the morning.")
     answers.append(meanwhile(lambda: ledger.revise(before.id, "Mine."), [update(), create("More.")]))
     report = ledger.consolidate()
-    assert report.skipped == {"changed": 1} and {each.text for each in ledger.observations()} == {"Mine.", "More."}
+    assert report.skipped == {"changed": 1} and {each.content for each in ledger.observations()} == {"Mine.", "More."}
 
 
 def test_two_at_once_record_everything_once(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_a_stale_wording_is_not_shown_and_is_made_anew_of_what_is_left(door: Doo
     assert (report.calls, report.revised, report.sources) == (1, 1, 0)
     assert "stale: word it anew from the notes 1" in asked[-1].content and "confidence 0.70" not in asked[-1].content
     after = ledger.observation(before.id)
-    assert after is not None and (after.text, after.freshness) == ("The user drinks green tea every day.", "fresh")
+    assert after is not None and (after.content, after.freshness) == ("The user drinks green tea every day.", "fresh")
     assert after.written_from == (before.sources[1].id,)
 
 
@@ -472,7 +472,7 @@ def test_what_the_model_does_not_word_anew_is_worded_by_rules(door: Door) -> Non
     report = ledger.consolidate()
     after = ledger.observation(before.id)
     assert after is not None and (report.calls, report.revised) == (1, 1)
-    assert (after.text, after.freshness, after.rule) == (TEA, "fresh", "proof/1")
+    assert (after.content, after.freshness, after.rule) == (TEA, "fresh", "proof/1")
     calls = len(asked)
     assert ledger.consolidate().calls == 0 and len(asked) == calls
 
@@ -533,7 +533,9 @@ def test_whatever_it_answers_nothing_is_lost(tmp_path_factory: Any, given: list[
             assert set(seen) <= set(found)
             for each in found.values():
                 assert (
-                    each.text and len(each.text.split()) <= 30 and (each.confidence == 0 or 0.5 <= each.confidence <= 1)
+                    each.content
+                    and len(each.content.split()) <= 30
+                    and (each.confidence == 0 or 0.5 <= each.confidence <= 1)
                 )
                 assert each.proof_count == len({one.id for one in each.sources if one.live})
                 assert seen.get(each.id, set()) <= {one.id for one in each.sources}

@@ -118,7 +118,7 @@ def test_a_flagged_wording_is_left_out_and_the_rest_is_formed(ledger: Ledger) ->
     ledger.adopt_policy(threats="refuse")
     report = ledger.consolidate()
     assert (report.formed, report.skipped) == (1, {"threat": 1})
-    assert [each.text for each in ledger.observations()] == [LOVES[0]]
+    assert [each.content for each in ledger.observations()] == [LOVES[0]]
     assert ledger.consolidate().position == report.position
 
 
@@ -153,7 +153,7 @@ def test_of_a_models_answer_only_the_flagged_action_is_dropped_and_not_repeated(
         ledger.remember("The user drinks coffee.")
         report = ledger.consolidate()
         assert (report.formed, report.skipped[why]) == (1, 4)
-        assert [each.text for each in ledger.observations()] == [LOVES[0]]
+        assert [each.content for each in ledger.observations()] == [LOVES[0]]
         with ledger._read() as connection:
             call = ledger._data(connection, ledger.audit(type="ModelCalled", limit=1)[0].position)
         assert isinstance(call, ModelCalled)

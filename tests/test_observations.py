@@ -90,7 +90,7 @@ def test_the_id_stays_through_every_wording_and_each_wording_with_its_reason_is_
     last = ledger.revise(seen.id, "The user takes coffee very seriously.", "stronger", actor="ben")
     why = ledger.why(seen.id)
     assert last.id == seen.id and why is not None
-    told = [(each.text, each.reason, each.why, each.actor) for each in why.wordings]
+    told = [(each.content, each.why, each.reason, each.actor) for each in why.wordings]
     assert told == [
         (COFFEE, "formed", "two facts", ""),
         ("The user takes coffee seriously.", "curated", "shorter", "ann"),
@@ -117,8 +117,8 @@ def test_filters_come_before_the_page(ledger: Ledger, clock: Clock) -> None:
     with ledger.batch():
         for number in range(220):
             ledger.observe(f"Of today, {number}.", new)
-    assert [each.id for each in ledger.observations(trend="dormant", limit=2)] == wanted[:0:-1]
-    assert [each.id for each in ledger.observations(trend="dormant", limit=2, before=wanted[1])] == wanted[:1]
+    assert [each.id for each in ledger.observations(trends=["dormant"], limit=2)] == wanted[:0:-1]
+    assert [each.id for each in ledger.observations(trends=["dormant"], limit=2, before=wanted[1])] == wanted[:1]
     assert len(ledger.observations(tags="RARE ")) == 3 and ledger.observations(tags=["rare", "other"]) == []
     ledger.retract(old)
     assert {each.id for each in ledger.observations(status="unsupported")} == set(wanted)
@@ -175,15 +175,15 @@ def test_the_trend_goes_by_when_things_were_so_and_not_by_when_they_came_in(ledg
     paper = ledger.ingest("# Tea\n\nGreen tea is steeped for two minutes.\n", occurred_at="2019-07-01T00:00:00Z")
     chunk = paper.chunks[0].id
     seen = ledger.observe("The user drank tea in 2019.", [old, turn, chunk])
-    assert seen.trend() == "dormant" == seen.trending
-    assert seen.trend("2019-05-20") == "new" and seen.trend(datetime(2019, 7, 2)) == "stable"
+    assert seen.trend == "dormant"
+    assert seen.trend_at("2019-05-20") == "new" and seen.trend_at(datetime(2019, 7, 2, tzinfo=UTC)) == "stable"
     assert {each.id: each.at[:19] for each in seen.sources} == {
         old: "2019-05-01T00:00:00",
         turn: "2019-06-01T08:00:00",
         chunk: "2019-07-01T00:00:00",
     }
-    assert [each.id for each in ledger.observations(trend="new", as_of="2019-05-20")] == [seen.id]
-    assert ledger.observations(trend="new") == []
+    assert [each.id for each in ledger.observations(trends=["new"], as_of="2019-05-20")] == [seen.id]
+    assert ledger.observations(trends=["new"]) == []
 
 
 # --- written by hand -------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_the_same_words_in_the_same_scope_are_more_evidence_and_in_another_an_ob
     first, second = two(ledger)
     seen = ledger.observe(COFFEE, first, tags=["a", "b"])
     more = ledger.observe(COFFEE.upper().replace(" ", "  "), second, tags=["b", "a"], confidence=0.6)
-    assert (more.id, more.absorbed, more.text, more.confidence, more.scope) == (seen.id, True, COFFEE, 0.9, "a|b")
+    assert (more.id, more.absorbed, more.content, more.confidence, more.scope) == (seen.id, True, COFFEE, 0.9, "a|b")
     assert more.proof_count == 2
     others = [
         ledger.observe(COFFEE, first),
@@ -328,7 +328,7 @@ def test_observing_works_in_a_batch(ledger: Ledger) -> None:
     "asked",
     [
         {"status": "gone"},
-        {"trend": "up"},
+        {"trends": ["up"]},
         {"freshness": "old"},
         {"limit": "ten"},
         {"as_of": "yesterday"},
@@ -496,7 +496,7 @@ def test_why_shows_the_evidence_dated_with_its_words_and_whether_it_is_live(ledg
         (turn, "2025-04-01", False, "asked", "there"),
         (chunk, "2025-05-01", True, "", "there"),
     ]
-    words = [each.words for each in why.evidence]
+    words = [each.content for each in why.evidence]
     assert words[:2] == ["The user drinks coffee.", "Which beans?\nFrench roast."] and "roasted longest" in (
         words[2] or ""
     )
@@ -520,12 +520,12 @@ def test_under_at_the_present_of_a_trend_is_the_time_of_the_moment(ledger: Ledge
     seen = ledger.observe(COFFEE, [first, second])
     clock.advance(days=45)
     ledger.remember("Something else.")
-    assert read(ledger, seen.id).trending == "dormant"
+    assert read(ledger, seen.id).trend == "dormant"
     then = ledger.at(seen.position)
     past = then.observation(seen.id)
-    assert past is not None and (past.trending, past.as_of) == ("new", then.as_of)
-    assert [each.id for each in then.observations(trend="new")] == [seen.id]
-    assert then.observations(trend="new", as_of=clock()) == []
+    assert past is not None and (past.trend, past.as_of) == ("new", then.as_of)
+    assert [each.id for each in then.observations(trends=["new"])] == [seen.id]
+    assert then.observations(trends=["new"], as_of=clock()) == []
     assert ledger.at(seen.position - 1).observations(status="all") == []
     assert [each.status for each in then.why(seen.id).evidence] == ["active", "active"]
 
@@ -589,12 +589,12 @@ def test_what_a_distrusted_actor_wrote_goes_and_the_wording_before_it_comes_back
     gone = ledger.retract(ledger.observe("The user likes tea.", sources, actor="ann").id, actor="crawler")
     report = ledger.distrust("crawler", kind="actor")
     assert report.gone == (made.id,)
-    assert {each.text for each in ledger.observations()} == {COFFEE, "The user likes tea."}
+    assert {each.content for each in ledger.observations()} == {COFFEE, "The user likes tea."}
     assert read(ledger, gone.id).status == "active"
     with pytest.raises(RejectedError, match="is distrusted"):
         ledger.observe("Again.", sources, actor="crawler")
     ledger.trust("crawler", kind="actor")
-    assert {each.text for each in ledger.observations()} == {"The user hates coffee.", "The user should buy decaf."}
+    assert {each.content for each in ledger.observations()} == {"The user hates coffee.", "The user should buy decaf."}
 
 
 def test_what_a_tainted_source_made_a_policy_do_to_an_observation_is_taken_back(ledger: Ledger) -> None:
@@ -634,7 +634,7 @@ def test_undoing_what_formed_it_takes_what_was_built_on_it(ledger: Ledger) -> No
         ledger.undo(seen.position)
     ledger.undo(ledger.position)
     ledger.undo(ledger.position - 2)
-    assert read(ledger, seen.id).text == COFFEE
+    assert read(ledger, seen.id).content == COFFEE
     ledger.undo(seen.position, cascade=True)
     assert ledger.observation(seen.id) is None
 
@@ -645,7 +645,7 @@ def test_an_equal_attempt_stands_in_for_the_first_should_that_fall(ledger: Ledge
     seen = ledger.observe(COFFEE, [first, second], actor="crawler", confidence=0.7)
     position = ledger.position
     again = ledger.observe(COFFEE.upper(), [first], actor="ann", confidence=0.8)
-    assert (again.id, again.absorbed, again.text, again.confidence, again.proof_count) == (
+    assert (again.id, again.absorbed, again.content, again.confidence, again.proof_count) == (
         seen.id,
         True,
         COFFEE,
@@ -655,9 +655,9 @@ def test_an_equal_attempt_stands_in_for_the_first_should_that_fall(ledger: Ledge
     assert ledger.observe(COFFEE, [first], actor="ann").absorbed and ledger.position == position + 1, "once an actor"
     _ = ledger.undo(seen.position) if how == "undo" else ledger.distrust("crawler", kind="actor")
     left = read(ledger, seen.id)
-    assert (left.text, left.confidence, left.proof_count, left.freshness) == (COFFEE.upper(), 0.8, 1, "fresh")
+    assert (left.content, left.confidence, left.proof_count, left.freshness) == (COFFEE.upper(), 0.8, 1, "fresh")
     why = ledger.why(seen.id)
-    assert why is not None and [(each.reason, each.in_effect) for each in why.wordings] == [
+    assert why is not None and [(each.why, each.in_effect) for each in why.wordings] == [
         ("formed", False),
         ("again", True),
     ]
@@ -678,8 +678,8 @@ def test_erasing_a_source_lists_the_observations_that_rest_on_it(ledger: Ledger)
         ledger.erase(source)
     report = ledger.erase(source, derived="erase", quotes="cut")
     assert report.state == "completed" and report.hits == 0
-    assert (read(ledger, seen.id).text, read(ledger, seen.id).status) == (None, "erased")
-    assert "quokkasong" not in (read(ledger, quoting.id).text or "")
+    assert (read(ledger, seen.id).content, read(ledger, seen.id).status) == (None, "erased")
+    assert "quokkasong" not in (read(ledger, quoting.id).content or "")
     assert [each.id for each in ledger.observations(status="erased")] == [seen.id]
     data = b"".join(path.read_bytes() for path in Path(ledger.path).parent.iterdir() if path.is_file())
     assert b"quokkasong" not in data
@@ -920,5 +920,5 @@ def test_two_processes_that_see_the_same_make_one_observation_of_it(ledger: Ledg
     running = [subprocess.Popen([sys.executable, "-c", _OBSERVES, ledger.path, each]) for each in sources]
     assert [each.wait() for each in running] == [0, 0]
     found = ledger.observations(status="all", limit=1_000)
-    assert sorted(each.text or "" for each in found) == sorted(f"Finding {number}." for number in range(20))
+    assert sorted(each.content or "" for each in found) == sorted(f"Finding {number}." for number in range(20))
     assert {each.proof_count for each in found} == {2}

@@ -70,7 +70,7 @@ def test_observations_are_a_list_of_their_own(drinker: tuple[Ledger, list[str], 
     assert ids(pack) == [id] and [item.rank for item in pack.observations] == [1]
     assert {item.id for item in pack.items} == set(sources), "none of them stands among the items"
     told = pack.observations[0].observation
-    assert told is not None and (told.text, told.proof_count) == (COFFEE, 3)
+    assert told is not None and (told.content, told.proof_count) == (COFFEE, 3)
     assert pack.used == sum(len(item.text or "") for item in (*pack.items, *pack.observations))
 
 
@@ -182,7 +182,7 @@ def test_the_trend_is_told_and_ranks_nothing(ledger: Ledger, clock: Clock) -> No
 
 def trend(item: Item) -> str:
     assert item.observation is not None
-    return item.observation.trending
+    return item.observation.trend
 
 
 def test_the_best_is_found_beneath_hundreds_that_nothing_bears_out(ledger: Ledger) -> None:
@@ -408,11 +408,11 @@ def test_one_that_does_not_fit_is_told(full: Ledger) -> None:
 def test_as_text_has_a_block_of_them_with_proof_and_trend(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, sources, _ = drinker
     items, told = ledger.recall("dark").as_text().split("```observations\n")
-    assert told == f"- {COFFEE} (3 sources, stale)\n```"
+    assert told == f"- {COFFEE} (3 sources, dormant)\n```"
     assert items.startswith("```memory\n- ") and items.count("\n- ") == 2
     for each in sources[1:]:
         ledger.retract(each)
-    assert ledger.recall("coffee").as_text() == f"```observations\n- {COFFEE} (1 source, stale)\n```"
+    assert ledger.recall("coffee").as_text() == f"```observations\n- {COFFEE} (1 source, dormant)\n```"
 
 
 @given(st.text(min_size=1, max_size=60))
@@ -428,7 +428,7 @@ def test_json_has_them(drinker: tuple[Ledger, list[str], str]) -> None:
     told = json.loads(json.dumps(ledger.recall("coffee").to_dict()))
     assert [each["id"] for each in told["observations"]] == [id]
     assert told["observations"][0]["observation"]["proof_count"] == 3
-    assert told["observations"][0]["observation"]["trending"] == "dormant"
+    assert told["observations"][0]["observation"]["trend"] == "dormant"
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
     chat.append("user", "Which coffee shall I order?")
     with_them = chat.assemble(2_000, query="coffee", record=True)
     assert with_them.pack is not None and ids(with_them.pack) == [id]
-    assert with_them.memories[-1] == f"{COFFEE} (3 sources, stale)"
+    assert with_them.memories[-1] == f"{COFFEE} (3 sources, dormant)"
     assert COFFEE in json.dumps(with_them.render().messages)
     assert with_them.pack.used > 0 and with_them.tokens >= with_them.pack.used + with_them.overhead
     assert with_them.receipt is not None and chat.reopen(with_them.receipt) == with_them

@@ -126,7 +126,7 @@ def may_what_is_alike_is_one(year: Year) -> None:
         texts = ("The user enjoys hiking in the Alps.", "The user really enjoys hiking in the Alps.")
         hikes = [ledger.remember(text, kind="preference", **ANA) for text in texts]
         assert ledger.consolidate().formed >= 1
-        (seen,) = [each for each in ledger.observations() if "Alps" in (each.text or "")]
+        (seen,) = [each for each in ledger.observations() if "Alps" in (each.content or "")]
         assert (seen.proof_count, {source.id for source in seen.sources}) == (2, {each.id for each in hikes})
         one = ledger.merge([each.id for each in hikes], **ANA)
         assert {each.status for id in hikes if (each := ledger.memory(id.id)) and id.id != one.id} == {"superseded"}

@@ -11,7 +11,7 @@ from rich.text import Text
 from ledger import answers, document_answers
 from ledger.cli import showing
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
-from ledger.observation_answers import Observation, ObservationSource, WithdrawalReport, Witness, Wording
+from ledger.observation_answers import Evidence, Observation, ObservationSource, WithdrawalReport, Wording
 
 _STYLES = {"active": "green", "unsupported": "yellow", "retracted": "dim", "fresh": "green", "stale": "yellow"}
 
@@ -28,7 +28,7 @@ def observations(found: Sequence[Observation]) -> RenderableType:
             Text(each.id),
             _confidence(each),
             Text(str(each.proof_count)),
-            Text(each.trending),
+            Text(each.trend),
             _freshness(each),
             _said(each),
         ]
@@ -40,7 +40,7 @@ def observations(found: Sequence[Observation]) -> RenderableType:
 def _said(found: Observation) -> Text:
     status = "" if found.status == "active" else f"{found.status} {found.retracted}".strip()
     held = "quarantined" if found.quarantined else ""
-    return detailed(short(found.text), found.project, status, held, " ".join(f"#{tag}" for tag in found.tags))
+    return detailed(short(found.content), found.project, status, held, " ".join(f"#{tag}" for tag in found.tags))
 
 
 def _confidence(found: Observation) -> Text:
@@ -73,12 +73,12 @@ def _fields(found: Observation) -> dict[str, object]:
     stale = f" ({found.stale})" if found.stale else ""
     return {
         "id": found.id,
-        "observation": whole(found.text),
+        "observation": whole(found.content),
         "quarantined": "yes: it is not recalled" if found.quarantined else None,
         "status": Text(found.status + retracted, style=_STYLES.get(found.status, "")),
         "confidence": _confidence(found),
         "proof": counted(found.proof_count, "live source"),
-        "trend": f"{found.trending} at {moment(found.as_of)}",
+        "trend": f"{found.trend} at {moment(found.as_of)}",
         "freshness": Text(found.freshness + stale, style=_STYLES[found.freshness]),
         "project": found.project,
         "tags": ", ".join(found.tags),
@@ -94,7 +94,7 @@ def _sources(found: Sequence[ObservationSource]) -> RenderableType:
     return listing("id", "when", "counts", rows=rows)
 
 
-def _counts(found: ObservationSource | Witness) -> Text:
+def _counts(found: ObservationSource | Evidence) -> Text:
     if found.live:
         return Text("live", style="green")
     return Text(f"withdrawn ({found.withdrawn})" if found.withdrawn else "not live", style="yellow")
@@ -105,19 +105,19 @@ def why(answer: answers.Why) -> RenderableType:
     found = answer.observation
     gone = {"id": answer.id, "status": "not in force: what made it was undone"}
     parts: list[RenderableType] = [card_of(_fields(found) if found is not None else gone)]
-    parts += titled("Evidence", _witnesses(answer.evidence) if answer.evidence else None)
+    parts += titled("Evidence", _evidence(answer.evidence) if answer.evidence else None)
     parts += titled("Wordings", _wordings(answer.wordings))
     parts += titled("Events", showing.history(answer.steps))
     return Group(*parts)
 
 
-def _witnesses(found: Sequence[Witness]) -> RenderableType:
+def _evidence(found: Sequence[Evidence]) -> RenderableType:
     rows = [[Text(each.id), Text(moment(each.at)), _counts(each), _words(each)] for each in found]
     return listing("id", "when", "counts", "says", rows=rows)
 
 
-def _words(found: Witness) -> Text:
-    return detailed(short(found.words) if found.words is not None else Text(f"({found.status})", style="dim italic"),
+def _words(found: Evidence) -> Text:
+    return detailed(short(found.content) if found.content is not None else Text(f"({found.status})", style="dim italic"),
                     "" if found.status in ("active", "there", "gone", "erased") else found.status)  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _wordings(found: Sequence[Wording]) -> RenderableType:
 
 def _wording(found: Wording) -> Text:
     by = f"{found.consolidator} by {found.actor}" if found.actor else found.consolidator
-    return detailed(short(found.text), found.reason, by, found.why, "" if found.in_effect else "not in force")
+    return detailed(short(found.content), found.why, by, found.reason, "" if found.in_effect else "not in force")
 
 
 def withdrawn(report: WithdrawalReport) -> RenderableType:

@@ -49,7 +49,7 @@ def observations(
     """What several sources have in common, newest first: trend, proof, freshness and confidence."""
     told: dict[str, Any] = {
         "project": project,
-        "trend": trend,
+        "trends": (trend,) if trend is not None else (),
         "freshness": freshness,
         "before": before,
         "as_of": trend_at,

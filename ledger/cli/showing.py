@@ -185,7 +185,7 @@ def _item_row(item: Item) -> list[RenderableType]:
         what = item.source if item.source == "message" else item.passage.field or item.source
         about = (what, where, moment(item.passage.occurred_at))
     elif item.observation is not None:
-        about = (counted(item.observation.proof_count, "source"), item.observation.trending, item.observation.project)
+        about = (counted(item.observation.proof_count, "source"), item.observation.trend, item.observation.project)
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     disputed = f"in conflict: {', '.join(item.conflicts)}" if item.conflicts else ""
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
@@ -681,7 +681,9 @@ def _observed(found: Observation | None) -> Text:
     if found is None:
         return Text("—", style="dim")
     proof = counted(found.proof_count, "source")
-    return detailed(short(found.text, QUOTED_CHARS), found.status, _decimal(found.confidence), proof, found.freshness)
+    return detailed(
+        short(found.content, QUOTED_CHARS), found.status, _decimal(found.confidence), proof, found.freshness
+    )
 
 
 def _belief(memory: answers.Memory | None) -> Text:

@@ -140,7 +140,10 @@ def to_withdraw(work: Work, given: str) -> list[str]:
     connection = _committed(work)
     found = observations.sources_named(connection, given, work.who.user)
     if not found:
-        raise NotFoundError(
-            f"no memory, interaction, chunk or document of this user has the id {given!r:.40}, so there is nothing to withdraw"
-        )
+        raise no_source(given)
     return found
+
+
+def no_source(given: str) -> NotFoundError:
+    what = "no memory, interaction, chunk or document of this user has the id"
+    return NotFoundError(f"{what} {given!r:.40}, so there is nothing to withdraw")

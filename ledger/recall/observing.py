@@ -62,7 +62,7 @@ def observed(borne: Borne, rank: int) -> Item:
         score=round(borne.score, 6),
         source="observation",
         id=borne.told.id,
-        text=borne.told.text,
+        text=borne.told.content,
         signals={name: round(value, 6) for name, value in borne.signals.items()},
         observation=borne.told,
     )
@@ -150,7 +150,7 @@ def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:
     """The best score of each text that is not said already, best first."""
     found: dict[str, float] = {}
     for each in borne:
-        found.setdefault(normalise(each.told.text or ""), each.score)
+        found.setdefault(normalise(each.told.content or ""), each.score)
     return [score for text, score in found.items() if text not in said]
 
 

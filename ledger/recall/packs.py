@@ -110,4 +110,4 @@ def observed(item: Item) -> str:
     told, text = item.observation, "(erased)" if item.text is None else item.text
     if told is None:
         return text
-    return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trending})"
+    return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trend})"

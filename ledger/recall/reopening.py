@@ -245,7 +245,7 @@ def _observed_otherwise(connection: Any, item: Item) -> str | None:
         return f"{item.id}: gone, what made it was undone"
     before, after = item.observation, borne.told
     parts = [after.status] if after.status != before.status else []
-    if after.text != before.text:
+    if after.content != before.content:
         parts.append("says something else")
     if after.freshness != before.freshness and after.proof_count:
         parts.append(after.freshness)

@@ -1,0 +1,1 @@
+"""What several sources have in common, in one text."""

@@ -1,0 +1,138 @@
+"""``ledger.observations``: list and read what several sources have in common, add one by hand, and withdraw sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
+
+from ledger.domain import confidence as rules
+from ledger.engine.paging import LIMIT, found, one_of, page, plural
+from ledger.engine.scope import Area
+from ledger.observation_answers import Observation, WithdrawalReport
+from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class ObservationsRead(Area):
+    """The observations of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        trends: Iterable[Trend] = (),
+        statuses: Iterable[ObservationStatus] = ("active",),
+        freshness: Freshness | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[Observation]:
+        """List observations with their sources, newest first.
+
+        Args:
+            tags: Only observations that have each of these tags.
+            trends: Only observations whose evidence comes in like this; none for every trend.
+            statuses: Only observations of these statuses; none for every status. "unsupported" is active without a live
+                source.
+            freshness: "fresh" for content that matches its sources, "stale" for content that may not; None for both.
+
+        Raises:
+            RejectedError: A limit, cursor, status, trend or freshness that cannot be.
+        """
+        wanted = plural("statuses", statuses, get_args(ObservationStatus))
+        tags, coming = plural("tags", tags), plural("trends", trends, get_args(Trend))
+        if freshness is not None:
+            one_of("freshness", freshness, get_args(Freshness))
+
+        def fetch(count: int, start: str | None) -> list[Observation]:
+            return self._core.observations(
+                user=self._scope.user,
+                project=project,
+                tags=tags,
+                trends=coming,
+                status=wanted or "all",
+                freshness=freshness,
+                before=start,
+                limit=count,
+            )
+
+        filters = {"project": project, "tags": tags, "trends": coming, "statuses": wanted, "freshness": freshness}
+        return page("observations", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str) -> Observation:
+        """Return one observation with its sources, whatever its status; ``why(id)`` also tells what they say.
+
+        Raises:
+            NotFoundError: This user has no such observation.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("observation", id, self._core.observation(id, user=self._scope.user))
+
+
+class Observations(ObservationsRead):
+    """The observations of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def add(
+        self,
+        content: str,
+        sources: Iterable[str],
+        *,
+        confidence: float = rules.BY_HAND / rules.ONE,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Observation:
+        """Add an observation by hand: what several sources have in common, in your words.
+
+        Where an active observation of this project and these tags says the same, the sources become evidence of that one,
+        which comes back ``absorbed``.
+
+        Args:
+            content: The text.
+            sources: Ids of memories, interactions and chunks in use, at least one.
+            confidence: How much it is believed, from 0.5 to 1.
+            tags: At most 10.
+
+        Raises:
+            RejectedError: No source, or one that is not in use or is of another project.
+            NotFoundError: A source is not there.
+        """
+        return self._core.observe(
+            content,
+            plural("sources", sources),
+            confidence=confidence,
+            project=project,
+            tags=plural("tags", tags),
+            why=reason,
+            **self._scope.by(options),
+        )
+
+    def withdraw(
+        self,
+        sources: Iterable[str],
+        *,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> WithdrawalReport:
+        """Withdraw sources from every observation; they stay as they are, and ``restore`` of one brings its evidence back.
+
+        An observation with another live source is stale until its content was looked at again; one without is retracted.
+
+        Args:
+            sources: Ids of memories, interactions, chunks and documents, at least one.
+            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+
+        Raises:
+            NotFoundError: A source is not there.
+        """
+        return self._core.withdraw_source(
+            plural("sources", sources), reason, exclusive=exclusive, dry_run=dry_run, **self._scope.by(options)
+        )

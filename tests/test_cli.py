@@ -221,7 +221,7 @@ def test_projects_and_trusted_state(db: str) -> None:
 def test_attaching_extracting_and_running_policies(db: str) -> None:
     turn = answer("capture", "When do we open?", db=db)["id"]
     assert answer("attach-response", turn, "Decision: the shop opens at seven every morning", db=db)["response"]
-    assert answer("extract", turn, "--preview", db=db)["preview"] is True
+    assert answer("extract", turn, "--preview", db=db)["dry_run"] is True
     assert len(answer("extract", turn, db=db)["kept"]) == 1
     assert answer("run-policies", db=db)["failures"] == 0
     assert answer("policy", "adopt", "--gain", "0.05", "--no-expire", db=db)["gain"] == 0.05

@@ -501,7 +501,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
     assert with_them.pack is not None and ids(with_them.pack) == [id]
     assert with_them.memories[-1] == f"{COFFEE} (3 sources, dormant)"
     assert COFFEE in json.dumps(with_them.render().messages)
-    assert with_them.pack.used > 0 and with_them.tokens >= with_them.pack.used + with_them.overhead
+    assert with_them.pack.used > 0 and with_them.used >= with_them.pack.used + with_them.overhead
     assert with_them.receipt is not None and chat.reopen(with_them.receipt) == with_them
 
 

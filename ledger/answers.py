@@ -252,6 +252,9 @@ class Why(Answer, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     wordings: tuple[Wording, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Why of {self.id}: {len(self.steps)} steps, confidence {self.confidence:g}>"
+
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """One event of the trail; ``data`` is what it recorded, with ids for texts that lie elsewhere."""

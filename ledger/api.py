@@ -128,13 +128,14 @@ class LedgerRead(Area):
             receipt=Who(**self._scope.by({})) if receipt else False,
         )
 
-    def profile(self, *, budget: int = 1_375) -> Pack:
-        """Return what is known of the user: active memories of the kind user_profile, most confident first.
+    def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
+        """Return what is known of the user: active memories of the kinds user_profile, identity and preference, newest first.
 
         Args:
-            budget: The most characters that the pack may hold.
+            budget: The most that the pack may hold, counted in ``unit``.
+            unit: "chars" or "tokens".
         """
-        return self._core.user_profile(user=self._scope.user, budget=budget)
+        return self._core.user_profile(user=self._scope.user, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
         """Return why a memory or an observation is believed: every event behind it, with sources and their words.

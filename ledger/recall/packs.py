@@ -93,6 +93,10 @@ class Pack(Answer, frozen=True, kw_only=True):
         told = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
         return f"{told}, {self.searched:,} searched"
 
+    def __repr__(self) -> str:
+        bound = f" of {self.budget:,}" if self.budget is not None else ""
+        return f"<Pack of {len(self.items)}, {self.used:,}{bound} {self.unit}>"
+
     def as_text(self) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
         the observations as another, with how many sources bear each out and how they come in.

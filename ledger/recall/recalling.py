@@ -287,10 +287,10 @@ class Recalling(Reads):
 
     # --- what is always worth knowing ------------------------------------------------------------------------------------
 
-    def user_profile(self, *, user: str | None = None, budget: int = PROFILE_CHARS) -> Pack:
+    def user_profile(self, *, user: str | None = None, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
         """What is known of the user: active user_profile, identity and preference memories, newest first, within 1,375
         characters unless told otherwise."""
-        return self._newest(self._user(user), PROFILE_KINDS, None, LIST_CAP, size("budget", budget))
+        return self._newest(self._user(user), PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
 
     def project_context(
         self, project: str, *, user: str | None = None, budget: int | None = None, unit: str = "chars"

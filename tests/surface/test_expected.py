@@ -45,6 +45,10 @@ def fill(ledger: Ledger) -> dict[str, Any]:
     the["paper"] = ledger.documents.add("# Porto\n\nThe bridge is high.\n", title="Porto").id
     the["removed"] = ledger.documents.add("# Oslo\n\nThe fjord is deep.\n", title="Oslo").id
     ledger.documents.remove(the["removed"])
+    for origin in ("eve", "mallory"):
+        ledger.bind(actor=origin).remember(f"The moon is of cheese, says {origin}.")
+    ledger.history.distrust("mallory", kind="actor")
+    ledger.remember("The user sold a car.", correlation_id="run-1")
     the["hold"] = ledger.holds.add(Project("atlas")).id
     ledger.policy.set(gain=0.03)
     ledger.erase(ledger.remember("Something of yesterday.").id)
@@ -94,6 +98,9 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "documents.restore": lambda g, the, by: g.documents.restore(the["removed"], **by),
     "guards.quarantine": lambda g, the, by: g.guards.quarantine(the["fact"], **by),
     "guards.release": lambda g, the, by: g.guards.release(the["odd"], **by),
+    "history.distrust": lambda g, the, by: g.history.distrust("eve", kind="actor", **by),
+    "history.trust": lambda g, the, by: g.history.trust("mallory", kind="actor", **by),
+    "history.undo_all": lambda g, the, by: g.history.undo_all(correlation_id="run-1", **by),
     "holds.add": lambda g, the, by: g.holds.add(the["fact"], **by),
     "holds.remove": lambda g, the, by: g.holds.remove(the["hold"], **by),
     "interactions.add_response": lambda g, the, by: g.interactions.add_response(the["turn"], "Dark roast.", **by),

@@ -1,0 +1,65 @@
+"""``ledger.at(moment)``: exactly the reads that were decided, and nothing that writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger import RejectedError
+from ledger.api import Ledger, PastLedger
+
+READS = {
+    "memories": "list get confidence",
+    "interactions": "list get",
+    "documents": "list get get_chunk",
+    "observations": "list get",
+    "conflicts": "list get",
+    "merges": "list get",
+    "graph": "neighbors",
+    "projects": "list get context state",
+    "sessions": "list get grep",
+    "history": "audit events distrusted model_calls",
+    "guards": "quarantined refusals",
+    "policy": "get",
+    "proof": "digest",
+    "maintenance": "stats",
+}
+
+
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_the_past_has_the_reads_that_were_decided_and_no_others(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        past = ledger.at(1)
+        flat = {"recall", "profile", "why", "review", "session", "path", "position", "as_of", "valid_at"}
+        assert public(PastLedger) - READS.keys() == flat
+        for area in public(PastLedger) & READS.keys():
+            assert public(getattr(past, area)) == set(READS[area].split()), area
+        assert not hasattr(past, "remember") and not hasattr(past, "reopen")
+        with pytest.raises(RejectedError):
+            past.recall("tea", receipt=True)
+
+
+def test_a_profile_is_packed_in_characters_or_tokens(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        ledger.remember("The user drinks green tea.", kind="preference")
+        ledger.remember("The user lives in Porto.", kind="identity")
+        chars, tokens = ledger.profile(budget=30), ledger.profile(budget=30, unit="tokens")
+        assert (len(chars.items), chars.unit, len(tokens.items), tokens.unit) == (1, "chars", 2, "tokens")
+        assert chars.used <= 30 and len(ledger.at(ledger.position).profile(unit="tokens").items) == 2
+        assert repr(chars) == f"<Pack of 1, {chars.used} of 30 chars>"
+        assert repr(ledger.why(chars.items[0].id)).startswith("<Why of m_")
+        for wrong in ({"unit": "words"}, {"budget": -1}, {"budget": "9"}):
+            with pytest.raises(RejectedError):
+                ledger.profile(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_recall_above_the_cap_is_refused_and_not_cut(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        assert ledger.recall("tea", limit=500).items == ()
+        for wrong in (501, -1, 10**400, True):
+            with pytest.raises(RejectedError):
+                ledger.recall("tea", limit=wrong)

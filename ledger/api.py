@@ -34,9 +34,11 @@ from ledger.work import Who
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ledger.conflicts.api import Conflicts, ConflictsRead
     from ledger.core import Core
     from ledger.documents.api import Documents, DocumentsRead
     from ledger.erasure.api import Erasures, Holds
+    from ledger.graph.api import Relations, RelationsRead
     from ledger.guarding import Scanner
     from ledger.guards.api import Guards, GuardsRead
     from ledger.history.api import History, HistoryRead
@@ -44,9 +46,10 @@ if TYPE_CHECKING:
     from ledger.language.port import LanguageModel, Request
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
+    from ledger.merges.api import Merges, MergesRead
     from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
-    from ledger.observation_answers import Observation
+    from ledger.observation_answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
     from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
     from ledger.projects.api import Projects, ProjectsRead
@@ -193,6 +196,27 @@ class LedgerRead(Area):
         from ledger.observations.api import ObservationsRead
 
         return ObservationsRead(self._core, self._scope)
+
+    @property
+    def conflicts(self) -> ConflictsRead:
+        """Find memories that cannot all be true, and decide."""
+        from ledger.conflicts.api import ConflictsRead
+
+        return ConflictsRead(self._core, self._scope)
+
+    @property
+    def merges(self) -> MergesRead:
+        """Find memories that say nearly the same, and make them one."""
+        from ledger.merges.api import MergesRead
+
+        return MergesRead(self._core, self._scope)
+
+    @property
+    def graph(self) -> RelationsRead:
+        """Return what is one step from a name, and say what memories tell of two names."""
+        from ledger.graph.api import RelationsRead
+
+        return RelationsRead(self._core, self._scope)
 
     @property
     def interactions(self) -> InteractionsRead:
@@ -766,6 +790,47 @@ class Ledger(LedgerRead):
             **self._scope.by(options),
         )
 
+    # --- consolidation -------------------------------------------------------------------------------------------
+
+    def consolidate(
+        self,
+        over: Literal["memories", "interactions"] | Sequence[str] = "memories",
+        *,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        method: Literal["model", "grouping"] | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> ConsolidationReport:
+        """Make observations of what new sources have in common, and look again at those that are stale.
+
+        Appends 200 sources at a time, and nothing where nothing is new; asked again it goes on where it ended.
+
+        Args:
+            over: "memories" or "interactions" (new since the last run), or the ids of those to look at.
+            project: Only this project's; None for those of no project.
+            tags: Only sources that have each of these tags.
+            method: "grouping" (rules) or "model"; None for the model if there is one.
+            limit: The most new sources, from 1; None for all.
+            progress: Called with (sources done, sources).
+
+        Raises:
+            ModelError: The model failed, which is recorded; the sources are new as before.
+            RejectedError: A dry run with a model, whose calls are always recorded; or an ``idempotency_key``.
+        """
+        return self._core.consolidate(
+            over,
+            project=project,
+            tags=plural("tags", tags),
+            using=method,
+            limit=limit,
+            dry_run=dry_run,
+            progress=progress,
+            **self._scope.by(options),
+        )
+
     # --- model and jobs ------------------------------------------------------------------------------------------
 
     def extract(
@@ -836,6 +901,27 @@ class Ledger(LedgerRead):
         from ledger.observations.api import Observations
 
         return Observations(self._core, self._scope)
+
+    @property
+    def conflicts(self) -> Conflicts:
+        """Find memories that cannot all be true, and decide."""
+        from ledger.conflicts.api import Conflicts
+
+        return Conflicts(self._core, self._scope)
+
+    @property
+    def merges(self) -> Merges:
+        """Find memories that say nearly the same, and make them one."""
+        from ledger.merges.api import Merges
+
+        return Merges(self._core, self._scope)
+
+    @property
+    def graph(self) -> Relations:
+        """Return what is one step from a name, and say what memories tell of two names."""
+        from ledger.graph.api import Relations
+
+        return Relations(self._core, self._scope)
 
     @property
     def interactions(self) -> Interactions:

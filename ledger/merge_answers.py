@@ -32,7 +32,7 @@ class Merge(Answer, frozen=True, kw_only=True):
 
 
 class Conflict(Answer, frozen=True, kw_only=True):
-    """Memories that fill one slot with values that cannot both be so. ``status``: open, resolved (somebody decided), or
+    """Memories that give one attribute values that cannot both be true. ``status``: open, resolved (somebody decided), or
     lapsed (its members no longer clash, by themselves).
 
     ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "accept", or "".
@@ -40,8 +40,8 @@ class Conflict(Answer, frozen=True, kw_only=True):
 
     id: str
     status: str
-    slot: str | None
-    members: tuple[Memory, ...]
+    attribute: str | None
+    memories: tuple[Memory, ...]
     values: dict[str, str]
     action: str
     winner: str | None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from ledger import merge_answers
 from ledger.domain import conflict as conflict_domain
@@ -12,10 +12,12 @@ from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
+from ledger.log_reading import first_position
 from ledger.policies import merging
-from ledger.reads import LIST_CAP, NOWHERE, Reads, listed, named
+from ledger.reads import NOWHERE, PAGE_CAP, Reads, listed, named
 from projections import conflicts, merges, projects
 
+S = TypeVar("S", Conflict, Merge)
 _NEEDS = ("memories", "projects")
 
 
@@ -24,22 +26,28 @@ class MergeReads(Reads):
 
     def merges(
         self, status: str | Iterable[str] = domain.PROPOSED, *, user: str | None = None, project: str | None = None,
-        limit: int | None = None,
+        limit: int | None = None, after: str | None = None,
     ) -> list[merge_answers.Merge]:  # fmt: skip
         """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
         owner, wanted = self._user(user), _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
         with self._read(*_NEEDS, "merges") as connection:
             about = named(connection, owner, "p", project)
-            if about == NOWHERE or not (count := listed(limit)):
+            if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
                 return []
             found = []
-            for each in merges.listing(connection, owner):
+            for each in _behind(connection, merges.listing(connection, owner), after):
                 if project is None or each.project == about:
                     told = self._merge_answer(connection, each)
                     found += [told] if told.status in wanted else []
                     if len(found) >= count:
                         break
             return found
+
+    def merge_of(self, id: str, *, user: str | None = None) -> merge_answers.Merge | None:
+        """One merge as it stands, or None."""
+        with self._read(*_NEEDS, "merges") as connection:
+            state = self._load(connection, id, "g", self._user(user))
+            return self._merge_answer(connection, state) if state is not None else None
 
     def _merge_answer(self, connection: Any, state: Merge) -> merge_answers.Merge:
         members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
@@ -68,16 +76,16 @@ class MergeReads(Reads):
 
     def conflicts(
         self, status: str | Iterable[str] = conflict_domain.OPEN, *, user: str | None = None, project: str | None = None,
-        limit: int | None = None,
+        limit: int | None = None, after: str | None = None,
     ) -> list[merge_answers.Conflict]:  # fmt: skip
         """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
         owner, wanted = self._user(user), _among(status, conflict_domain.STATUSES, "conflict")
         with self._read(*_NEEDS, "conflicts") as connection:
             about = named(connection, owner, "p", project)
-            if about == NOWHERE or not (count := listed(limit, LIST_CAP)):
+            if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
                 return []
             found = []
-            for each in conflicts.listing(connection, owner):
+            for each in _behind(connection, conflicts.listing(connection, owner), after):
                 if project is None or each.project == about:
                     told = self._conflict_answer(connection, each)
                     found += [told] if told.status in wanted else []
@@ -96,8 +104,8 @@ class MergeReads(Reads):
         return merge_answers.Conflict(
             id=state.id,
             status=status,
-            slot=state.slot,
-            members=tuple(self._memories(connection, members)),
+            attribute=state.slot,
+            memories=tuple(self._memories(connection, members)),
             values=dict(zip(state.members, state.values, strict=False)),
             action=state.action,
             winner=state.winner,
@@ -108,6 +116,12 @@ class MergeReads(Reads):
             recorded_at=state.recorded_at,
             position=state.position,
         )
+
+
+def _behind(connection: Any, states: Sequence[S], after: str | None) -> Iterator[S]:
+    """What comes after the subject of this id in a listing, newest first."""
+    start = first_position(connection, after) if after is not None else None
+    return (each for each in states if start is None or each.row < start)
 
 
 def _name(connection: Any, project: str | None) -> str | None:

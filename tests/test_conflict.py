@@ -26,7 +26,7 @@ def found(ledger: Ledger) -> str:
 def members(ledger: Ledger, id: str) -> set[str]:
     conflict = ledger.conflict(id)
     assert conflict is not None
-    return {each.id for each in conflict.members}
+    return {each.id for each in conflict.memories}
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
@@ -35,9 +35,9 @@ def members(ledger: Ledger, id: str) -> set[str]:
 def test_two_active_facts_of_one_slot_with_other_values_are_a_conflict(ledger: Ledger, pair: tuple[str, str]) -> None:
     ledger.remember("Ana plays tennis.")
     (told,) = ledger.find_conflicts().found
-    assert (told.status, told.slot, told.rule) == ("open", "ana: lives_in", "slots/1")
+    assert (told.status, told.attribute, told.rule) == ("open", "ana: lives_in", "slots/1")
     assert told.values == dict(zip(pair, ("lisbon", "rome"), strict=True))
-    assert [each.status for each in told.members] == ["active", "active"]
+    assert [each.status for each in told.memories] == ["active", "active"]
     assert [each.id for each in ledger.conflicts()] == [told.id]
 
 
@@ -66,13 +66,13 @@ def test_edges_of_a_relation_that_holds_one_value_conflict(ledger: Ledger) -> No
     ledger.remember("Ana knows people.", edges=[("Ana", "knows", "Bob")])
     ledger.remember("Ana knows more people.", edges=[("Ana", "knows", "Eve")])
     (told,) = ledger.find_conflicts().found
-    assert told.slot == "ana: works_at" and set(told.values.values()) == {"acme", "globex"}
+    assert told.attribute == "ana: works_at" and set(told.values.values()) == {"acme", "globex"}
 
 
 def test_a_sentence_and_an_edge_meet_in_one_slot(ledger: Ledger) -> None:
     ledger.remember("Ana works at Acme.")
     ledger.remember("Ana has a new office.", edges=[("Ana", "works_at", "Globex")])
-    assert [each.slot for each in ledger.find_conflicts().found] == ["ana: works_at"]
+    assert [each.attribute for each in ledger.find_conflicts().found] == ["ana: works_at"]
 
 
 def test_different_kinds_may_conflict(ledger: Ledger) -> None:
@@ -310,7 +310,7 @@ def test_the_words_of_an_erased_member_go_from_the_conflict_too(ledger: Ledger, 
     report = ledger.erase(pair[0], derived="erase", sources="erase", quotes="erase")
     assert report.state == "completed"
     told = ledger.conflict(first)
-    assert told is not None and (told.slot, told.values, told.status) == (None, {}, "lapsed")
+    assert told is not None and (told.attribute, told.values, told.status) == (None, {}, "lapsed")
     with ledger._store.snapshot() as connection:
         states = [state for (state,) in connection.execute("SELECT state FROM events")]
     assert not any("lisbon" in state.lower() for state in states)

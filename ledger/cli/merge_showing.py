@@ -51,20 +51,24 @@ def _merge_row(found: Merge) -> list[RenderableType]:
 
 
 def conflicts(found: Sequence[Conflict]) -> RenderableType:
-    return listing("id", "slot", "memories", rows=[_conflict_row(each) for each in found])
+    return listing("id", "attribute", "memories", rows=[_conflict_row(each) for each in found])
 
 
 def _conflict_row(found: Conflict) -> list[RenderableType]:
-    lines = Text("\n").join(_member(each) for each in found.members)
+    lines = Text("\n").join(_member(each) for each in found.memories)
     kept = f"kept {found.winner}" if found.winner else found.action
-    return [Text(found.id), short(found.slot, 40), detailed(lines, found.status, found.project, kept, found.reason)]
+    return [
+        Text(found.id),
+        short(found.attribute, 40),
+        detailed(lines, found.status, found.project, kept, found.reason),
+    ]
 
 
 def conflict(found: Conflict) -> RenderableType:
     fields: dict[str, object] = {
         "id": found.id,
         "status": Text(found.status, style=_STYLES.get(found.status, "")),
-        "slot": short(found.slot),
+        "attribute": short(found.attribute),
         "project": found.project,
         "decided": found.action,
         "kept": found.winner,
@@ -72,7 +76,7 @@ def conflict(found: Conflict) -> RenderableType:
     }
     rows: list[list[RenderableType]] = [
         [Text(each.id), Text(one_line(found.values.get(each.id, ""))), detailed(short(each.content), _state(each))]
-        for each in found.members
+        for each in found.memories
     ]
     return Group(card_of(fields), listing("memory", "value", "text", rows=rows))
 

@@ -53,6 +53,12 @@ class Scope(Struct, frozen=True):
         }
         return told | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
 
+    def by_search(self, options: WriteOptions) -> dict[str, Any]:
+        """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""
+        if options.get("idempotency_key") is not None:
+            raise RejectedError("a search takes no idempotency_key: looking again records nothing twice")
+        return {name: value for name, value in self.by(options).items() if name != "key"}
+
 
 def check_channel(given: object) -> None:
     if given not in CHANNELS:

@@ -58,6 +58,15 @@ def fill(ledger: Ledger) -> dict[str, Any]:
             for number in range(half * 80, half * 80 + 80):
                 said = chat.append("user" if number % 2 == 0 else "assistant", f"Message {number} about the sea. " * 20)
         chat.compact(force=True, summarizer=short)
+    the["lisbon"], the["porto"] = (ledger.remember(f"Ana lives in {city}.").id for city in ("Lisbon", "Porto"))
+    (conflict,) = ledger.conflicts.find().found
+    alike = "The big red barn stands behind the old mill near the small river"
+    the["barn"] = ledger.remember(f"{alike} bank.").id
+    ledger.remember(f"{alike} bend.")
+    (merge,) = ledger.merges.find(threshold=0.5).proposed
+    the["conflict"], the["merge"], the["pair"] = conflict.id, merge.id, [each.id for each in merge.memories]
+    ledger.graph.relate(the["fact"], "Ada", "drinks", "coffee")
+    ledger.observations.add("The user likes things.", [the["fact"]])
     the["said last"] = said.position
     last, first = [each.id for each in chat.summaries.list()][:2]
     the["summary"], the["invalid"] = first, last
@@ -93,6 +102,15 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "redo": lambda g, the, by: g.redo(the["undone"], **by),
     "erase": lambda g, the, by: g.erase(the["other"], **by),
     "extract": lambda g, the, by: g.extract(the["said"], method="rules", **by),
+    "conflicts.resolve": lambda g, the, by: g.conflicts.resolve(the["conflict"], keep=the["porto"], **by),
+    "conflicts.accept": lambda g, the, by: g.conflicts.accept(the["conflict"], **by),
+    "merges.apply": lambda g, the, by: g.merges.apply(the["merge"], **by),
+    "merges.combine": lambda g, the, by: g.merges.combine(the["pair"], **by),
+    "merges.reject": lambda g, the, by: g.merges.reject(the["merge"], **by),
+    "graph.relate": lambda g, the, by: g.graph.relate(the["fact"], "Ada", "likes", "tea", **by),
+    "graph.unrelate": lambda g, the, by: g.graph.unrelate(the["fact"], "Ada", "drinks", "coffee", **by),
+    "observations.add": lambda g, the, by: g.observations.add("The user drinks.", [the["fact"]], **by),
+    "observations.withdraw": lambda g, the, by: g.observations.withdraw([the["fact"]], **by),
     "documents.add": lambda g, the, by: g.documents.add("# Rome\n\nThe hills are seven.\n", title="Rome", **by),
     "documents.remove": lambda g, the, by: g.documents.remove(the["paper"], **by),
     "documents.restore": lambda g, the, by: g.documents.restore(the["removed"], **by),

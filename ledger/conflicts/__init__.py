@@ -1,0 +1,1 @@
+"""Memories that cannot all be true."""

@@ -1,0 +1,78 @@
+"""``ledger.conflicts``: find memories that cannot all be true, and decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
+
+from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.scope import Area
+from ledger.merge_answers import Conflict, ConflictReport
+from ledger.types import ConflictStatus, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class ConflictsRead(Area):
+    """The conflicts of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        statuses: Iterable[ConflictStatus] = ("open",),
+        project: str | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[Conflict]:
+        """List conflicts with their memories, newest first.
+
+        Args:
+            statuses: Only conflicts of these statuses; none for every status.
+        """
+        wanted = plural("statuses", statuses, get_args(ConflictStatus))
+
+        def fetch(count: int, start: str | None) -> list[Conflict]:
+            return self._core.conflicts(
+                wanted or "all", user=self._scope.user, project=project, limit=count, after=start
+            )
+
+        filters = {"user": self._scope.user, "statuses": wanted, "project": project}
+        return page("conflicts", filters, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str) -> Conflict:
+        """Return one conflict as it stands.
+
+        Raises:
+            NotFoundError: This user has no such conflict.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("conflict", id, self._core.conflict(id, user=self._scope.user))
+
+
+class Conflicts(ConflictsRead):
+    """The conflicts of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def find(self, *, project: str | None = None, **options: Unpack[WriteOptions]) -> ConflictReport:
+        """Look for new conflicts among active memories and record them; looking again records nothing twice.
+
+        Raises:
+            NotFoundError: This user has no such project.
+            RejectedError: An ``idempotency_key`` was given; the search needs none.
+        """
+        return self._core.find_conflicts(project=project, **self._scope.by_search(options))
+
+    def resolve(self, id: str, *, keep: str, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
+        """Keep one memory of a conflict; it supersedes those that cannot be true next to it.
+
+        Args:
+            keep: The id of the memory.
+        """
+        return self._core.resolve(id, keep, reason=reason, **self._scope.by(options))
+
+    def accept(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
+        """Decide that all memories of a conflict can be true; it is not raised again while they say what they say."""
+        return self._core.resolve(id, both=True, reason=reason, **self._scope.by(options))

@@ -1,0 +1,1 @@
+"""Names, and what memories say of them."""

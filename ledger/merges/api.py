@@ -1,0 +1,111 @@
+"""``ledger.merges``: find memories that say nearly the same, and make them one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
+
+from ledger.answers import Memory
+from ledger.domain import near
+from ledger.domain.confidence import ONE
+from ledger.domain.errors import RejectedError
+from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.scope import Area
+from ledger.merge_answers import Merge, MergeReport
+from ledger.types import MergeStatus, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core import Core
+
+
+class MergesRead(Area):
+    """The merges of a user, now or as they were known at a moment."""
+
+    def list(
+        self,
+        *,
+        statuses: Iterable[MergeStatus] = ("proposed",),
+        project: str | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+    ) -> Page[Merge]:
+        """List merges with their memories, newest first.
+
+        Args:
+            statuses: Only merges of these statuses; none for every status. A proposal whose memories changed is "obsolete".
+        """
+        wanted = plural("statuses", statuses, get_args(MergeStatus))
+
+        def fetch(count: int, start: str | None) -> list[Merge]:
+            return self._core.merges(wanted or "all", user=self._scope.user, project=project, limit=count, after=start)
+
+        filters = {"user": self._scope.user, "statuses": wanted, "project": project}
+        return page("merges", filters, limit, after, fetch, lambda each: each.id)
+
+    def get(self, id: str) -> Merge:
+        """Return one merge as it stands.
+
+        Raises:
+            NotFoundError: This user has no such merge.
+            AmbiguousIdError: Several ids begin so.
+        """
+        return found("merge", id, self._core.merge_of(id, user=self._scope.user))
+
+
+class Merges(MergesRead):
+    """The merges of a user."""
+
+    if TYPE_CHECKING:
+        _core: Core
+
+    def find(
+        self,
+        *,
+        project: str | None = None,
+        threshold: float = near.THRESHOLD / ONE,
+        **options: Unpack[WriteOptions],
+    ) -> MergeReport:
+        """Propose merges of active memories of one kind and project; looking again proposes nothing twice.
+
+        Args:
+            threshold: The least similarity of two word sets (Jaccard), from 0.5 to 1.
+
+        Raises:
+            NotFoundError: This user has no such project.
+            RejectedError: An ``idempotency_key`` was given; the search needs none.
+        """
+        return self._core.find_merges(project=project, threshold=threshold, **self._scope.by_search(options))
+
+    def apply(
+        self, proposal: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> Memory:
+        """Merge the memories of a proposal, and return the one that supersedes them.
+
+        Args:
+            proposal: The id of the merge.
+            content: Its wording; None for that of the most confident memory.
+
+        Raises:
+            RejectedError: The proposal is obsolete or was rejected.
+        """
+        if not isinstance(proposal, str) or not proposal.startswith("g_"):
+            raise RejectedError(f"{proposal!r:.40} is no merge; merges.combine([…]) merges memories by their ids")
+        return self._core.merge(proposal, content, reason, **self._scope.by(options))
+
+    def combine(
+        self, memories: Iterable[str], *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
+    ) -> Memory:
+        """Merge 2 to 50 active memories of one kind and project, and return the one that supersedes them.
+
+        Args:
+            memories: Their ids.
+            content: Its wording; None for that of the most confident memory.
+        """
+        named = plural("memories", memories)
+        if any(each.startswith("g_") for each in named):
+            raise RejectedError("a merge is applied by merges.apply(id); combine takes the ids of memories")
+        return self._core.merge(named, content, reason, **self._scope.by(options))
+
+    def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Merge:
+        """Turn a proposal down; no two of its memories are proposed together again."""
+        return self._core.reject_merge(id, reason, **self._scope.by(options))

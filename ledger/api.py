@@ -11,7 +11,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
-from ledger.engine.scope import Area, Scope
+from ledger.engine.scope import Area, Scope, callback
 from ledger.types import (
     Channel,
     Choice,
@@ -370,7 +370,7 @@ class Ledger(LedgerRead):
         """
         from ledger.core import Core
 
-        return Core.examine(path, progress=progress)
+        return Core.examine(path, progress=callback(progress))
 
     @classmethod
     def import_log(cls, source: StrPath, path: StrPath, *, progress: Progress | None = None) -> None:
@@ -387,7 +387,7 @@ class Ledger(LedgerRead):
         """
         from ledger.core import Core
 
-        Core.import_log(source, path, progress=progress)
+        Core.import_log(source, path, progress=callback(progress))
 
     @classmethod
     def recover(
@@ -413,7 +413,9 @@ class Ledger(LedgerRead):
         """
         from ledger.core import Core
 
-        return Core.recover(backup, path, certificates=plural("certificates", certificates), progress=progress)
+        return Core.recover(
+            backup, path, certificates=plural("certificates", certificates), progress=callback(progress)
+        )
 
     def bind(
         self,

@@ -112,9 +112,8 @@ class ProjectWrites(Reads):
 
     def _known_project(self, work: Work, project: str, register: bool) -> Project:
         """The project of that name; with ``register`` an unknown one begins in this append."""
-        named = (
-            self._writer.named(work.who.user, "p", project) if isinstance(project, str) and project.strip() else None
-        )
+        check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
+        named = self._writer.named(work.who.user, "p", project) if project.strip() else None
         if named is not None:
             state: Project = work.load(named, "p")
             return state

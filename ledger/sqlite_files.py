@@ -256,6 +256,8 @@ def path_name(path: object) -> str:
         os.fsencode(name)
     except (TypeError, UnicodeError):
         raise RejectedError(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
+    if "\0" in name:
+        raise RejectedError(f"a file is named by a path, and {path!r:.100} holds a NUL", rule="path")
     return name
 
 
@@ -269,10 +271,15 @@ def checked_path(path: StrPath) -> str:
         raise RejectedError(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
     real = os.path.join(os.path.realpath(parent), last)
     _check_parent(os.path.dirname(real))
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(mode := os.lstat(real).st_mode):
-            kind = _KINDS.get(stat.S_IFMT(mode), "none")
-            raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
+    try:
+        mode = os.lstat(real).st_mode
+    except FileNotFoundError:
+        return real
+    except OSError as error:
+        raise RejectedError(f"no file can be called {real[:100]!r}: {error.strerror}", rule="path") from None
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "none")
+        raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
     return real
 
 

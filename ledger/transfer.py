@@ -21,6 +21,7 @@ from ledger.memory_writes import By, Time
 from ledger.reads import Reads
 from ledger.recorders import COLUMNS
 from ledger.rescue.copying import check_log, free_place, in_the_making
+from ledger.sqlite_files import path_name
 from projections import control
 
 Progress = Callable[[int, int], None]
@@ -55,7 +56,7 @@ class Transfer(Reads):
         """
         from ledger.schemas import Line, check_line
 
-        started, owner, name = time.monotonic(), self._user(user), os.fspath(path)
+        started, owner, name = time.monotonic(), self._user(user), path_name(path)
         lines = list(_lines(name))
         checked = [(number, check_line(given, project)) for number, given in lines]
         errors = [(number, each) for number, each in checked if isinstance(each, str)]
@@ -115,7 +116,7 @@ class Transfer(Reads):
 
         ``RejectedError`` when the file is there already.
         """
-        name, events, blobs = os.fspath(path), 0, 0
+        name, events, blobs = path_name(path), 0, 0
         with _new_file(name) as file, self._read() as connection:
             total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
             file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self._created.ledger_id, "events": total}))
@@ -153,10 +154,10 @@ def import_log(
     ``RejectedError`` where a file is already, or when the export is not whole: the place stays empty then.
     """
     place = free_place(path, "an import")
-    lines = iter(_export_lines(os.fspath(source)))
+    lines = iter(_export_lines(path_name(source)))
     header = next(lines, None)
     if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
-        raise RejectedError(f"{os.fspath(source)} is no export of a ledger: its first line does not say so")
+        raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
         _write_log(store, lines, header.get("events"), progress)
 

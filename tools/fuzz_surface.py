@@ -22,10 +22,40 @@ from tools.public_surface import methods
 WRONG: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 7, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.5, 1e308),
     *(float("nan"), float("inf"), float("-inf"), 1j, b"", b"bytes", bytearray(b"x"), "", " ", "\0", "a\0b", "\ud800"),
-    *("x" * 5_000, "m_", "m_0", "m_0000000000000000", "m_\ud800", "i_%", "s_'", "2026-01-01", "2026-01-01T10:00:00", "7d"),
-    *("9999-12-31T23:59:59-12:00", "-5d", "99999999999d", "all", EVERYTHING, "a/../b", "[" * 3_000, "\u202e", "e\u0301"),
+    *(
+        "x" * 5_000,
+        "m_",
+        "m_0",
+        "m_0000000000000000",
+        "m_\ud800",
+        "i_%",
+        "s_'",
+        "2026-01-01",
+        "2026-01-01T10:00:00",
+        "7d",
+    ),
+    *(
+        "9999-12-31T23:59:59-12:00",
+        "-5d",
+        "99999999999d",
+        "all",
+        EVERYTHING,
+        "a/../b",
+        "[" * 3_000,
+        "\u202e",
+        "e\u0301",
+    ),
     *(datetime(2026, 1, 1), date(1, 1, 1), datetime.max, [], (), {}, set(), [None], ["\ud800"], [1, "a"], ["a", "a"]),
-    *({"a": 1}, {1: 2}, {"a": float("nan")}, {"a": {"b": "\ud800"}}, [[]], [("a", "b", "c")], [("a", 1, None)], object(), len),
+    *(
+        {"a": 1},
+        {1: 2},
+        {"a": float("nan")},
+        {"a": {"b": "\ud800"}},
+        [[]],
+        [("a", "b", "c")],
+        [("a", 1, None)],
+        object(),
+    ),
     *(Project("\ud800"), Project(None), SessionName(7), DocumentPath("\0"), Event(10**400), Event("x")),  # type: ignore[arg-type]
     *(range(3), iter(()), Exception, Path("nothing\0"), Path("/nonexistent/x"), frozenset({"a"}), memoryview(b"x")),
 )
@@ -59,13 +89,17 @@ def arguments(random: random.Random, method: Callable[..., Any], known: list[Any
 
 def alone(method: Callable[..., Any], known: list[Any]) -> Iterator[dict[str, Any]]:
     """Every wrong value at every parameter, the required others with what may fit."""
-    parameters = {name: each for name, each in inspect.signature(method).parameters.items() if name not in ("self", "cls")}
-    required = [name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    parameters = {
+        name: each for name, each in inspect.signature(method).parameters.items() if name not in ("self", "cls")
+    }
+    required = [
+        name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    ]
     for name, each in parameters.items():
         names = sorted(WriteOptions.__optional_keys__) if each.kind is each.VAR_KEYWORD else [name]
         for wanted in names:
             for wrong in WRONG:
-                yield {other: known[0] for other in required} | {wanted: wrong}
+                yield dict.fromkeys(required, known[0]) | {wanted: wrong}
 
 
 def prepared(ledger: Ledger) -> list[Any]:
@@ -76,7 +110,21 @@ def prepared(ledger: Ledger) -> list[Any]:
     paper = ledger.documents.add("# Porto\n\nThe bridge is high.\n", title="Porto")
     ledger.projects.set_state("atlas", "status", "phase", "one")
     pack = ledger.recall("lamp", receipt=True)
-    return [fact.id, idea.id, turn.id, paper.id, "atlas", "talk", fact.position, pack.receipt, "a text", ["a"], 0.5, 3, "7d"]
+    return [
+        fact.id,
+        idea.id,
+        turn.id,
+        paper.id,
+        "atlas",
+        "talk",
+        fact.position,
+        pack.receipt,
+        "a text",
+        ["a"],
+        0.5,
+        3,
+        "7d",
+    ]
 
 
 def targets(ledger: Ledger, name: str) -> Callable[..., Any]:
@@ -110,7 +158,8 @@ def names(owner: type[Any]) -> list[str]:
 
 
 def main(calls: int, seed: int) -> int:
-    chance, found = random.Random(seed), {}
+    chance = random.Random(seed)
+    found: dict[str, tuple[str, dict[str, Any], str]] = {}
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), user="ada") as ledger:
         known = prepared(ledger)
         then = ledger.at(ledger.position)

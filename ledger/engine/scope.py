@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -63,6 +63,13 @@ class Scope(Struct, frozen=True):
 def check_channel(given: object) -> None:
     if given not in CHANNELS:
         raise RejectedError(f"no channel is called {given!r:.40}; there are: {', '.join(CHANNELS)}")
+
+
+def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
+    """What is called with (done, of how many), which has to be something that can be called."""
+    if progress is not None and not callable(progress):
+        raise RejectedError(f"progress is a function of two numbers, and {progress!r:.40} is none")
+    return progress
 
 
 class Area:

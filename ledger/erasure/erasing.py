@@ -538,11 +538,11 @@ def _choices(**given: str | None) -> dict[str, str | None]:
 
 
 def _kept(given: Iterable[str | int]) -> frozenset[str | int]:
-    kept = frozenset((given,) if isinstance(given, str | int) else given)
+    kept = (given,) if isinstance(given, str | int) else tuple(given)
     for each in kept:
         if isinstance(each, bool) or not isinstance(each, str | int):
             raise RejectedError(f"keep takes ids and positions, and {each!r:.40} is neither")
-    return kept
+    return frozenset(kept)
 
 
 def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, page
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.guard_answers import Quarantined, ScanReport
 from ledger.types import Page, WriteOptions
 
@@ -87,7 +87,9 @@ class Guards(GuardsRead):
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
             raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
-        return self._core.rescan(since=since - 1 if since is not None else None, dry_run=dry_run, progress=progress)
+        return self._core.rescan(
+            since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
+        )
 
 
 def _place(start: str) -> tuple[int, int]:

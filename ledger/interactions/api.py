@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -149,5 +149,5 @@ class Interactions(InteractionsRead):
             actor=self._scope.actor or "import",
             occurred_at=occurred_at,
             dry_run=dry_run,
-            progress=progress,
+            progress=callback(progress),
         )

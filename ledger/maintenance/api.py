@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.memory_writes import By
 from ledger.sqlite_files import StrPath
 from ledger.types import Page
@@ -46,7 +46,7 @@ class Maintenance(MaintenanceRead):
         Args:
             progress: Called with (steps done, steps).
         """
-        return self._core.doctor(progress=progress)
+        return self._core.doctor(progress=callback(progress))
 
     def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
@@ -58,7 +58,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return self._core.rebuild(progress=progress, by=cast(By, self._scope.by({})))
+        return self._core.rebuild(progress=callback(progress), by=cast(By, self._scope.by({})))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.
@@ -67,7 +67,7 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The copy holds every text and the ledger's secret.
             progress: Called with (bytes written, bytes about).
         """
-        return self._core.backup(path, progress=progress)
+        return self._core.backup(path, progress=callback(progress))
 
     def export_log(self, path: StrPath, *, progress: Progress | None = None) -> answers.ExportReport:
         """Write every event as a line of JSON, for ``Ledger.import_log``.
@@ -76,4 +76,4 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The file holds every text and the ledger's secret.
             progress: Called with (events written, events).
         """
-        return self._core.export_file(path, progress=progress)
+        return self._core.export_file(path, progress=callback(progress))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import plural
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Jobs(Area):
             RejectedError: A model would be called inside a batch.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return self._core.run_policies(as_of=now, only=wanted, progress=progress)
+        return self._core.run_policies(as_of=now, only=wanted, progress=callback(progress))
 
     def work(
         self,
@@ -90,4 +90,4 @@ class Jobs(Area):
             RejectedError: Inside a batch, which other workers cannot see into.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return self._core.work(follow=follow, only=wanted, stop=stop, progress=progress)
+        return self._core.work(follow=follow, only=wanted, stop=stop, progress=callback(progress))

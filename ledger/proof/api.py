@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ledger import answers
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.proof import checking
 from ledger.proof.kept import Given
 from ledger.sqlite_files import StrPath
@@ -56,7 +56,7 @@ class Proofs(ProofsRead):
             RejectedError: What is given as a checkpoint is none, or is of another ledger.
         """
         return self._core.verify(
-            against=against, public_key=public_key, full=full, projections=projections, progress=progress
+            against=against, public_key=public_key, full=full, projections=projections, progress=callback(progress)
         )
 
     def checkpoint(
@@ -71,7 +71,7 @@ class Proofs(ProofsRead):
         Raises:
             StorageError: The log is damaged.
         """
-        return self._core.checkpoint(sign=signing_key, actor=self._scope.actor, progress=progress)
+        return self._core.checkpoint(sign=signing_key, actor=self._scope.actor, progress=callback(progress))
 
     def prove(
         self,

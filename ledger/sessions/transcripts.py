@@ -114,6 +114,9 @@ def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
 
 def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None) -> tuple[Any, list[Any]]:
     """A message in the OpenAI chat format as a content and parts."""
+    for name, given in (("parts", parts), ("tool_calls", tool_calls)):
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise RejectedError(f"{name} takes several objects, and {given!r:.40} is not a list")
     told = {"content": content, "parts": list(parts), "tool_calls": list(tool_calls), "tool_call_id": tool_call_id}
     return _content(told, "the message")
 

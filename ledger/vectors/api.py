@@ -9,7 +9,7 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.embedding import BATCH
 from ledger.engine.paging import LIMIT, of_all, page
-from ledger.engine.scope import Area
+from ledger.engine.scope import Area, callback
 from ledger.models import EmbedderLike
 from ledger.types import Page
 
@@ -50,7 +50,7 @@ class Vectors(Area):
         Raises:
             ModelError: The model raises, or gives what are no vectors, or others than before.
         """
-        return self._core.embed(model=model, batch=batch_size, limit=limit, progress=progress)
+        return self._core.embed(model=model, batch=batch_size, limit=limit, progress=callback(progress))
 
     def remove(self, model: str) -> answers.VectorReport:
         """Delete the vectors of a model.

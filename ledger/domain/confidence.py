@@ -38,7 +38,7 @@ def millionths(name: str, value: object, *, low: int = 0, high: int = ONE) -> in
     """A decimal that a caller gave (0.7) as millionths (700000); ``RejectedError`` when it is no number within the bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, not {type(value).__name__}")
-    if not low - 1 <= value <= high + 1 or not low <= value * ONE <= high:  # no infinity, no NaN, no int beyond a float
+    if not abs(value) <= 1e9 or not low <= value * ONE <= high:  # no infinity, no NaN, no int beyond a float
         raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, and {value!r:.40} is not")
     return rounded(*_scaled(value))
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import TypeVar
 
 from ledger.domain.errors import RejectedError
+
+T = TypeVar("T")
 
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
 _LOWER_Z = re.compile(r"(?<=\d)z$")
@@ -116,6 +119,13 @@ def since(name: str, value: object, now: str) -> str:
         return fixed(parse("now", now) - timedelta(minutes=int(told[1]) * _MINUTES[told[2]]))
     except OverflowError:
         raise RejectedError(f"{name} lies before the year 1: {value!s:.60}") from None
+
+
+def aware(name: str, value: T) -> T:
+    """A time as it was given, once it is sure that it says its offset, or is a date; None is none."""
+    if value is not None:
+        instant(name, value)
+    return value
 
 
 def is_time(text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.domain.times import aware
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area, callback
 from ledger.types import Page, Since, Time, WriteOptions
@@ -147,7 +148,7 @@ class Interactions(InteractionsRead):
             strict=strict,
             user=self._scope.user,
             actor=self._scope.actor or "import",
-            occurred_at=occurred_at,
+            occurred_at=aware("occurred_at", occurred_at),
             dry_run=dry_run,
             progress=callback(progress),
         )

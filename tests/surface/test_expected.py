@@ -49,7 +49,6 @@ def fill(ledger: Ledger) -> dict[str, Any]:
         ledger.bind(actor=origin).remember(f"The moon is of cheese, says {origin}.")
     ledger.history.distrust("mallory", kind="actor")
     ledger.remember("The user sold a car.", correlation_id="run-1")
-    the["seen"] = ledger.observations.add("The user likes hot drinks.", [the["fact"]]).id
     the["hold"] = ledger.holds.add(Project("atlas")).id
     ledger.policy.set(gain=0.03)
     ledger.erase(ledger.remember("Something of yesterday.").id)
@@ -111,7 +110,6 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "graph.relate": lambda g, the, by: g.graph.relate(the["fact"], "Ada", "likes", "tea", **by),
     "graph.unrelate": lambda g, the, by: g.graph.unrelate(the["fact"], "Ada", "drinks", "coffee", **by),
     "observations.add": lambda g, the, by: g.observations.add("The user drinks.", [the["fact"]], **by),
-    "observations.withdraw": lambda g, the, by: g.observations.withdraw([the["fact"]], **by),
     "documents.add": lambda g, the, by: g.documents.add("# Rome\n\nThe hills are seven.\n", title="Rome", **by),
     "documents.remove": lambda g, the, by: g.documents.remove(the["paper"], **by),
     "documents.restore": lambda g, the, by: g.documents.restore(the["removed"], **by),
@@ -127,7 +125,6 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "memories.set_confidence": lambda g, the, by: g.memories.set_confidence(the["fact"], 0.3, **by),
     "memories.set_validity": lambda g, the, by: g.memories.set_validity(the["fact"], valid_to="2030-01-01", **by),
     "memories.tag": lambda g, the, by: g.memories.tag(the["fact"], add=["roast"], **by),
-    "observations.add": lambda g, the, by: g.observations.add("The user cycles.", [the["other"]], **by),
     "observations.withdraw": lambda g, the, by: g.observations.withdraw([the["fact"]], **by),
     "policy.set": lambda g, the, by: g.policy.set(gain=0.05, **by),
     "projects.add": lambda g, the, by: g.projects.add("boats", **by),

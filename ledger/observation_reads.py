@@ -148,23 +148,30 @@ class ObservationReads(Reads):
         """Every wording that it had, oldest first, also those out of force."""
         events = self._stream(connection, stream)
         out = control.out_of_force(connection, events[0].position, events[-1].position)
-        return tuple(
-            answers.Wording(
-                position=event.position,
-                recorded_at=event.envelope.recorded_at,
-                content=event.data.content,
-                why=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
-                reason=event.data.reason,
-                actor=event.envelope.actor,
-                consolidator=event.data.consolidator,
-                rule=event.data.rule,
-                confidence=rules.shown(event.data.confidence),
-                written_from=event.data.written_from,
-                in_effect=event.position not in out,
+        rule, confidence, found = "", 0, []
+        for event in events:
+            if not isinstance(event.data, ObservationFormed | ObservationRevised):
+                continue
+            in_effect = event.position not in out
+            own = (event.data.rule or rule, confidence if event.data.confidence is None else event.data.confidence)
+            if in_effect:
+                rule, confidence = own
+            found.append(
+                answers.Wording(
+                    position=event.position,
+                    recorded_at=event.envelope.recorded_at,
+                    content=event.data.content,
+                    why=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
+                    reason=event.data.reason,
+                    actor=event.envelope.actor,
+                    consolidator=event.data.consolidator,
+                    rule=own[0],
+                    confidence=rules.shown(own[1]),
+                    written_from=event.data.written_from,
+                    in_effect=in_effect,
+                )
             )
-            for event in events
-            if isinstance(event.data, ObservationFormed | ObservationRevised)
-        )
+        return tuple(found)
 
 
 def _wanted(

@@ -103,7 +103,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
                     )
                 rules_of_evidence.refuse_twin(work, state, content, "revise")
             written = tuple(each for each in borne if each in alive)
-            command = domain.Revise(content, "curated", state.confidence, state.rule, BY_HAND, written, reason)
+            command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
             rules_of_evidence.emit(work, state, command)
 
         return self._change_observation("revise", id, body, by, (id, content, reason))
@@ -310,7 +310,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         said, written = known.text or "", formed.written_from
-        command = domain.Revise(said, "curated", known.confidence, known.rule, BY_HAND, written)
+        command = domain.Revise(said, "curated", None, None, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
 
 

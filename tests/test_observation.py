@@ -154,3 +154,13 @@ def test_without_its_forming_nothing_else_is_admitted() -> None:
 def test_its_scope_is_its_tags_sorted() -> None:
     tagged = ObservationFormed("Text.", 1, "proof/1", "x/1", (), tags=("b", "a"))
     assert (folded(tagged).scope, STATES["active"].scope) == ("a|b", "")
+
+
+def test_a_revision_by_hand_leaves_confidence_and_rule_as_they_are_whatever_is_undone_before_it() -> None:
+    by_hand = domain.Revise("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
+    (event,) = domain.decide(by_hand, STATES["active"], BORNE)
+    assert isinstance(event, ObservationRevised) and (event.confidence, event.rule) == (None, None)
+    rated = ObservationRevised("Rated.", "redundant", "x/1", 900_000, "given/1")
+    assert (folded(FORMED, rated, event).confidence, folded(FORMED, rated, event).rule) == (900_000, "given/1")
+    assert (folded(FORMED, event).confidence, folded(FORMED, event).rule) == (700_000, "proof/1")
+    assert domain.decide(by_hand, folded(FORMED, event), BORNE) == [], "nothing new"

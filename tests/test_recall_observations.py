@@ -199,7 +199,7 @@ def test_the_best_is_found_beneath_hundreds_that_nothing_bears_out(ledger: Ledge
 
 
 def revised(*written_from: str) -> ObservationRevised:
-    return ObservationRevised("Coffee, worded anew.", "redundant", 700_000, "proof/1", "by_test/1", written_from)
+    return ObservationRevised("Coffee, worded anew.", "redundant", "by_test/1", 700_000, "proof/1", written_from)
 
 
 NEVER: dict[str, Callable[[Ledger, list[str], str], Any]] = {

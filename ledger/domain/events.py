@@ -913,13 +913,16 @@ class ObservationFormed(Event, frozen=True):
 
 
 class ObservationRevised(Event, frozen=True):
-    """Another wording; ``why`` is "redundant" (said better), "state_change", "resolve" or "curated"."""
+    """Another wording; ``why`` is "redundant" (said better), "state_change", "resolve" or "curated".
+
+    Without ``confidence`` and ``rule`` they stay as they are: a revision by hand says nothing of them.
+    """
 
     content: Text | None
     why: Code
-    confidence: int
-    rule: Code
     consolidator: Code
+    confidence: int | None = None
+    rule: Code | None = None
     written_from: tuple[Id, ...] = ()
     reason: Text | None = ""
 

@@ -83,8 +83,8 @@ class Borne(Struct, frozen=True):
 class Revise(Struct, frozen=True):
     text: str
     reason: str
-    confidence: int
-    rule: str
+    confidence: int | None  # None, like the rule, for what it is
+    rule: str | None
     consolidator: str
     written_from: tuple[str, ...] = ()
     why: str = ""
@@ -168,7 +168,9 @@ def refusal(command: Struct, observation: Observation) -> RejectedError:
 
 
 def _revision(command: Revise, observation: Observation) -> list[Event]:
-    told = (command.text, command.confidence, command.rule, command.written_from)
+    confidence = observation.confidence if command.confidence is None else command.confidence
+    rule = observation.rule if command.rule is None else command.rule
+    told = (command.text, confidence, rule, command.written_from)
     known = (observation.text, observation.confidence, observation.rule, observation.written_from)
     if told == known and not observation.stale:
         return []
@@ -266,7 +268,8 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
 
 
 def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
-    told = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
+    given = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
+    told = {name: value for name, value in given.items() if value is not None}
     return told | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
 
 

@@ -33,7 +33,7 @@ PRINTED: dict[
     "models": (("The ships bring tea (asked for at most ", "prompt leaf/1).\n", "small leaf/1 True 1 1 0\n"),),
     "observations": (
         (
-            "2 0.9 fresh strengthening stale\n1 stale\nfresh\nTrue []\n",
+            "2 0.9 fresh strengthening dormant\n1 stale\nfresh\nTrue []\n",
             "2026-01-10 True The user drinks coffee each morning.\n2026-02-20 False The user bought a coffee grinder.\n",
         ),
     ),

@@ -51,6 +51,9 @@ Body = Text | Blob
 
 
 class LedgerCreated(Event, frozen=True):
+    """The first event: the id of the ledger, its format, and the least format that reads and writes it. ``secret`` is the key of
+    all keyed digests; no read shows it."""
+
     ledger_id: Id
     format: int
     least_reader: int
@@ -71,20 +74,20 @@ LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over seve
 
 
 class PolicyAdopted(Event, frozen=True):
-    """These parameters are in force from here for one user; the others stay as they are."""
+    """These parameters hold from here for one user; the others stay as they are."""
 
     parameters: dict[Code, int | bool | Code]
 
 
 class CommandAnswered(Event, frozen=True):
-    """A keyed command that had nothing to append; the answer was ``subject`` as it stood at position ``seen``."""
+    """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
 
     subject: Id
     seen: int
 
 
 class CommandUndone(Event, frozen=True):
-    """The events at these positions (inclusive ranges) are out of force from here."""
+    """The events at these positions (inclusive ranges) are void from here."""
 
     commands: tuple[Id, ...]
     ranges: Ranges
@@ -92,7 +95,7 @@ class CommandUndone(Event, frozen=True):
 
 
 class CommandRedone(Event, frozen=True):
-    """Those events are in force again; ``undone`` is the command that took them out."""
+    """Those events count again; ``undone`` is the command that made them void."""
 
     undone: Id
     ranges: Ranges
@@ -113,7 +116,7 @@ class OriginDistrusted(Event, frozen=True):
 
 
 class OriginTrusted(Event, frozen=True):
-    """Those events are in force again; ``distrusted`` is the command that took them out."""
+    """Those events count again; ``distrusted`` is the command that made them void."""
 
     distrusted: Id
     ranges: Ranges
@@ -150,7 +153,7 @@ class ContentErased(Event, frozen=True):
 
 
 class ErasureCompleted(Event, frozen=True):
-    """Projections, indexes and files hold nothing any more of what the command ``erasure`` took; what was searched, and how.
+    """Projections, indexes and files no longer hold what the command ``erasure`` erased: what was searched, and how.
 
     ``replica`` names the copy of the projections that was searched, where there are several; "" is the one in the file.
     """
@@ -201,7 +204,7 @@ class WriteRefused(Event, frozen=True):
 class TextQuarantined(Event, frozen=True):
     """A scanner found something in the text of the event at ``position``: nothing of it is recalled until it is released.
 
-    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, said, added or summarized.
+    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, added or summarized.
     """
 
     position: int
@@ -265,7 +268,7 @@ class ModelCallFailed(Event, frozen=True):
 
 
 class ConsolidationCompleted(Event, frozen=True):
-    """New sources were looked at for what they have in common, up to the log position ``to``.
+    """New sources were searched for what they have in common, up to the log position ``to``.
 
     ``over`` says of what kind ("memories", "interactions" or "asked", where the sources were named); ``tags`` are those that the
     sources had to have. Counts are of observations, and of what was not taken, by reason.
@@ -284,6 +287,8 @@ class ConsolidationCompleted(Event, frozen=True):
 
 
 class ConsolidationFailed(Event, frozen=True):
+    """A consolidation that failed on the sources up to the log position ``to``; ``error`` is the kind of failure."""
+
     consolidator: Code
     over: Code
     to: int
@@ -330,6 +335,8 @@ class ProjectionSuspended(Event, frozen=True):
 
 
 class ProjectionResumed(Event, frozen=True):
+    """A suspended projection was computed again and stands where the others do."""
+
     projection: Code
 
 
@@ -360,11 +367,15 @@ class LedgerBranched(Event, frozen=True):
 
 
 class ProjectRegistered(Event, frozen=True):
+    """A project begins, under its name."""
+
     name: Text | None
     description: Text | None = ""
 
 
 class ProjectAliasAdded(Event, frozen=True):
+    """Another name of the project."""
+
     alias: Text | None
 
 
@@ -388,12 +399,16 @@ class ProjectJoined(Event, frozen=True):
 
 
 class ProjectStateInvalidated(Event, frozen=True):
+    """The statement under this category and name no longer counts."""
+
     category: Code
     name: Text | None
     reason: Text | None = ""
 
 
 class SessionOpened(Event, frozen=True):
+    """A session begins, under its name."""
+
     name: Text | None
 
 
@@ -426,7 +441,7 @@ class MessageAppended(Event, frozen=True):
 
 
 class MessageRepaired(Event, frozen=True):
-    """What the message at ``message`` had not been told: each field that is not there stays as it is."""
+    """What the message at ``message`` was recorded without: each field that is not there stays as it is."""
 
     message: int
     reasoning: Text | UnsetType | None = UNSET
@@ -457,7 +472,7 @@ class SummaryCreated(Event, frozen=True):
 
     ``kind`` is "leaf" or "condensed", ``level`` how it came about: "normal", "aggressive", or "fallback" (the beginning of
     the text, cut). ``messages`` and ``source_tokens`` count what it stands for, ``descendants`` and ``descendant_tokens``
-    the summaries beneath it. ``first`` is its place: the position of the oldest message. ``replaces`` was written anew.
+    the summaries it was written from. ``first`` is its place: the position of the oldest message. ``replaces`` was rewritten.
     """
 
     summary: Id
@@ -489,7 +504,7 @@ class ContextReplaced(Event, frozen=True):
 
 
 class SummaryInvalidated(Event, frozen=True):
-    """These summaries no longer stand for anything; the ``returned`` ones beneath them are in the window again.
+    """These summaries no longer stand for anything; the ``returned`` ones that they were written from are in the window again.
 
     ``why`` is "asked", "hidden" (messages of theirs are) or "rewritten".
     """
@@ -501,7 +516,7 @@ class SummaryInvalidated(Event, frozen=True):
 
 
 class SummaryRestored(Event, frozen=True):
-    """An invalidated summary stands in the window again, and those beneath it leave it; ``summaries`` come with it."""
+    """An invalidated summary is in the window again, and those it was written from leave it; ``summaries`` come with it."""
 
     summary: Id
     summaries: tuple[Id, ...] = ()
@@ -548,7 +563,7 @@ class CompactionSkipped(Event, frozen=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """An item of a window, by the position that has its text, that was looked at and not given, and why."""
+    """An item of a window, by the position that has its text, that was considered and not given, and why."""
 
     position: int
     why: Code
@@ -573,7 +588,7 @@ class WindowAssembled(Event, frozen=True):
 
 
 class DocumentAdded(Event, frozen=True):
-    """A document as it first came in; its chunks are the ChunkAdded beside it. ``size`` is in characters.
+    """A document begins; its chunks are the ChunkAdded next to it. ``size`` is in characters.
 
     ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
     """
@@ -601,7 +616,7 @@ Moved = tuple[int, int, int]
 
 
 class DocumentReplaced(Event, frozen=True):
-    """The document reads otherwise from here; what is new in it are the ChunkAdded beside this.
+    """The document has another text from here; what is new in it are the ChunkAdded next to this.
 
     ``previous`` is the position of the DocumentAdded or DocumentReplaced whose chunks these are counted in: ``kept`` has
     (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
@@ -620,10 +635,14 @@ class DocumentReplaced(Event, frozen=True):
 
 
 class DocumentRemoved(Event, frozen=True):
+    """The document and its chunks are no longer found."""
+
     reason: Text | None = ""
 
 
 class DocumentRestored(Event, frozen=True):
+    """A removed document is found again, as it was."""
+
     reason: Text | None = ""
 
 
@@ -631,6 +650,9 @@ class DocumentRestored(Event, frozen=True):
 
 
 class InteractionCaptured(Event, frozen=True):
+    """One prompt and, where there was one already, its response. ``memories_used`` and ``chunks_used`` are what the model had
+    been shown, ``context`` all that it was given; ``reinforce`` is false where the response is no evidence."""
+
     prompt: Body | None
     response: Body | None = ""
     summary: Body | None = ""
@@ -641,6 +663,8 @@ class InteractionCaptured(Event, frozen=True):
 
 
 class ResponseAttached(Event, frozen=True):
+    """The response of a turn that was captured without one."""
+
     response: Body | None = ""
     summary: Body | None = ""
     memories_used: tuple[Id, ...] = ()
@@ -658,6 +682,9 @@ class Matched(Struct, frozen=True, omit_defaults=True):
 
 
 class ReinforcementEvaluated(Event, frozen=True):
+    """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones; ``left_over`` counts
+    the matches beyond those that a policy allows."""
+
     matcher: Code
     pool_size: int
     matches: tuple[Matched, ...] = ()
@@ -671,12 +698,16 @@ class ReinforcementFailed(Event, frozen=True):
 
 
 class CandidatesExtracted(Event, frozen=True):
+    """What an extractor found in a turn: the memories it ``kept``, and what was ``dropped`` and why."""
+
     extractor: Code
     kept: tuple[Id, ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
 
 class ExtractionFailed(Event, frozen=True):
+    """An extraction that failed; ``error`` is the kind of failure, and how many there were one after the other is counted."""
+
     extractor: Code
     error: Code
 
@@ -697,6 +728,9 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryCaptured(Event, frozen=True):
+    """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
+    found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over."""
+
     content: Text | None
     kind: Code
     status: Code
@@ -713,7 +747,7 @@ class MemoryCaptured(Event, frozen=True):
 
 
 class DuplicateAbsorbed(Event, frozen=True):
-    """The full attempt to capture what was there already; should its first capture fall, this one stands in for it."""
+    """The full attempt to capture what was there already; should its first capture become void, this one takes over."""
 
     content: Text | None
     kind: Code
@@ -732,10 +766,14 @@ class DuplicateAbsorbed(Event, frozen=True):
 
 
 class MemoryPromoted(Event, frozen=True):
+    """A candidate is active from here."""
+
     reason: Text | None = ""
 
 
 class MemoryRejected(Event, frozen=True):
+    """A candidate was turned down."""
+
     reason: Text | None = ""
 
 
@@ -752,17 +790,23 @@ class MemoryReinforced(Event, frozen=True):
 
 
 class ConfidenceAdjusted(Event, frozen=True):
+    """Somebody set the confidence."""
+
     rule: Code
     confidence: int
     reason: Text | None = ""
 
 
 class MemoryRevised(Event, frozen=True):
+    """Another wording of the same memory."""
+
     content: Text | None
     reason: Text | None = ""
 
 
 class MemoryRetagged(Event, frozen=True):
+    """Tags that were added and removed."""
+
     added: tuple[Text, ...] | None = ()
     removed: tuple[Text, ...] | None = ()
 
@@ -786,15 +830,19 @@ class MemorySuperseded(Event, frozen=True):
 
 
 class MemoryInvalidated(Event, frozen=True):
+    """The memory was wrong."""
+
     reason: Text | None = ""
 
 
 class MemoryRetracted(Event, frozen=True):
+    """The memory is no longer used; nothing is said of whether it was right."""
+
     reason: Text | None = ""
 
 
 class MemoryRestored(Event, frozen=True):
-    """Back to the status before, which is folded: what made it so may be out of force by then."""
+    """Back to the status before, which is folded: what made it so may be void by then."""
 
     reason: Text | None = ""
 
@@ -808,6 +856,8 @@ class MemoryQuarantined(Event, frozen=True):
 
 
 class MemoryReleased(Event, frozen=True):
+    """The quarantine of a memory ends: somebody says so, or a later ``scanner`` finds nothing."""
+
     reason: Text | None = ""
     scanner: Code = ""
 
@@ -840,7 +890,7 @@ class RelationRemoved(Event, frozen=True):
 
 
 class MergeProposed(Event, frozen=True):
-    """These memories say nearly the same: the least ``similarity`` of two of them, in millionths, by a ``rule``.
+    """These memories are near duplicates: the least ``similarity`` of two of them, in millionths, by a ``rule``.
 
     ``content`` is how one memory would say it.
     """
@@ -853,7 +903,7 @@ class MergeProposed(Event, frozen=True):
 
 
 class MemoriesMerged(Event, frozen=True):
-    """``memory`` took the place of ``memories``, in the same append."""
+    """``memory`` supersedes ``memories``, in the same append."""
 
     memory: Id
     memories: tuple[Id, ...]
@@ -862,7 +912,7 @@ class MemoriesMerged(Event, frozen=True):
 
 
 class MergeRejected(Event, frozen=True):
-    """They are not the same: it is not proposed again."""
+    """They are not the same, and are not proposed again."""
 
     reason: Text | None = ""
 
@@ -888,18 +938,18 @@ class ConflictResolved(Event, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """A source that bears an observation out, and when what it says was so in the world."""
+    """A source that supports an observation, and when it was true in the world."""
 
     source: Id
     at: Time
 
 
 class ObservationFormed(Event, frozen=True):
-    """Something that several sources have in common, in words of its own.
+    """What several sources have in common, in one text.
 
-    ``written_from`` are the sources that the wording was made from: without each of them it is not to be believed as it
-    stands. ``rule`` says how confidence follows ("proof/1" from the number of live sources, "given/1" as it was given);
-    ``consolidator`` who formed it. ``tags`` bound it: it speaks of sources that have them all.
+    ``written_from`` are the sources that the wording was made from: without each of them it is stale. ``rule`` says how
+    confidence follows ("proof/1" from the number of live sources, "given/1" as it was given); ``consolidator`` who formed
+    it. ``tags`` bound it: its sources have them all.
     """
 
     content: Text | None
@@ -928,12 +978,14 @@ class ObservationRevised(Event, frozen=True):
 
 
 class EvidenceAdded(Event, frozen=True):
+    """More sources of an observation."""
+
     evidence: tuple[Evidence, ...]
     consolidator: Code
 
 
 class EvidenceWithdrawn(Event, frozen=True):
-    """These sources bear it out no longer: ``why`` is "asked" or "contradicted"."""
+    """These sources support it no longer: ``why`` is "asked" or "contradicted"."""
 
     sources: tuple[Id, ...]
     why: Code
@@ -941,14 +993,14 @@ class EvidenceWithdrawn(Event, frozen=True):
 
 
 class ObservationMarkedStale(Event, frozen=True):
-    """Its wording is to be looked at again; until then it is not recalled."""
+    """Its wording no longer matches its sources; until it is looked at again it is not recalled."""
 
     why: Code
     reason: Text | None = ""
 
 
 class ObservationRefreshed(Event, frozen=True):
-    """The wording stands, as the sources are now."""
+    """The wording holds, as the sources are now."""
 
     why: Code
     consolidator: Code
@@ -963,6 +1015,8 @@ class ObservationRetracted(Event, frozen=True):
 
 
 class ObservationRestored(Event, frozen=True):
+    """A retracted observation is active again."""
+
     reason: Text | None = ""
 
 
@@ -989,6 +1043,8 @@ class ValueMoved(Event, frozen=True):
 
 
 class ValueRemoved(Event, frozen=True):
+    """The value is no longer given."""
+
     reason: Text | None = ""
 
 
@@ -1024,7 +1080,7 @@ class Redacted(Struct, frozen=True, omit_defaults=True):
 
 
 class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
-    """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns beside it.
+    """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns next to it.
 
     ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
     keeps the offset it was given with. ``redactions`` are the secrets taken out of ``data``. ``arguments`` is a keyed digest

@@ -838,7 +838,7 @@ class Played:
     def _trust(self, _: str, one: int, other: int) -> None:
         standing = self.ledger.distrusted()
         each = pick(standing, one)
-        self.ledger.trust(each.source or "", kind=each.kind)
+        self.ledger.trust(each.origin or "", kind=each.kind)
 
     def _erase(self, what: str, one: int, other: int) -> None:
         found = self.sources() + self.seen()

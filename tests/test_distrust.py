@@ -1006,7 +1006,7 @@ def test_a_turn_that_was_given_a_chunk_is_named(ledger: Ledger) -> None:
 
 def test_a_recall_of_others_messages_in_the_same_session_is_not_named(ledger: Ledger, talked: Any) -> None:
     ferry, vault = (ledger.recall(word, k=1, among="turns", receipt=True) for word in ("ferry", "vault"))
-    found = [[each.text for each in pack.items] for pack in (ferry, vault)]
+    found = [[each.content for each in pack.items] for pack in (ferry, vault)]
     assert found == [["The ferry leaves at noon."], ["The vault is in Zurich."]]
     assert dry(ledger, "eve") == (vault.receipt,)
     assert dry(ledger, "harbour", "session") == (ferry.receipt, vault.receipt)

@@ -255,7 +255,7 @@ def test_an_order_to_a_model_is_refused_or_kept_out_of_recall(verb: str, tmp_pat
             assert "zebras" not in str(error) or getattr(error, "rule", "") != "threat"
         pack = ledger.recall("zebras previous instructions", among="all", k=50, observations=10)
         items = (*pack.items, *pack.observations)
-        assert [item.text for item in items if item.text and "Ignore all previous" in item.text] == []
+        assert [item.content for item in items if item.content and "Ignore all previous" in item.content] == []
         assert not any("zebras" in (each.content or "") for each in ledger.memories(status=("active", "candidate")))
 
 
@@ -491,7 +491,7 @@ def test_neighbours_and_vectors_lend_nothing_to_what_is_in_quarantine(tmp_path: 
         ledger.capture("And zebras in the zoo?", "They eat hay.", session_id="s")
         ledger.embed()
         pack = ledger.recall("zebras zoo", among="turns", explain=True)
-        shown = [item.text for item in (*pack.items, *pack.cut)]
+        shown = [item.content for item in (*pack.items, *pack.cut)]
         assert shown and not any(text and ("Ignore" in text or text == "No.") for text in shown)
 
 

@@ -117,7 +117,7 @@ def test_a_day_is_not_called_by_the_language_of_the_process() -> None:
 
 def found(ledger: Any, query: str, **asked: Any) -> list[tuple[str, str, str | None]]:
     pack = ledger.recall(query, among="turns", **asked)
-    return [(item.id, item.passage.field, item.text) for item in pack.items]
+    return [(item.id, item.passage.field, item.content) for item in pack.items]
 
 
 def test_a_captured_prompt_and_its_response_are_found_each(ledger: Ledger) -> None:
@@ -154,9 +154,9 @@ def test_a_long_text_is_found_by_its_best_passage(ledger: Ledger) -> None:
     text = "Nothing of note here. " * 100 + "Then came the zebra. " + "And nothing more. " * 100
     turn = ledger.capture(text, "Indeed.")
     (item,) = ledger.recall("zebra", among="turns").items
-    assert item.passage is not None and item.text is not None
-    assert "zebra" in item.text and len(item.text) <= PASSAGE_CHARS
-    assert text[item.passage.start : item.passage.end] == item.text
+    assert item.passage is not None and item.content is not None
+    assert "zebra" in item.content and len(item.content) <= PASSAGE_CHARS
+    assert text[item.passage.start : item.passage.end] == item.content
     assert ledger.recall("zebra", among="turns").searched == 2, "texts are counted, not passages"
     assert [item.id for item in ledger.recall("nothing", among="turns").items] == [turn.id], "a text counts once"
 
@@ -228,8 +228,8 @@ def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(le
 def test_a_text_beside_the_log_and_one_with_nul_are_found(ledger: Ledger) -> None:
     turn = ledger.capture("The tin. " * 40_000 + "The zebra.", "nul\0 between zebras\0")
     fields = {item.passage.field: item for item in ledger.recall("zebra", among="turns").items if item.passage}
-    assert fields["response"].text == "nul\0 between zebras\0"
-    text = fields["prompt"].text
+    assert fields["response"].content == "nul\0 between zebras\0"
+    text = fields["prompt"].content
     assert text is not None and text.endswith("The zebra.") and fields["prompt"].id == turn.id
 
 
@@ -237,10 +237,10 @@ def test_a_rebuild_has_the_passages_that_catching_up_has(ledger: Ledger) -> None
     for number in range(3):
         turn = ledger.capture(f"Which coffee {number}?", "Dark. " * (300 * number), session_id="s", reinforce=False)
     ledger.undo(turn.position)
-    before = [(item.id, item.score, item.text) for item in ledger.recall("coffee dark", among="turns").items]
+    before = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
     digest = ledger.digest()
     assert ledger.rebuild().digest == digest == folded_from_zero(ledger)
-    after = [(item.id, item.score, item.text) for item in ledger.recall("coffee dark", among="turns").items]
+    after = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
     assert before == after != []
 
 
@@ -253,10 +253,10 @@ def test_a_chunk_is_found_by_the_headings_above_it(ledger: Ledger) -> None:
     guide = ledger.ingest(GUIDE)
     for query in ("how do I drain in kubernetes?", "Kubernetes upgrade"):
         (first, *others) = ledger.recall(query).items
-        assert (first.id, first.text) == (guide.chunks[1].id, "## Upgrade\n\nDrain every node first.\n\n"), query
+        assert (first.id, first.content) == (guide.chunks[1].id, "## Upgrade\n\nDrain every node first.\n\n"), query
         assert first.score > others[0].score
     assert {item.id for item in ledger.recall("kubernetes").items} == {each.id for each in guide.chunks[:2]}
-    assert ledger.recall("containers").items[0].text == "# Kubernetes\n\nIt runs containers.\n\n"
+    assert ledger.recall("containers").items[0].content == "# Kubernetes\n\nIt runs containers.\n\n"
 
 
 def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) -> None:
@@ -265,7 +265,7 @@ def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) 
     )
     first, other = ledger.recall("kubernetes zebra").items
     assert first.passage is not None and first.passage.start > 0 and first.passage.heading_path == ("Kubernetes",)
-    assert first.text is not None and first.text.endswith("The zebra drains.") and first.score > other.score
+    assert first.content is not None and first.content.endswith("The zebra drains.") and first.score > other.score
 
 
 def test_a_heading_in_a_script_without_spaces_is_found(ledger: Ledger) -> None:

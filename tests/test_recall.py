@@ -28,7 +28,7 @@ ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 
 
 def texts(pack: Pack) -> list[str | None]:
-    return [item.text for item in pack.items]
+    return [item.content for item in pack.items]
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_a_pack_never_takes_more_than_its_budget(stocked: Ledger, packing: str, 
 
 def test_what_does_not_fit_is_cut_with_its_reason_and_everything_behind_it(stocked: Ledger) -> None:
     every = stocked.recall("tea").items
-    room = len(every[0].text or "") + len(every[1].text or "")
+    room = len(every[0].content or "") + len(every[1].content or "")
     pack = stocked.recall("tea", budget=room)
     assert [item.id for item in pack.items] == [item.id for item in every[:2]]
     assert [(item.id, item.cut) for item in pack.cut] == [(item.id, "budget") for item in every[2:]]
@@ -258,7 +258,7 @@ def test_explain_lists_the_rest_that_was_ranked(stocked: Ledger) -> None:
 def test_shares_put_trusted_state_first_then_identity_then_the_project(stocked: Ledger) -> None:
     pack = stocked.recall("tea", packing="shares", budget=4_000, project="Home", among="all")
     sources = [(item.source, item.memory.kind if item.memory else "") for item in pack.items]
-    assert sources[0] == ("state", "") and pack.items[0].text == "status: tea = ordered"
+    assert sources[0] == ("state", "") and pack.items[0].content == "status: tea = ordered"
     assert pack.items[0].signals == {"trusted": 1.0}
     first = [kind for source, kind in sources if source == "memory"]
     assert first[:4] == ["preference"] * 4
@@ -515,12 +515,12 @@ def test_a_text_is_one_harmless_line_of_the_pack(ledger: Ledger, hostile: str) -
     for pack in (ledger.recall("tea"), ledger.recall("tea", user="ann", among="turns")):
         (line,) = lines_of(pack)
         assert line.startswith("- ") and UNSAFE.search(line) is None
-        assert pack.items[0].text == hostile, "the items have the text as it is"
+        assert pack.items[0].content == hostile, "the items have the text as it is"
 
 
 @given(st.lists(ANY_TEXT | st.text(alphabet="`~\n\r -"), min_size=1, max_size=5))
 def test_whatever_the_texts_are_each_is_one_line(some: list[str]) -> None:
-    items = tuple(Item(rank=1, score=0.0, source="memory", id="m", text=text) for text in some)
+    items = tuple(Item(rank=1, score=0.0, source="memory", id="m", content=text) for text in some)
     lines = lines_of(Pack(items=items))
     assert len(lines) == len(some) and all(len(line.splitlines()) == 1 for line in lines)
 
@@ -566,7 +566,7 @@ def test_at_the_newest_moment_everything_is_found_as_now(stocked: Ledger) -> Non
         {"project": "Home", "kinds": "preference"},
     ):
         now, then = stocked.recall("which tea", **asked), stocked.at(stocked.position).recall("which tea", **asked)  # type: ignore[arg-type]
-        assert [(item.id, item.text) for item in now.items] == [(item.id, item.text) for item in then.items] != []
+        assert [(item.id, item.content) for item in now.items] == [(item.id, item.content) for item in then.items] != []
         assert (now.searched, now.seen) == (then.searched, then.seen)
 
 
@@ -622,7 +622,7 @@ def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:
         ledger.remember(f"{number:02} " + "x" * 97, kind="user_profile")
     pack = ledger.user_profile()
     assert len(pack.items) == 13 and pack.used == 1300 and len(pack.cut) == 7
-    assert (pack.items[0].text or "")[:2] == "19"
+    assert (pack.items[0].content or "")[:2] == "19"
 
 
 def test_the_context_of_a_project_is_its_state_and_its_ten_newest_memories(ledger: Ledger) -> None:

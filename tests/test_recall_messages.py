@@ -10,7 +10,7 @@ from ledger.recall.packs import Item, Pack
 
 
 def texts(pack: Pack) -> list[str | None]:
-    return [item.text for item in pack.items]
+    return [item.content for item in pack.items]
 
 
 def recalled(ledger: Ledger, query: str, **more: object) -> list[Item]:
@@ -22,7 +22,7 @@ def test_a_message_is_recalled_with_the_session_and_position_that_it_is_at(ledge
     session.append("user", "Hello there.")
     said = session.append("user", "The gearbox rattles in third gear.")
     (item,) = recalled(ledger, "gearbox", k=1)
-    assert (item.source, item.id, item.text) == ("message", session.id, said.content)
+    assert (item.source, item.id, item.content) == ("message", session.id, said.content)
     assert item.passage is not None
     assert (item.passage.position, item.passage.field, item.passage.session) == (said.position, "content", "monday")
 
@@ -32,7 +32,7 @@ def test_what_a_tool_was_called_with_and_gave_is_recalled(ledger: Ledger) -> Non
     ledger.session("monday").append("assistant", "Let me look.", parts=[call])
     ledger.session("monday").append("tool", parts=[{"type": "tool_result", "id": "c1", "text": "Hailstorm at noon"}])
     assert [item.passage and item.passage.field for item in recalled(ledger, "Ljubljana")][:1] == ["parts"]
-    assert recalled(ledger, "hailstorm")[0].text == "Hailstorm at noon"
+    assert recalled(ledger, "hailstorm")[0].content == "Hailstorm at noon"
 
 
 def test_messages_are_searched_where_turns_are(ledger: Ledger) -> None:
@@ -49,7 +49,7 @@ def test_a_hidden_message_is_never_recalled(ledger: Ledger, act: str) -> None:
     before = ledger.position
     _ = session.clear() if act == "clear" else session.truncate(1)
     kept = recalled(ledger, "gearbox", k=500)
-    assert [item.text for item in kept] == ([] if act == "clear" else ["The gearbox rattles, day 299."])
+    assert [item.content for item in kept] == ([] if act == "clear" else ["The gearbox rattles, day 299."])
     assert ledger.recall("gearbox", among="turns").searched == len(kept)
     assert len(ledger.at(before).recall("gearbox", among="turns", k=500).items) == 300
 
@@ -61,7 +61,7 @@ def test_a_neighbour_lends_its_score_to_a_short_message(ledger: Ledger) -> None:
     for number in range(8):
         session.append("user", f"Something else, number {number}.")
     found = recalled(ledger, "gearbox oil")
-    assert [item.text for item in found[:2]] == ["Which gearbox oil did we settle on?", "The green one."]
+    assert [item.content for item in found[:2]] == ["Which gearbox oil did we settle on?", "The green one."]
     assert "context" in found[1].signals
 
 
@@ -72,7 +72,10 @@ def test_what_is_hidden_between_two_messages_keeps_them_no_further_apart(ledger:
     session.truncate(0)
     session.append("assistant", "The green one.")
     session.append("user", "Was that about gearbox oil?")
-    assert {item.text for item in recalled(ledger, "gearbox oil")} == {"The green one.", "Was that about gearbox oil?"}
+    assert {item.content for item in recalled(ledger, "gearbox oil")} == {
+        "The green one.",
+        "Was that about gearbox oil?",
+    }
 
 
 def test_who_speaks_is_known_by_the_role_of_the_message(ledger: Ledger) -> None:
@@ -80,7 +83,7 @@ def test_who_speaks_is_known_by_the_role_of_the_message(ledger: Ledger) -> None:
     session.append("assistant", "I drink green tea daily.")
     session.append("user", "I drink green tea nightly.")
     (first, second) = recalled(ledger, "what tea do I drink?")
-    assert first.text == "I drink green tea nightly." and first.signals["first person"] > 1
+    assert first.content == "I drink green tea nightly." and first.signals["first person"] > 1
     assert "first person" not in second.signals
 
 
@@ -104,10 +107,10 @@ def test_an_undone_or_erased_message_leaves_no_passage(ledger: Ledger) -> None:
     undone = session.append("user", "The gearbox sings.")
     ledger.undo(undone.position)
     ledger.erase(erased.position)
-    assert [item.text for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
+    assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
     assert ledger.digest() == folded_from_zero(ledger)
     ledger.rebuild()
-    assert [item.text for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
+    assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
 
 
 def test_nobody_else_recalls_it(ledger: Ledger, clock: Clock) -> None:

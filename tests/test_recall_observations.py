@@ -46,7 +46,7 @@ def shown(ledger: Ledger, query: str = "coffee", **asked: Any) -> list[str]:
 def alone(pack: Pack) -> Pack:
     """The pack as it is without observations."""
     cut = tuple(item for item in pack.cut if item.observation is None)
-    used = sum(UNITS[pack.unit](item.text or "") for item in pack.items)
+    used = sum(UNITS[pack.unit](item.content or "") for item in pack.items)
     return replace(pack, observations=(), cut=cut, used=used)
 
 
@@ -71,7 +71,7 @@ def test_observations_are_a_list_of_their_own(drinker: tuple[Ledger, list[str], 
     assert {item.id for item in pack.items} == set(sources), "none of them stands among the items"
     told = pack.observations[0].observation
     assert told is not None and (told.content, told.proof_count) == (COFFEE, 3)
-    assert pack.used == sum(len(item.text or "") for item in (*pack.items, *pack.observations))
+    assert pack.used == sum(len(item.content or "") for item in (*pack.items, *pack.observations))
 
 
 def test_nothing_is_counted_twice(drinker: tuple[Ledger, list[str], str]) -> None:
@@ -337,9 +337,9 @@ def test_a_moment_has_the_wordings_and_proof_of_then(drinker: tuple[Ledger, list
     ledger.retract(sources[2])
     ledger.recall("coffee")  # takes the texts into the index
     (then,) = ledger.at(first).recall("coffee").observations
-    assert then.text == COFFEE and then.observation is not None and then.observation.proof_count == 3
+    assert then.content == COFFEE and then.observation is not None and then.observation.proof_count == 3
     (now,) = ledger.recall("coffee").observations
-    assert now.text == "Coffee, worded anew." and now.observation is not None and now.observation.proof_count == 2
+    assert now.content == "Coffee, worded anew." and now.observation is not None and now.observation.proof_count == 2
     assert shown(ledger.at(first), "anew") == [] and shown(ledger, "anew") == [id]
     assert shown(ledger.at(first), "dark roast") == [id] and shown(ledger, "dark roast") == []
 
@@ -386,7 +386,7 @@ def test_no_item_goes_for_an_observation_and_they_take_a_fifth_at_most(full: Led
         asked = {"budget": budget, "unit": unit, "packing": packing, "observations": 6}
         on, off = full.recall("coffee", **asked), full.recall("coffee", **(asked | {"observations": 0}))
         assert alone(on) == off
-        taken = sum(measure(item.text or "") for item in on.observations)
+        taken = sum(measure(item.content or "") for item in on.observations)
         assert taken <= budget * BESIDE // 100 and on.used == off.used + taken <= budget
         assert all(item.cut == "budget" for item in on.cut if item.observation is not None)
         seen += len(on.observations)
@@ -417,7 +417,7 @@ def test_as_text_has_a_block_of_them_with_proof_and_trend(drinker: tuple[Ledger,
 
 @given(st.text(min_size=1, max_size=60))
 def test_whatever_it_says_it_is_one_harmless_line(text: str) -> None:
-    item = Item(rank=1, score=1.0, source="observation", id="o_1", text=text)
+    item = Item(rank=1, score=1.0, source="observation", id="o_1", content=text)
     first, line, last = Pack(items=(), observations=(item,)).as_text().split("\n")
     assert line.startswith("- ") and first.removesuffix("observations") == last == "`" * len(last)
     assert "`" * len(last) not in line

@@ -188,7 +188,7 @@ def test_changed_speaks_of_what_was_cut_too(ledger: Ledger) -> None:
 def texts_of(pack: Pack) -> dict[str, list[str | None]]:
     found: dict[str, list[str | None]] = {}
     for item in (*pack.items, *pack.cut):
-        found.setdefault(item.source, []).append(item.text)
+        found.setdefault(item.source, []).append(item.content)
     return found
 
 
@@ -206,7 +206,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
         return item.rank, item.id, item.score, item.signals, item.cut
 
     assert list(map(shape, again.items)) == list(map(shape, pack.items))
-    assert {item.id: item.text for item in again.items} == {fact.id: None, turn.id: None, kept.id: "Tea is green."}
+    assert {item.id: item.content for item in again.items} == {fact.id: None, turn.id: None, kept.id: "Tea is green."}
     assert (again.used, again.searched, again.seen) == (pack.used, pack.searched, pack.seen)
     assert again.as_text().count("\n- ") == 3 and again.as_text().count("\n- (erased)") == 2
 
@@ -295,7 +295,7 @@ def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None
     with stocked.batch():
         stocked.remember("Coffee of the batch.")
         pack = served(stocked, "batch")
-    assert [item.text for item in pack.items] == ["Coffee of the batch."]
+    assert [item.content for item in pack.items] == ["Coffee of the batch."]
     assert reopened(stocked, pack) == pack
     with pytest.raises(NotFoundError):
         stocked.promote("m_0123456789abcdef")
@@ -344,7 +344,7 @@ def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytes
     ledger.remember("The user drinks coffee. " * 50)
     pack = served(ledger, packing="shares", budget=10_000)
     monkeypatch.setattr(context, "ENTRY_CHARS", 100)
-    assert [item.text for item in reopened(ledger, pack).items] == [item.text for item in pack.items]
+    assert [item.content for item in reopened(ledger, pack).items] == [item.content for item in pack.items]
 
 
 def test_the_questions_about_a_project_go_with_it(tmp_path: Path) -> None:

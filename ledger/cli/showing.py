@@ -189,7 +189,7 @@ def _item_row(item: Item) -> list[RenderableType]:
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     disputed = f"in conflict: {', '.join(item.conflicts)}" if item.conflicts else ""
     return [Text(str(item.rank)), Text(f"{item.score:.2f}" if item.score else ""), Text(item.id),
-            detailed(short(item.text), *about, disputed, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
+            detailed(short(item.content), *about, disputed, f"cut: {item.cut}" if item.cut else "", signals)]  # fmt: skip
 
 
 # --- documents -------------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def observed(borne: Borne, rank: int) -> Item:
         score=round(borne.score, 6),
         source="observation",
         id=borne.told.id,
-        text=borne.told.content,
+        content=borne.told.content,
         signals={name: round(value, 6) for name, value in borne.signals.items()},
         observation=borne.told,
     )

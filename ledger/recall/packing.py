@@ -18,7 +18,7 @@ IDENTITY = ("identity", "preference", "user_profile")
 def of_state(project: str, entry: answers.StateEntry) -> Item:
     """Trusted state as an item: a person's word, which no ranking moves."""
     text = f"{entry.category}: {entry.name} = {entry.value}"
-    return Item(rank=0, score=0.0, source="state", id=project, text=text, signals={"trusted": 1.0}, state=entry)
+    return Item(rank=0, score=0.0, source="state", id=project, content=text, signals={"trusted": 1.0}, state=entry)
 
 
 def band(item: Item, *, in_project: bool) -> str:
@@ -33,7 +33,7 @@ def band(item: Item, *, in_project: bool) -> str:
 def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
-    sizes = [UNITS[asked.unit](item.text or "") for item in within]
+    sizes = [UNITS[asked.unit](item.content or "") for item in within]
     reasons = [*context.prefix(sizes, asked.budget), *["rank"] * len(beyond)]
     return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
 
@@ -47,7 +47,7 @@ def shared(
     bands = [band(item, in_project=asked.project is not None) for item in together]
     order = context.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
-    sizes = [UNITS[asked.unit](item.text or "") for item in shown]
+    sizes = [UNITS[asked.unit](item.content or "") for item in shown]
     reasons = context.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
     if asked.explain:
         beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
@@ -57,7 +57,7 @@ def shared(
 
 def said(pack: Pack) -> set[str]:
     """What the items of a pack say, in the form in which the same words are the same."""
-    return {normalise(item.content) for item in pack.items if item.content is not None}
+    return {normalise(item.whole) for item in pack.items if item.whole is not None}
 
 
 def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
@@ -68,7 +68,7 @@ def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
     measure, room = UNITS[asked.unit], context.room_beside(asked.budget, pack.used)
     told, already, used, looked_at = list[Item](), said(pack), 0, 0
     for item in found:
-        size, words = measure(item.text or ""), normalise(item.text or "")
+        size, words = measure(item.content or ""), normalise(item.content or "")
         if words in already:
             why = "repeated"
         elif looked_at == asked.observations:
@@ -87,7 +87,7 @@ def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
 
 
 def _short(item: Item) -> Item:
-    return replace(item, text=context.shortened(item.text or ""))
+    return replace(item, content=context.shortened(item.content or ""))
 
 
 def finished(
@@ -105,7 +105,7 @@ def finished(
         cut=tuple(item for item in told if item.cut),
         searched=searched,
         budget=budget,
-        used=sum(UNITS[unit](item.text or "") for item in kept),
+        used=sum(UNITS[unit](item.content or "") for item in kept),
         unit=unit,
         warnings=warnings,
     )

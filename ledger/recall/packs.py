@@ -14,14 +14,14 @@ class Passage(Answer, frozen=True, kw_only=True):
     """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
 
     ``id`` is the interaction's or chunk's, of a message its session's, which has it at ``position``; ``field`` is "prompt" or
-    "response" of an interaction, "content" or "parts" of a message. The text is None where it was erased since.
+    "response" of an interaction, "content" or "parts" of a message. The content is None where it was erased since.
     """
 
     id: str
     field: str
     start: int
     end: int
-    text: str | None
+    content: str | None
     user: str | None
     project: str | None
     session: str | None
@@ -35,7 +35,7 @@ class Item(Answer, frozen=True, kw_only=True):
     """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
     document, trusted state, or an observation.
 
-    ``score`` is from 0; ``signals`` are the parts that it was made of. ``text`` is what the pack shows of it; ``cut`` says why
+    ``score`` is from 0; ``signals`` are the parts that it was made of. ``content`` is what the pack shows of it; ``cut`` says why
     it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands.
     """
 
@@ -43,7 +43,7 @@ class Item(Answer, frozen=True, kw_only=True):
     score: float
     source: str
     id: str
-    text: str | None
+    content: str | None
     signals: dict[str, float] = field(default_factory=dict)
     cut: str = ""
     memory: Memory | None = None
@@ -53,11 +53,11 @@ class Item(Answer, frozen=True, kw_only=True):
     observation: Observation | None = None
 
     @property
-    def content(self) -> str | None:
-        """The whole text of the memory, passage or value."""
+    def whole(self) -> str | None:
+        """The whole text of the memory, passage or value; packing by shares shortens ``content``."""
         if self.memory is not None:
             return self.memory.content
-        return self.passage.text if self.passage is not None else self.text
+        return self.passage.content if self.passage is not None else self.content
 
 
 class Pack(Answer, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Pack(Answer, frozen=True, kw_only=True):
 
         What is recalled is data: put it where a user's words go, never among instructions.
         """
-        items = [f"- {'(erased)' if item.text is None else one_line(item.text)}" for item in self.items]
+        items = [f"- {'(erased)' if item.content is None else one_line(item.content)}" for item in self.items]
         told = [f"- {one_line(observed(item))}" for item in self.observations]
         blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (told, "observations")) if lines]
         return "\n".join(blocks) or self.nothing
@@ -111,7 +111,7 @@ class Pack(Answer, frozen=True, kw_only=True):
 
 def observed(item: Item) -> str:
     """An observation as it is shown: its text, how many sources bear it out, and how they come in."""
-    told, text = item.observation, "(erased)" if item.text is None else item.text
+    told, text = item.observation, "(erased)" if item.content is None else item.content
     if told is None:
         return text
     return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trend})"

@@ -231,7 +231,7 @@ class Recalling(Reads):
                     score=round(each.candidate.score, 6),
                     source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
                     id=memory.id if memory is not None else passage.id if passage is not None else "",
-                    text=memory.content if memory is not None else passage.text if passage is not None else None,
+                    content=memory.content if memory is not None else passage.content if passage is not None else None,
                     signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
                     memory=memory,
                     passage=passage,
@@ -319,7 +319,7 @@ class Recalling(Reads):
             )
             items = self._items(connection, [of_memory(each, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
-        reasons = context.prefix([UNITS[unit](item.text or "") for item in together], budget)
+        reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
         return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 
 
@@ -339,7 +339,7 @@ def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str,
         field=row.field,
         start=row.start,
         end=row.until,
-        text=row.text,
+        content=row.text,
         user=row.user,
         project=names.get(row.project, row.project) if row.project else None,
         session=names.get(row.session, row.session) if row.session else None,

@@ -149,16 +149,16 @@ class Reopening(Recalling):
             text = memory.content if memory is not None else None
         elif kind in "ics":
             passage = self._passage_then(connection, each)
-            text = passage.text
+            text = passage.content
         elif kind == "p" and (event := read_event(connection, each.position)) is not None:
             entry = _entry(event)
-            text = of_state(each.subject, entry).text if entry is not None else None
+            text = of_state(each.subject, entry).content if entry is not None else None
         return Item(
             rank=rank,
             score=rules.shown(each.score),
             source=SOURCES.get(kind, KINDS.get(kind, kind)),
             id=each.subject,
-            text=text,
+            content=text,
             signals={name: rules.shown(value) for name, value in each.signals.items()},
             cut=each.cut,
             memory=memory,
@@ -187,7 +187,7 @@ class Reopening(Recalling):
             field=each.field,
             start=each.start,
             end=each.end,
-            text=whole[each.start : each.end] if whole is not None else None,
+            content=whole[each.start : each.end] if whole is not None else None,
             user=envelope.user if envelope is not None else None,
             project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
             session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
@@ -199,7 +199,7 @@ class Reopening(Recalling):
 
     def _otherwise(self, connection: Any, item: Item, seen: int) -> str | None:
         """What became of an item since, in a few words."""
-        if item.text is None:
+        if item.content is None:
             return f"{item.id}: erased"
         if item.memory is not None:
             row = first_position(connection, item.id)
@@ -231,14 +231,16 @@ class Reopening(Recalling):
 
 def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
     """An observation with the score that it had; None for one that cannot be read any more."""
-    known = item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, text=None)
+    known = (
+        item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, content=None)
+    )
     signals = {name: rules.shown(value) for name, value in each.signals.items()}
     return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
 
 
 def _observed_otherwise(connection: Any, item: Item) -> str | None:
     """What became of an observation since."""
-    if item.text is None or item.observation is None:
+    if item.content is None or item.observation is None:
         return f"{item.id}: erased"
     borne = standing(connection, [item.id], item.observation.as_of).get(item.id)
     if borne is None:
@@ -308,9 +310,9 @@ def _turn(before: answers.Memory, after: answers.Memory) -> str | None:
 
 def _partly_erased(connection: Any, item: Item, seen: int) -> str | None:
     sql = "SELECT 1 FROM events WHERE stream = ? AND erased_by > ? LIMIT 1"
-    gone = BLACK in (item.content or "") and connection.execute(sql, (item.id, seen)).fetchone() is not None
+    gone = BLACK in (item.whole or "") and connection.execute(sql, (item.id, seen)).fetchone() is not None
     return f"{item.id}: partly erased" if gone else None
 
 
 def _shortened(item: Item, chars: int) -> Item:
-    return replace(item, text=context.shortened(item.text, chars)) if item.text is not None else item
+    return replace(item, content=context.shortened(item.content, chars)) if item.content is not None else item

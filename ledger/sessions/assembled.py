@@ -17,8 +17,8 @@ def texts_of(pack: Pack | None) -> tuple[str, ...]:
     """What was recalled, one text each: the items, then the observations with their proof and trend."""
     if pack is None:
         return ()
-    said = [item.text for item in pack.items if item.text is not None]
-    return (*said, *(observed(item) for item in pack.observations if item.text is not None))
+    said = [item.content for item in pack.items if item.content is not None]
+    return (*said, *(observed(item) for item in pack.observations if item.content is not None))
 
 
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}

@@ -8,25 +8,25 @@ from datetime import date, datetime
 from typing import Any
 
 from msgspec import field
-from msgspec.structs import asdict
 
 from ledger.document_answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
+from ledger.domain.memory import Edge
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer
 from ledger.observation_answers import Evidence, Observation, Wording
 
 
-class Edge(Answer, frozen=True, kw_only=True):
+class Relation(Answer, frozen=True, kw_only=True):
     """What a memory says of two names since ``position``; without times it holds while the memory does."""
 
-    source: str
+    subject: str
     relation: str
-    target: str
+    object: str
     valid_from: str | None
     valid_to: str | None
     position: int
@@ -56,7 +56,7 @@ class Memory(Answer, frozen=True, kw_only=True):
     position: int
     recorded_at: str
     active_at: str
-    edges: tuple[Edge, ...] = ()
+    relations: tuple[Relation, ...] = ()
     replayed: bool = False
     absorbed: bool = False
 
@@ -97,9 +97,20 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         position=state.position,
         recorded_at=state.recorded_at,
         active_at=state.active_at,
-        edges=tuple(Edge(**asdict(each)) for each in state.edges) if state.edges else (),
+        relations=tuple(_relation(each) for each in state.edges) if state.edges else (),
         replayed=replayed,
         absorbed=absorbed,
+    )
+
+
+def _relation(edge: Edge) -> Relation:
+    return Relation(
+        subject=edge.source,
+        relation=edge.relation,
+        object=edge.target,
+        valid_from=edge.valid_from,
+        valid_to=edge.valid_to,
+        position=edge.position,
     )
 
 
@@ -312,7 +323,7 @@ class Seed(Answer, frozen=True, kw_only=True):
     memories: int
 
 
-class Neighbour(Answer, frozen=True, kw_only=True):
+class Neighbor(Answer, frozen=True, kw_only=True):
     """What a seed is joined to. ``relation`` is what memories say of the two, or "co_occurs" where they only name both.
 
     ``direction``: "out" from the seed, "in" to it, "both" for co_occurs. ``weight`` is the number of believed memories, whose
@@ -335,7 +346,7 @@ class Graph(Answer, frozen=True, kw_only=True):
     name stands in so many memories that only the newest were looked at."""
 
     seeds: tuple[Seed, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbors: tuple[Neighbor, ...]
     total: int
     complete: bool = True
 
@@ -870,7 +881,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
 
 
 def _says_otherwise(before: Memory, after: Memory) -> bool:
-    names = ("content", "tags", "entities", "edges", "valid_from")
+    names = ("content", "tags", "entities", "relations", "valid_from")
     if any(getattr(before, name) != getattr(after, name) for name in names):
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status

@@ -49,15 +49,15 @@ class GraphReads(Reads):
                     names[each.form] = graph.first_written(connection, each.form, asked) or each.name
         return answers.Graph(
             seeds=tuple(answers.Seed(name=each.name, memories=len(each.memories)) for each in seeds),
-            neighbours=tuple(_neighbour(seeds[each.seed].name, names[each.form], each) for each in found[:count]),
+            neighbors=tuple(_neighbour(seeds[each.seed].name, names[each.form], each) for each in found[:count]),
             total=len(found),
             complete=complete,
         )
 
 
-def _neighbour(seed: str, name: str, joined: graph.Joined) -> answers.Neighbour:
+def _neighbour(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
     ends = [each.valid_to for each in joined.memories]
-    return answers.Neighbour(
+    return answers.Neighbor(
         seed=seed,
         name=name,
         relation=joined.relation,

@@ -199,10 +199,10 @@ def test_an_edge_that_only_the_source_said_goes_from_what_was_merged_of_it(ledge
     third = ledger.remember("The user has got a cabin.", "fact", actor="bob")
     again = ledger.merge([merged.id, third.id], actor="bob")
     report = ledger.distrust("eve", kind="actor")
-    assert {each.target for each in ledger.memory(again.id).edges} == {"cabin"}  # type: ignore[union-attr]
+    assert {each.object for each in ledger.memory(again.id).relations} == {"cabin"}  # type: ignore[union-attr]
     assert "a memory that was merged would have stood otherwise" in {each.why for each in report.uncertain}
     ledger.trust("eve", kind="actor")
-    assert {each.target for each in ledger.memory(again.id).edges} == {"cabin", "eve"}  # type: ignore[union-attr]
+    assert {each.object for each in ledger.memory(again.id).relations} == {"cabin", "eve"}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("how", ["distrust", "undo"])
@@ -221,7 +221,7 @@ def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how:
         report = ledger.undo("run", cascade=True)
         assert sorted(each.command for each in report.dependents) == ["merges.combine", "remember"]
     now = ledger.memory(a.id)
-    assert now is not None and now.status == "active" and [each.target for each in now.edges] == ["cabin"]
+    assert now is not None and now.status == "active" and [each.object for each in now.relations] == ["cabin"]
     assert ledger.audit(subject=a.id, type="RelationAdded")[0].in_effect
     assert ledger.undo(related).events == 1
     assert ledger.digest() == folded_from_zero(ledger)
@@ -239,7 +239,7 @@ def test_of_events_that_each_stand_only_without_the_other_the_later_one_falls(le
     report = ledger.distrust("eve", kind="actor")
     assert {turn.id, house.id, because.id} == set(report.gone)
     now = ledger.memory(cabin.id)
-    assert now is not None and (now.status, now.edges) == ("active", ())
+    assert now is not None and (now.status, now.relations) == ("active", ())
     assert ledger.digest() == folded_from_zero(ledger)
     ledger.trust("eve", kind="actor")
     assert ledger.memory(house.id) is not None and ledger.digest() == folded_from_zero(ledger)
@@ -263,7 +263,7 @@ def test_an_edge_that_another_member_says_too_stays_in_the_merge(ledger: Ledger)
     ledger.relate(also.id, "User", "owns", "Cabin", actor="bob")
     merged = ledger.merge([cabin.id, also.id], actor="bob")
     ledger.distrust("eve", kind="actor")
-    assert len(ledger.memory(merged.id).edges) == 1  # type: ignore[union-attr]
+    assert len(ledger.memory(merged.id).relations) == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("ends", [("2001-01-01", None), (None, "2040-01-01")])

@@ -188,7 +188,7 @@ def test_the_one_memory_has_what_all_of_them_had(ledger: Ledger) -> None:
     assert merged.entities == ("Ana", "Bob")
     assert merged.sources == tuple(each.id for each in turns)
     assert (merged.valid_from[:10], merged.valid_to) == ("2024-01-01", None)
-    assert [(each.source, each.relation, each.target) for each in merged.edges] == [("Ana", "drinks", "Coffee")]
+    assert [(each.subject, each.relation, each.object) for each in merged.relations] == [("Ana", "drinks", "Coffee")]
     for each in (one, other):
         was = ledger.memory(each.id)
         assert was is not None and (was.status, was.superseded_by) == ("superseded", merged.id)

@@ -207,7 +207,7 @@ def test_what_a_merge_copied_of_a_relation_goes_and_comes_back_with_it(ledger: L
 
     def said() -> set[str]:
         now = ledger.memory(merged.id)
-        return {each.target for each in now.edges} if now is not None else set()
+        return {each.object for each in now.relations} if now is not None else set()
 
     undone = ledger.undo(related)
     assert said() == {"mug"} and undone.dependents == (), "a copy is nobody's act"
@@ -232,12 +232,12 @@ def test_a_relation_and_the_merge_that_copied_it_are_undone_and_redone_in_any_or
             redone = ledger.redo(then)
             assert len(redone.commands) == 1, "what takes it back is one undo"
             now = ledger.memory(merged.id)
-            assert now is not None and [each.target for each in now.edges] == ["tea"]
+            assert now is not None and [each.object for each in now.relations] == ["tea"]
             agrees(ledger)
     ledger.undo(related.position)
     with suppress(LedgerError):
         ledger.redo(merged.position)
-    assert ledger.memory(merged.id).edges == ()  # type: ignore[union-attr]
+    assert ledger.memory(merged.id).relations == ()  # type: ignore[union-attr]
 
 
 def test_a_trust_of_one_who_had_undone_a_relation_leaves_the_merge(ledger: Ledger) -> None:
@@ -247,9 +247,9 @@ def test_a_trust_of_one_who_had_undone_a_relation_leaves_the_merge(ledger: Ledge
     merged = ledger.merge([tea.id, mug.id])
     ledger.undo(related, actor="eve")
     ledger.distrust("eve", kind="actor")
-    assert ledger.memory(merged.id).edges != ()  # type: ignore[union-attr]
+    assert ledger.memory(merged.id).relations != ()  # type: ignore[union-attr]
     ledger.trust("eve", kind="actor")
-    assert ledger.memory(merged.id).edges == ()  # type: ignore[union-attr]
+    assert ledger.memory(merged.id).relations == ()  # type: ignore[union-attr]
     agrees(ledger)
 
 

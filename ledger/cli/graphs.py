@@ -28,7 +28,7 @@ def tree(graph: answers.Graph | str) -> RenderableType:
     if not graph.seeds:
         return Text("no believed memory names any of this", style="dim")
     parts: list[RenderableType] = [_branches(graph, seed) for seed in graph.seeds]
-    left = graph.total - len(graph.neighbours)
+    left = graph.total - len(graph.neighbors)
     notes = (
         f"{left:,} more: --limit" if left else "",
         "" if graph.complete else "only the newest 2,000 memories of a name",
@@ -38,13 +38,13 @@ def tree(graph: answers.Graph | str) -> RenderableType:
 
 def _branches(graph: answers.Graph, seed: answers.Seed) -> Tree:
     root = Tree(Text.assemble((shortened(seed.name, LABEL_CHARS), "bold"), (f"  {_memories(seed.memories)}", "dim")))
-    for each in graph.neighbours:
+    for each in graph.neighbors:
         if each.seed == seed.name:
             root.add(_branch(each))
     return root
 
 
-def _branch(each: answers.Neighbour) -> Text:
+def _branch(each: answers.Neighbor) -> Text:
     relation = shortened(each.relation, LABEL_CHARS)
     how = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[each.direction]
     ids = " ".join(id[:ID_CHARS] for id in each.memories[:IDS])
@@ -86,14 +86,14 @@ def dot(graph: answers.Graph) -> str:
 
 def _numbers(graph: answers.Graph) -> dict[str, int]:
     """Every name with the number of its node, the seeds first."""
-    names = dict.fromkeys([*(each.name for each in graph.seeds), *(each.name for each in graph.neighbours)])
+    names = dict.fromkeys([*(each.name for each in graph.seeds), *(each.name for each in graph.neighbors)])
     return {name: number for number, name in enumerate(names)}
 
 
 def _lines(graph: answers.Graph) -> Iterator[Line]:
     """Each edge once, though both its ends were asked about."""
     seen = set[tuple[str, ...]]()
-    for each in graph.neighbours:
+    for each in graph.neighbors:
         ends = (each.seed, each.name) if each.direction != "in" else (each.name, each.seed)
         key = (each.relation, *(sorted(ends) if each.direction == "both" else ends))
         if key not in seen:

@@ -65,7 +65,7 @@ def ids(answer: Any) -> list[str] | None:
         given = (*answer.items, *answer.observations)
         return [answer.receipt] if answer.receipt is not None else [item.id for item in given]
     if isinstance(answer, answers.Graph):
-        return list(dict.fromkeys(id for each in answer.neighbours for id in each.memories))
+        return list(dict.fromkeys(id for each in answer.neighbors for id in each.memories))
     if isinstance(answer, list):
         found = [getattr(getattr(each, "memory", each), "id", None) for each in answer]
         return None if None in found else [str(each) for each in found]
@@ -103,7 +103,7 @@ def changed(memory: Any) -> RenderableType:
 
 def related(memory: answers.Memory) -> RenderableType:
     """A memory after a command on what it says of names: with all that it says of them now."""
-    said = [Text(one_line(f"{each.source} {each.relation} {each.target}")) for each in memory.edges]
+    said = [Text(one_line(f"{each.subject} {each.relation} {each.object}")) for each in memory.relations]
     return Group(memories([memory]), *titled("It says", Group(*said or [Text("nothing of two names")])))
 
 
@@ -126,7 +126,7 @@ def _memory_fields(memory: answers.Memory) -> dict[str, object]:
         "tags": ", ".join(memory.tags),
         "entities": ", ".join(memory.entities),
         "sources": ", ".join(memory.sources),
-        "edges": _edges(memory),
+        "relations": _edges(memory),
         "valid": _validity(memory),
         "supersedes": memory.supersedes,
         "superseded by": memory.superseded_by,
@@ -342,14 +342,14 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
         "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
-        "edges": _otherwise("edges", _edges(before), _edges(after)),
+        "edges": _otherwise("relations", _edges(before), _edges(after)),
         "validity": _otherwise("valid", _validity(before), _validity(after)),
     }
     return [each for each in told.values() if each]
 
 
 def _edges(memory: answers.Memory) -> str:
-    return ", ".join(f"{each.source} {each.relation} {each.target}" for each in memory.edges)
+    return ", ".join(f"{each.subject} {each.relation} {each.object}" for each in memory.relations)
 
 
 def _otherwise(name: str, before: str, after: str) -> str:

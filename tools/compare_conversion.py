@@ -44,6 +44,7 @@ KEYS = {  # names in the answers of ee43cfd, and what today's call them
     "created_at": "occurred_at",
     "doc_type": "type",
     "edges": "relations",
+    "has_summary": "has_abstract",
     "key": "name",
     "matches_a_turn": "max_matches",
     "members": "memories",

@@ -33,7 +33,7 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))  # behind the product that is asked
+    sys.path.insert(0, str(ROOT))
 
 from tools import conversion_tables as tables  # noqa: E402
 
@@ -44,6 +44,7 @@ KEYS = {  # names in the answers of ee43cfd, and what today's call them
     "created_at": "occurred_at",
     "doc_type": "type",
     "edges": "relations",
+    "in_force": "in_effect",
     "has_summary": "has_abstract",
     "key": "name",
     "matches_a_turn": "max_matches",
@@ -381,7 +382,8 @@ def _pages(ledger: Any, user: str) -> Iterator[Any]:
         for each in page:
             yield {
                 name: getattr(each, name)
-                for name in ("position", "subject", "command", "in_effect", "actor", "event_id")
+                for name in ("position", "subject", "command", "in_effect", "in_force", "actor", "event_id")
+                if hasattr(each, name)
             }
         before = page[-1].position
 
@@ -467,7 +469,6 @@ def main() -> int:
         else:
             json.dump(dump(path, rest), sys.stdout)
         return 0
-    sys.path.insert(0, str(ROOT))
     return compare(options.before.resolve(), options.files, options.conversations, options.shuffled)
 
 

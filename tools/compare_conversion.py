@@ -55,6 +55,7 @@ KEYS = {  # names in the answers of ee43cfd, and what today's call them
     "slot": "attribute",
     "source": "origin",
     "text": "content",
+    "trending": "trend",
 }
 WORDS = {
     "action=both": "accept",

@@ -71,6 +71,10 @@ def fill(ledger: Ledger) -> dict[str, Any]:
     last, first = [each.id for each in chat.summaries.list()][:2]
     the["summary"], the["invalid"] = first, last
     chat.summaries.invalidate(last)
+    for city in ("Oslo", "Bergen"):  # what conflicts.find, and merges.find, have not seen yet
+        ledger.remember(f"Ben lives in {city}.", confidence=0.9)
+    for often in ("", " often"):
+        ledger.remember(f"Before noon the user{often} varnishes the long oars of the old ketch.")
     return the
 
 
@@ -126,6 +130,9 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "memories.set_validity": lambda g, the, by: g.memories.set_validity(the["fact"], valid_to="2030-01-01", **by),
     "memories.tag": lambda g, the, by: g.memories.tag(the["fact"], add=["roast"], **by),
     "observations.withdraw": lambda g, the, by: g.observations.withdraw([the["fact"]], **by),
+    "conflicts.find": lambda g, the, by: g.conflicts.find(**by),
+    "consolidate": lambda g, the, by: g.consolidate(method="grouping", **by),
+    "merges.find": lambda g, the, by: g.merges.find(**by),
     "policy.set": lambda g, the, by: g.policy.set(gain=0.05, **by),
     "projects.add": lambda g, the, by: g.projects.add("boats", **by),
     "projects.add_alias": lambda g, the, by: g.projects.add_alias("atlas", "helper", **by),

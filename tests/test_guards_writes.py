@@ -449,7 +449,7 @@ def test_the_policy_may_quarantine_instead(ledger: Ledger) -> None:
     (held,) = ledger.quarantined()
     assert (held.id, held.kind, held.finding, held.scanner) == (fact.id, "memory", "prompt_injection", threats.NAME)
     captured, quarantined = events(ledger, "MemoryCaptured")[0], events(ledger, "MemoryQuarantined")[0]
-    assert captured["command_id"] == quarantined["command_id"]
+    assert captured["event_id"] == quarantined["command_id"]
     tea = ledger.remember("The user drinks tea.")
     assert ledger.revise(tea.id, ORDER + " Now.").quarantined
     ledger.set_state("home", "fact", "k", ORDER)

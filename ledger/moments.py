@@ -143,6 +143,10 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         self._counter, self._patterns = ledger._counter, ledger._patterns
 
     @property
+    def path(self) -> str:
+        return self._store.path
+
+    @property
     def position(self) -> int:
         return self._position
 

@@ -108,6 +108,7 @@ def test_the_past_has_reads_only(ledger: Ledger) -> None:
     ledger.revise(fact.id, "The lamp is off.")
     assert then.memories.get(fact.id).content == "The lamp is on."
     assert ledger.memories.get(fact.id).content == "The lamp is off."
+    assert then.path == ledger.path and repr(then) == f"<PastLedger 'memory.db' user='ada' position={then.position}>"
     assert not hasattr(then, "remember") and not hasattr(then.memories, "tag")
 
 

@@ -729,6 +729,7 @@ class Ledger(LedgerRead):
 
         Args:
             target: The command: its id, the position or id of one of its events, or the id of what it made.
+            cascade: Also void what later commands built on it.
 
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.

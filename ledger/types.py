@@ -195,3 +195,22 @@ class Page(Sequence[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:  # what follows belongs to an open ledger, and is left behind
         return type(self), (self._items, self._next)
+
+
+SHARED = {
+    "id": "The id of what is meant, or a beginning of it that no other id has (at least `m_` and one more character).",
+    "project": "A project by name, alias or id: a write puts what it records there, and registers a new name; a listing shows "
+    'only what is of it, and nothing for a name that is unknown; `""` means of no project, None no filter.',
+    "session": "A session by name, alias or id: a write records what belongs to it, a listing shows only that.",
+    "limit": "The most items of a page, 0 to 1,000; more is refused, not cut.",
+    "after": "Where the page begins: `page.next` of the page before, asked for with the same filters; None for the first page.",
+    "since": "Only what happened then or later: a time with an offset, a date (midnight in UTC), or a duration back from now "
+    '(`"30m"`, `"12h"`, `"7d"`, `"2w"`); None for no bound.',
+    "until": "Only what happened before: a time, a date or a duration back from now, as `since`; None for no bound.",
+    "reason": "Why, in your words; kept in the log and shown by `why` and the audit trail.",
+    "dry_run": "Change nothing, and return what the call would do.",
+    "exclusive": "Allow more than 50,000 events, and keep others from writing as long as the call takes.",
+    "options": "The options of every write: `idempotency_key`, `occurred_at`, `correlation_id`, `causation_id`, `channel`, "
+    "`client`, `agent`, `expected` (see `WriteOptions`).",
+}
+"""What parameters of these names mean in every call whose own help does not say otherwise."""

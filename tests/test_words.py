@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+import ledger
+from ledger import answers, types
+from ledger.cli.app import app
+from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted(each for room in ("ledger", "projections") for each in (ROOT / room).rglob("*.py"))
@@ -50,3 +58,84 @@ def raised(path: Path) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_is_raised_has_the_words_of_the_field(path: Path) -> None:
     assert [(line, text) for line, text in raised(path) if WORDS.search(text)] == []
+
+
+# --- what is read besides ---------------------------------------------------------------------------------------------
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "ledger" / "docs").glob("*.md")))
+ALLOWED: dict[str, tuple[str, ...]] = {}  # page -> texts in which a banned word is right
+
+
+def docstrings() -> dict[str, str]:
+    """What every public class, method and property says about itself, by its name."""
+    found: dict[str, str] = {}
+    for prefix, area in reference.surface().items():
+        found[prefix] = inspect.getdoc(area) or ""
+        found |= {f"{prefix}.{each.name}": inspect.getdoc(each.value) or "" for each in reference.methods(area)}
+    for module in (answers, types):
+        of = {f"{module.__name__}.{name}": each for name, each in vars(module).items() if not name.startswith("_")}
+        for name, each in of.items():
+            if isinstance(each, type) and str(each.__module__).startswith("ledger"):
+                found |= {name: inspect.getdoc(each) or ""} | dict(_members(name, each))
+    found |= {name: inspect.getdoc(getattr(ledger, name)) or "" for name in ledger.__all__}
+    return found | {f"shared {name}": text for name, text in types.SHARED.items()}
+
+
+def _members(of: str, each: type) -> Iterator[tuple[str, str]]:
+    for name, value in vars(each).items():
+        if not name.startswith("_") and (isinstance(value, property) or inspect.isfunction(value)):
+            yield f"{of}.{name}", inspect.getdoc(value) or ""
+
+
+def commands(command: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The help of every command of the command line, and of each of its parameters."""
+    yield name, f"{command.help or ''} {command.epilog or ''}"
+    for parameter in command.params:
+        yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
+    for under, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{name} {under}".strip())
+
+
+def banned(texts: dict[str, str]) -> dict[str, list[str]]:
+    found = {name: [match.group() for match in WORDS.finditer(text)] for name, text in texts.items()}
+    return {name: words for name, words in found.items() if words}
+
+
+def test_public_docstrings_have_the_words_of_the_field() -> None:
+    assert banned(docstrings()) == {}
+
+
+def test_the_help_of_the_command_line_has_the_words_of_the_field() -> None:
+    assert banned(dict(commands(typer.main.get_command(app)))) == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_have_the_words_of_the_field(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for allowed in ALLOWED.get(page.stem, ()):
+        text = text.replace(allowed, "")
+    assert banned({page.stem: text}) == {}
+
+
+# --- what is named exists ---------------------------------------------------------------------------------------------
+
+CALL = re.compile(r"(?<![\w.=/])((?:[A-Za-z]\w*\.)*[a-z_]\w*)\(")
+OTHERS = {"page.all", "embed"}  # of a page; of an embedder that somebody plugs in
+
+
+def calls(text: str) -> set[str]:
+    """What is named as a call in a text: ``history.trust(…)``, ``rebuild()``."""
+    return set(CALL.findall(text))
+
+
+def known() -> set[str]:
+    named = vars(answers) | {name: getattr(ledger, name) for name in ledger.__all__}
+    own = {f"{name}.{part}" for name, each in named.items() for part in dir(each)}
+    members = {part for each in vars(answers).values() if isinstance(each, type) for part in dir(each)}
+    return reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS
+
+
+def test_a_call_that_a_message_or_a_docstring_names_is_there() -> None:
+    texts = docstrings() | {f"{path.name}:{line}": text for path in PRODUCT for line, text in raised(path)}
+    missing = {name: sorted(calls(text) - known()) for name, text in texts.items()}
+    assert {name: each for name, each in missing.items() if each} == {}

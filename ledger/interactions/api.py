@@ -35,8 +35,6 @@ class InteractionsRead(Area):
 
         Args:
             client: Only those captured through this program.
-            since: Only those that happened then or later.
-            until: Only those that happened before.
 
         Raises:
             RejectedError: A limit, cursor or time that cannot be.

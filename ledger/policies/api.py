@@ -34,7 +34,8 @@ class UserPolicy(UserPolicyRead):
     def set(self, **changes: Unpack[PolicyChanges]) -> answers.Policy:
         """Change parameters of this user's policy from here on, and return the whole of it.
 
-        ``PolicyChanges`` has each parameter with its range; what is not given stays as it is.
+        Args:
+            changes: Parameters by name, each with its range in ``PolicyChanges``; what is not given stays as it is.
         """
         if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):
             parameters_there = ", ".join(answers.Policy.__struct_fields__)

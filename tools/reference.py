@@ -1,0 +1,326 @@
+"""Writes the pages of the Python API (``ledger/docs/api*.md``) from signatures and docstrings: ``python tools/reference.py``.
+
+The public surface is ``Ledger``, ``Session`` and every namespace that a property of these leads to.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from ledger import types  # noqa: E402
+from ledger.api import Ledger, PastLedger  # noqa: E402
+from ledger.types import SHARED  # noqa: E402
+
+DOCS = ROOT / "ledger" / "docs"
+BLOCK = re.compile(r"^(Args|Raises):\n((?:(?: {4}.*)?\n)*)", re.M)
+ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5,}.*\n)*)", re.M)
+
+
+class Doc(NamedTuple):
+    """A docstring in its parts: the first sentence or two, what follows, and what it says of parameters and errors."""
+
+    first: str
+    rest: str
+    args: dict[str, str]
+    raises: dict[str, str]
+
+
+class Method(NamedTuple):
+    """A public method or property: what is typed to reach it, and what it says about itself."""
+
+    name: str
+    value: Any
+    doc: Doc
+    parameters: tuple[inspect.Parameter, ...]  # none of a property
+
+    @property
+    def is_property(self) -> bool:
+        return isinstance(self.value, property)
+
+
+def doc_of(value: object) -> Doc:
+    text = (inspect.getdoc(value) or "") + "\n"
+    blocks = {name: dict(_entries(body)) for name, body in BLOCK.findall(text)}
+    first, _, rest = BLOCK.sub("", text).strip().partition("\n\n")
+    return Doc(_line(first), rest.strip(), blocks.get("Args", {}), blocks.get("Raises", {}))
+
+
+def _entries(body: str) -> Iterator[tuple[str, str]]:
+    for name, text in ENTRY.findall(body):
+        yield name, _line(text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def own_types() -> dict[str, type]:
+    """The classes that the facades of the features define, by name."""
+    found: dict[str, type] = {}
+    for path in sorted((ROOT / "ledger").glob("*/api.py")):
+        module = importlib.import_module(f"ledger.{path.parent.name}.api")
+        found |= {
+            name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__
+        }
+    return found
+
+
+def surface() -> dict[str, type]:
+    """Every namespace with the words before its methods: "ledger", "ledger.memories", "session", "session.summaries" …"""
+    areas: dict[str, type] = {"ledger": Ledger}
+    own = own_types()
+    if "Session" in own:
+        areas["session"] = own["Session"]
+    for prefix, area in tuple(areas.items()):
+        for name, value in _members(area):
+            to = own.get(str(_returned(value))) if isinstance(value, property) else None
+            if to is not None:
+                areas[f"{prefix}.{name}"] = to
+    return areas
+
+
+def methods(area: type, prefix: str = "") -> Iterator[Method]:
+    """What is public of a namespace, in the order of its writing; properties that lead to namespaces are left out."""
+    own = own_types()
+    for name, value in _members(area):
+        if isinstance(value, property):
+            if str(_returned(value)) not in own:
+                yield Method(prefix + name, value, doc_of(value), ())
+        else:
+            given = inspect.signature(value).parameters.values()
+            yield Method(prefix + name, value, doc_of(value), tuple(each for each in given if each.name not in _SELF))
+
+
+_SELF = ("self", "cls")
+
+
+def _members(area: type) -> Iterator[tuple[str, Any]]:
+    names: dict[str, None] = {}
+    for part in reversed(area.__mro__):
+        names |= {name: None for name in vars(part) if not name.startswith("_")}
+    for name in names:
+        raw = inspect.getattr_static(area, name)
+        if isinstance(raw, property):
+            yield name, raw
+        elif isinstance(raw, classmethod | staticmethod):
+            yield name, raw.__func__
+        elif inspect.isfunction(raw):
+            yield name, raw
+
+
+def _returned(value: property) -> object:
+    return getattr(value.fget, "__annotations__", {}).get("return")
+
+
+def known_calls() -> set[str]:
+    """Every way in which a text may name a public method: ``trust``, ``history.trust``, ``Ledger.open`` …"""
+    found: set[str] = set()
+    for prefix, area in surface().items():
+        for each in methods(area):
+            words = [*prefix.split("."), each.name]
+            found |= {".".join(words[start:]) for start in range(len(words))}
+            if prefix in ("ledger", "session"):
+                found |= {f"{prefix.title()}.{each.name}"}
+    return found
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+FLAT = {  # the verbs of the ledger itself, by page
+    "api-ledger": "open import_log recover doctor bind at batch close path id position recall reopen "
+    "profile why review session",
+}
+CONTENTS = (
+    "# Python API",
+    "",
+    "Look up here what every call takes and gives. `ledger` is an open `Ledger`, `session` is `ledger.session(name)`.",
+    "",
+    "- **Who.** `Ledger.open` and `ledger.bind` say for which user every call works and who acts. A call for one user",
+    "  cannot see, name or match what another user's agent remembers; another user's id is `NotFoundError`.",
+    "  Use one file per tenant all the same.",
+    "- **Lists** answer a `Page`: a sequence with `next`, the cursor of the following page, and `all()`,",
+    "  which goes through every page.",
+    "- **`get`** raises `NotFoundError`. A filter that names something unknown gives an empty page.",
+    "- **Answers** are frozen objects; `to_dict()` gives dictionaries. Each call reads one consistent snapshot.",
+    "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
+    "  and appends nothing.",
+)
+PAGES = {
+    "api-ledger": ("Open, bind, read", "open a ledger, say for whom it works, and ask it", ()),
+    "api-changes": ("Changes", "record, decide, change, undo and erase", ()),
+    "api-records": (
+        "Records",
+        "memories, interactions, documents and projects",
+        ("memories", "interactions", "documents", "projects"),
+    ),
+    "api-knowledge": (
+        "Knowledge",
+        "observations, conflicts, merges and the graph",
+        ("observations", "conflicts", "merges", "graph"),
+    ),
+    "api-sessions": ("Sessions", "conversations and their summaries", ("session", "session.summaries", "sessions")),
+    "api-history": (
+        "History and guards",
+        "audit, trust, erasures, holds and guards",
+        ("history", "erasures", "holds", "guards"),
+    ),
+    "api-operations": (
+        "Operations",
+        "policy, jobs, vectors, proofs and maintenance",
+        ("policy", "jobs", "vectors", "proof", "maintenance"),
+    ),
+}
+
+
+def pages() -> dict[str, str]:
+    """Every page of the API, by the name of its file."""
+    areas = surface()
+    written = {f"{name}.md": _page(name, areas) for name in PAGES if _areas_of(name, areas)}
+    return {name: text.replace("``", "`") for name, text in ({"api.md": _contents(areas)} | written).items()}
+
+
+def _contents(areas: dict[str, type]) -> str:
+    rows = [*CONTENTS, "", "| page | calls |", "|---|---|"]
+    for name, (title, _, _) in PAGES.items():
+        if not _areas_of(name, areas):
+            continue
+        calls = [each.name for of, area in _areas_of(name, areas) for each in _of_page(name, of, area)]
+        rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
+    rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
+    rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
+    for title, of in (("The options of every write", "WriteOptions"), ("Parameters of a policy", "PolicyChanges")):
+        rows += ["", f"## {title}", "", f"`ledger.types.{of}`:", "", "| name | meaning |", "|---|---|"]
+        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in _fields(of)]
+    rows += [
+        "",
+        "## Errors",
+        "",
+        "`from ledger import …`; each is a `LedgerError`.",
+        "",
+        "| error | raised when |",
+        "|---|---|",
+    ]
+    rows += [f"| `{name}` | {doc.first} |" for name, doc in _errors()]
+    past = sorted(name for name, _ in _members(PastLedger))
+    rows += [
+        "",
+        "## The past",
+        "",
+        f"`ledger.at(moment)` is a `PastLedger`. It has {_listed(past)}; of a namespace the reads.",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _fields(of: str) -> Iterator[tuple[str, str, str]]:
+    """The fields of a typed dictionary, each with its annotation and the text under it."""
+    module = ast.parse(Path(str(types.__file__)).read_text(encoding="utf-8"))
+    body = next(each.body for each in module.body if isinstance(each, ast.ClassDef) and each.name == of)
+    for field, under in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
+            yield ast.unparse(field.target), ast.unparse(field.annotation), _line(str(ast.literal_eval(under.value)))
+
+
+def _errors() -> Iterator[tuple[str, Doc]]:
+    package = importlib.import_module("ledger")
+    for name in package.__all__:
+        if name.endswith("Error"):
+            yield name, doc_of(getattr(package, name))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _areas_of(page: str, areas: dict[str, type]) -> list[tuple[str, type]]:
+    if not PAGES[page][2]:
+        return [("ledger", areas["ledger"])]
+    wanted = [
+        name if name.startswith("session") and name != "sessions" else f"ledger.{name}" for name in PAGES[page][2]
+    ]
+    return [(name, areas[name]) for name in wanted if name in areas]
+
+
+def _of_page(page: str, prefix: str, area: type) -> Iterator[Method]:
+    short = prefix.removeprefix("ledger.") + "."
+    first = FLAT["api-ledger"].split()
+    for each in methods(area, "" if prefix == "ledger" else short):
+        if prefix != "ledger" or (each.name in first) == (page == "api-ledger"):
+            yield each
+
+
+def _page(name: str, areas: dict[str, type]) -> str:
+    title, about, _ = PAGES[name]
+    rows = [f"# Python API: {title[0].lower()}{title[1:]}", "", f"Look up here the calls that {_phrase(name, about)}."]
+    rows += ["What many calls share is explained once in [Python API](api.md#parameters-that-many-calls-share).", ""]
+    for prefix, area in _areas_of(name, areas):
+        if prefix != "ledger":
+            rows += [f"## `{prefix}`", "", _line(doc_of(area).first), ""]
+        for each in _of_page(name, prefix, area):
+            rows += _entry(each)
+    return "\n".join(rows).rstrip() + "\n"
+
+
+def _phrase(name: str, about: str) -> str:
+    return about if name in ("api-ledger", "api-changes") else f"are about {about}"
+
+
+def _entry(each: Method) -> list[str]:
+    if each.is_property:
+        return [f"### `{each.name}`", "", each.doc.first, ""]
+    rows = [f"### `{each.name}({_signature(each)})`", "", f"→ `{_type(_answer(each))}`. {each.doc.first}"]
+    if each.doc.rest:
+        rows += ["", *(_line(part) for part in each.doc.rest.split("\n\n"))]
+    rows.append("")
+    rows += [f"- `{name}: {_type(_annotation(each, name))}`: {text}" for name, text in each.doc.args.items()]
+    rows += [f"- raises `{name}`: {text}" for name, text in each.doc.raises.items()]
+    return [*rows, ""] if rows[-1] else rows
+
+
+def _signature(each: Method) -> str:
+    parts, starred = [], False
+    for parameter in each.parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            parts.append("*")
+        name = f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
+        default = parameter.default
+        parts.append(name if default is parameter.empty else f"{name}={_default(default)}")
+    return ", ".join(parts)
+
+
+def _default(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | tuple | None) and len(repr(value)) < 40 else "…"
+
+
+def _annotation(each: Method, name: str) -> str:
+    return next((str(given.annotation) for given in each.parameters if given.name == name), "")
+
+
+def _answer(each: Method) -> str:
+    return str(getattr(each.value, "__annotations__", {}).get("return", ""))
+
+
+def _type(annotation: str) -> str:
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", annotation).replace("|", "or")
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+    print(", ".join(f"{name}: {len(text):,} characters" for name, text in pages().items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -369,7 +369,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
 
     Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
     position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
-    another time ("under_way", "moved", "cancelled", "enough"), or why nothing is taken in ("ignored", "stateless").
+    another time ("under_way", "moved", "cancelled", "enough"), or why nothing is read ("ignored", "stateless").
     """
 
     interaction: str = ""
@@ -434,7 +434,7 @@ class JobReport(Answer, frozen=True, kw_only=True):
 
 
 class Dependent(Answer, frozen=True, kw_only=True):
-    """A command that was built on what an act takes out of force: at which position it did what to which subject, and why it
+    """A command that was built on what an act makes void: at which position it did what to which subject, and why it
     cannot stay."""
 
     position: int
@@ -737,7 +737,7 @@ class DoctorReport(Answer, frozen=True, kw_only=True):
 
 
 class VerifyReport(Answer, frozen=True, kw_only=True):
-    """What a check of the whole ledger found; ``ok`` when there are no ``problems``, of which at most 100 are told.
+    """What a check of the whole ledger found; ``ok`` when there are no ``problems``, of which it lists at most 100.
 
     ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were
     skipped, because a checkpoint sealed in the log covers them (none when there is a problem). ``against`` is the size of

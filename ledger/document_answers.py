@@ -13,7 +13,7 @@ class Chunk(Answer, frozen=True, kw_only=True):
     """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``content`` only if asked.
 
     ``status`` is "active"; "replaced", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
-    with its document, or out of force with what made it; or "erased".
+    with its document, or void with what made it; or "erased".
     """
 
     id: str
@@ -34,9 +34,9 @@ class Chunk(Answer, frozen=True, kw_only=True):
 
 
 class Document(Answer, frozen=True, kw_only=True):
-    """A document as it stands. ``size`` is in characters; ``chunks`` are told of one document, and not in a list.
+    """A document as it stands. ``size`` is in characters; ``chunks`` are given for one document, and not in a list.
 
-    ``status`` is active, removed or erased; ``updated_at`` when its text was last taken in. ``added`` and ``dropped`` say
+    ``status`` is active, removed or erased; ``updated_at`` when its text was last added. ``added`` and ``dropped`` say
     how many chunks came and went by the command that this answers.
     """
 

@@ -162,15 +162,20 @@ PAGES = {
     "api-changes": ("Changes", "record, decide, change, undo and erase", ()),
     "api-records": (
         "Records",
-        "memories, interactions, documents and projects",
-        ("memories", "interactions", "documents", "projects"),
+        "memories, interactions and documents",
+        ("memories", "interactions", "documents"),
     ),
     "api-knowledge": (
         "Knowledge",
         "observations, conflicts, merges and the graph",
         ("observations", "conflicts", "merges", "graph"),
     ),
-    "api-sessions": ("Sessions", "conversations and their summaries", ("session", "session.summaries", "sessions")),
+    "api-projects": (
+        "Projects and lists of sessions",
+        "projects, all sessions and summaries",
+        ("projects", "sessions", "session.summaries"),
+    ),
+    "api-session": ("One session", "one conversation", ("session",)),
     "api-history": (
         "History and guards",
         "audit, trust, erasures, holds and guards",

@@ -46,7 +46,7 @@ def undo(
     exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
-    """Take a command out of force, as if it had not happened, or a group: an import, all that a session extracted."""
+    """Void a command, as if it had not been given, or a group: an import, all that a session extracted."""
     what = _target(target) if target is not None else None
     group: dict[str, Any] = {"session": session, "command": command, "cascade": cascade}
     return ledger.undo(what, reason, **group, exclusive=exclusive, dry_run=dry_run, **by)
@@ -67,7 +67,7 @@ def distrust(
     exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
-    """Take all that a source recorded and caused out of force, and refuse what it writes from now on."""
+    """Void everything an origin wrote or caused, and refuse its future writes."""
     start = _target(since) if since is not None else None
     how = {"exclusive": exclusive, "dry_run": dry_run}
     return ledger.distrust(source, kind=kind, since=start, reason=reason, **how, **by)
@@ -89,7 +89,7 @@ def trust(
 
 
 def distrusted(ledger: Ledger) -> Any:
-    """The sources that are out of force."""
+    """List the origins that are distrusted."""
     return ledger.distrusted()
 
 

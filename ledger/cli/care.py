@@ -120,7 +120,7 @@ def _import_log(
 
 
 def policy_show(ledger: Ledger) -> Any:
-    """The policy in force."""
+    """Show the policy in effect."""
     return ledger.policy()
 
 
@@ -155,7 +155,7 @@ def policy_adopt(
         int | None, typer.Option("--memory-chars", help="Characters that all others may take; 0: no bound.")
     ] = None,
 ) -> Any:
-    """Change the policy from here on; what is not told stays."""
+    """Change the policy from here on; what is not given stays."""
     told = {name: value for name, value in locals().items() if name not in ("ledger", "by")}
     changes = {name: value for name, value in told.items() if value is not None}
     if not changes:

@@ -19,7 +19,9 @@ Id = Annotated[str, typer.Argument(help="An observation's id (o_…), or an unam
 Sources = Annotated[
     list[str], typer.Argument(metavar="ID...", help="Memories, interactions, chunks or documents, by their ids.")
 ]
-Evidence = Annotated[list[str], typer.Option("--source", help="The id of what bears it out; may be given again.")]
+Evidence = Annotated[
+    list[str], typer.Option("--source", help="The id of a source that supports it; may be given again.")
+]
 AsOf = Annotated[str | None, typer.Option("--trend-at", metavar="TIME", help="The trend as of this time, not of now.")]
 
 
@@ -74,7 +76,7 @@ def observe(
     tag: Annotated[list[str], typer.Option("--tag", help="A tag; may be given again, at most 10.")] = [],  # noqa: B006
     why: Annotated[str, typer.Option("--why", "--reason", "-r", help="Why, in your words; it is kept.")] = "",
 ) -> Any:
-    """Write an observation by hand, with the sources that bear it out."""
+    """Add an observation by hand, with the sources that support it."""
     return ledger.observe(content, source, confidence=confidence, project=project, tags=tag, why=why, **by)
 
 
@@ -85,7 +87,7 @@ def withdraw_source(
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
     exclusive: Exclusive = False,
 ) -> Any:
-    """Let these bear out no observation any more; restore ID puts one back."""
+    """Withdraw these sources from every observation; restore ID brings one back."""
     return ledger.withdraw_source(ids, reason, exclusive=exclusive, **by)
 
 
@@ -105,7 +107,7 @@ def consolidate(
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many new sources.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
 ) -> Any:
-    """Make observations of what new sources have in common, and word anew what went stale."""
+    """Form observations of what new sources have in common, and revise those that went stale."""
     told: dict[str, Any] = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run}
     told["progress"] = progress
     if ids in (["memories"], ["interactions"]):  # as --over has it

@@ -114,7 +114,7 @@ def recall(
 
 
 def reopen(ledger: Ledger, receipt: Annotated[str, typer.Argument(help="The receipt of a recorded recall.")]) -> Any:
-    """A recorded recall as it was given, and what is otherwise since."""
+    """Show a recorded recall as it was delivered, and what changed since."""
     return ledger.reopen(receipt)
 
 

@@ -166,7 +166,7 @@ def dag(
         bool, typer.Option("--all", help="With the summaries that stand for nothing any more.")
     ] = False,
 ) -> Any:
-    """The picture of a session's window, oldest first, with the graph of summaries beneath."""
+    """Draw a session's window, oldest first, with the graph of the underlying summaries."""
     found = _known(ledger, name).dag(everything=everything)
     return found if format == "tree" else found.draw(format)
 
@@ -221,7 +221,7 @@ def invalidate(
     by: By,
     name: Name,
     id: SummaryId,
-    subtree: Annotated[bool, typer.Option("--subtree", help="All summaries beneath it too.")] = False,
+    subtree: Annotated[bool, typer.Option("--subtree", help="All underlying summaries too.")] = False,
     reason: Reason = "",
 ) -> Any:
     """Take a summary out of use: what it was written from is in the window again."""
@@ -327,7 +327,7 @@ def truncate(
 
 
 def clear(ledger: Ledger, by: By, name: Name) -> Any:
-    """Hide every message, and begin the session anew."""
+    """Hide every message, and begin the session again."""
     return ledger.session(name).clear(**by)
 
 

@@ -234,7 +234,7 @@ def supersede(
     id: Id,
     content: Content,
     reason: Reason = "",
-    kind: Annotated[str | None, typer.Option("--kind", help="The old one's, unless told.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="The old one's, unless given.")] = None,
     confidence: Confidence = 1.0,
     entity: Entities = [],  # noqa: B006
     tag: Tags = [],  # noqa: B006

@@ -110,7 +110,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 
 class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Something that was not compacted, and why: a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless",
-    "under_way" (another compaction of the session is), "failed" (the summariser; ``error`` says how) or "moved" (the window
+    "under_way" (another compaction of the session is), "failed" (the summarizer; ``error`` says how) or "moved" (the window
     was no longer what was summarised)."""
 
     why: str
@@ -122,7 +122,7 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 
 class CompactionReport(Answer, frozen=True, kw_only=True):
     """What a compaction did: the summaries it made, what it passed over, and the window before and after. ``under`` says
-    whether the window fits the ``budget``; ``calls`` is how often the summariser was asked."""
+    whether the window fits the ``budget``; ``calls`` is how often the summarizer was asked."""
 
     session: str
     created: tuple[Summary, ...] = ()

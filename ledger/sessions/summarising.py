@@ -27,7 +27,7 @@ _TOKENS = 2  # an answer may take so many times its target; what is longer than 
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
-    """What a summariser is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
+    """What a summarizer is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
     ``target_tokens``. ``previous`` are the summaries before."""
 
     kind: str  # "leaf" or "condensed"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ledger.domain import secrecy as _secrecy
 
 if TYPE_CHECKING:
-    from ledger.answers import Interaction as Interaction
-    from ledger.answers import Memory as Memory
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger as Ledger
+    from ledger.api import PastLedger as PastLedger
     from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
     from ledger.domain.errors import ConflictError as ConflictError
     from ledger.domain.errors import DamagedError as DamagedError
@@ -27,45 +26,18 @@ if TYPE_CHECKING:
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import SuspendedError as SuspendedError
     from ledger.domain.errors import UnknownEventError as UnknownEventError
-    from ledger.language.door import ModelCall as ModelCall
-    from ledger.language.port import Answer as ModelAnswer
-    from ledger.language.port import LanguageModel as Model
-    from ledger.language.port import Request as ModelRequest
     from ledger.sessions.api import Session as Session
-    from ledger.sessions.summarising import SummaryRequest as SummaryRequest
     from ledger.settings import Settings as Settings
+    from ledger.types import Page as Page
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Ledger": "ledger.core:Core",
-    "Interaction": "ledger.answers",
-    "Memory": "ledger.answers",
+    "Ledger": "ledger.api",
+    "Page": "ledger.types",
+    "PastLedger": "ledger.api",
     "Session": "ledger.sessions.api",
-    "SummaryRequest": "ledger.sessions.summarising",
     "Settings": "ledger.settings",
-    "ModelCall": "ledger.language.door",
-    "Model": "ledger.language.port:LanguageModel",
-    "ModelRequest": "ledger.language.port:Request",
-    "ModelAnswer": "ledger.language.port:Answer",
-    **dict.fromkeys(
-        (
-            "AmbiguousIdError",
-            "ConflictError",
-            "DamagedError",
-            "DependentsError",
-            "KeyReusedError",
-            "LedgerError",
-            "ModelError",
-            "NewerFormatError",
-            "NotFoundError",
-            "RejectedError",
-            "StorageError",
-            "SuspendedError",
-            "UnknownEventError",
-        ),
-        "ledger.domain.errors",
-    ),
 }
 
 __all__ = [
@@ -73,35 +45,31 @@ __all__ = [
     "ConflictError",
     "DamagedError",
     "DependentsError",
-    "Interaction",
     "KeyReusedError",
     "Ledger",
     "LedgerError",
-    "Memory",
-    "Model",
-    "ModelAnswer",
-    "ModelCall",
     "ModelError",
-    "ModelRequest",
     "NewerFormatError",
     "NotFoundError",
+    "Page",
+    "PastLedger",
     "RejectedError",
     "Session",
     "Settings",
     "StorageError",
-    "SummaryRequest",
     "SuspendedError",
     "UnknownEventError",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'ledger' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
 
-    home, _, there = _HOMES[name].partition(":")
-    return getattr(import_module(home), there or name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'ledger' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES.get(name, "ledger.domain.errors")), name)
 
 
 def __dir__() -> list[str]:

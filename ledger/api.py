@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ledger.guards.api import Guards, GuardsRead
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
-    from ledger.language.port import LanguageModel, Request
+    from ledger.language.port import Model, ModelRequest
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.merges.api import Merges, MergesRead
@@ -291,7 +291,7 @@ class Ledger(LedgerRead):
         agent: str = "",
         readonly: bool = False,
         create: bool = True,
-        model: LanguageModel | Callable[[Request], Any] | str | None = None,
+        model: Model | Callable[[ModelRequest], Any] | str | None = None,
         embedder: EmbedderLike | None = None,
         summarizer: Any = None,
         token_counter: Callable[[str], int] | None = None,

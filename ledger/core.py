@@ -55,7 +55,7 @@ from projections.rebuild import RebuildUnderWay
 from projections.text_hits import Rarity
 
 if TYPE_CHECKING:
-    from ledger.language.port import LanguageModel, Request
+    from ledger.language.port import Model, ModelRequest
     from ledger.settings import Settings
 
 
@@ -120,7 +120,7 @@ class Core(
         clock: Clock = now,
         random: Random = system_random,
         embedder: EmbedderLike | None = None,
-        model: LanguageModel | Callable[[Request], Any] | str | None = None,
+        model: Model | Callable[[ModelRequest], Any] | str | None = None,
         token_counter: Callable[[str], int] | None = None,
         summariser: Any = None,
         ignored_sessions: Sequence[str] = (),

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 from ledger.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from ledger.guarding import Scanner as Scanner
+    from ledger.language.port import Model as Model
+    from ledger.language.port import ModelAnswer as ModelAnswer
+    from ledger.language.port import ModelRequest as ModelRequest
+    from ledger.models import Embedder as Embedder
+    from ledger.sessions.summarising import SummaryRequest as SummaryRequest
 
 T = TypeVar("T")
 
@@ -214,3 +222,23 @@ SHARED = {
     "`client`, `agent`, `expected` (see `WriteOptions`).",
 }
 """What parameters of these names mean in every call whose own help does not say otherwise."""
+
+_PORTS = {
+    "Embedder": "ledger.models",
+    "Model": "ledger.language.port",
+    "ModelAnswer": "ledger.language.port",
+    "ModelRequest": "ledger.language.port",
+    "Scanner": "ledger.guarding",
+    "SummaryRequest": "ledger.sessions.summarising",
+}
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+
+    def __getattr__(name: str) -> Any:
+        """What models, embedders and scanners of yours are given, or have to be: loaded when it is asked for."""
+        if name not in _PORTS:
+            raise AttributeError(f"module 'ledger.types' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_PORTS[name]), name)

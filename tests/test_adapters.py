@@ -18,7 +18,7 @@ from ledger import ModelError, RejectedError, Settings
 from ledger.core import Core as Ledger
 from ledger.language.adapters import Hosted, model_named
 from ledger.language.asking import ask
-from ledger.language.port import Answer, Request
+from ledger.language.port import ModelAnswer, ModelRequest
 
 pytest.importorskip("pydantic_ai")
 
@@ -29,7 +29,7 @@ class Facts(BaseModel):
     add: list[str] = []
 
 
-REQUEST = Request(
+REQUEST = ModelRequest(
     purpose="extraction",
     prompt="extract/1",
     instructions="Find facts.",
@@ -76,7 +76,7 @@ def told(server: Server, place: int = 0) -> tuple[str, str]:
 def test_an_answer_comes_with_its_tokens_and_its_model(server: Server) -> None:
     server.say(Reply('{"add": ["tea"]}'))
     asked = ask(small(server), REQUEST)
-    assert asked.answer == Answer(text='{"add": ["tea"]}', input_tokens=120, output_tokens=30, model="small")
+    assert asked.answer == ModelAnswer(text='{"add": ["tea"]}', input_tokens=120, output_tokens=30, model="small")
     assert (asked.attempts, len(server.requests)) == (1, 1) and asked.milliseconds > 0
     (request,) = server.requests
     assert (request["path"], request["model"]) == ("/v1/chat/completions", "small")

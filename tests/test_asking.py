@@ -19,9 +19,9 @@ from ledger import ModelError, RejectedError, Settings
 from ledger.core import Core as Ledger
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
-from ledger.language.port import Answer, Request
+from ledger.language.port import ModelAnswer, ModelRequest
 
-REQUEST = Request(
+REQUEST = ModelRequest(
     purpose="extraction", prompt="extract/1", instructions="Find facts.", content="I like tea.", timeout=5
 )
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -53,7 +53,7 @@ class Model:
     def __init__(self, *given: Any) -> None:
         self.given, self.calls = list(given), 0
 
-    def answer(self, request: Request, /) -> Answer:
+    def answer(self, request: ModelRequest, /) -> ModelAnswer:
         self.calls += 1
         found = self.given.pop(0) if len(self.given) > 1 else self.given[0]
         if isinstance(found, BaseException):
@@ -94,9 +94,9 @@ def test_what_cannot_pass_is_asked_once(error: Exception) -> None:
 
 
 def test_an_answer_after_failures_says_how_many_calls_it_took() -> None:
-    model, waits = Model(http(503), TimeoutError(), Answer(text="[]", input_tokens=7)), Waits()
+    model, waits = Model(http(503), TimeoutError(), ModelAnswer(text="[]", input_tokens=7)), Waits()
     asked = ask(model, REQUEST, **waits.told)
-    assert asked == Asked(answer=Answer(text="[]", input_tokens=7), model="small", attempts=3, milliseconds=1_500)
+    assert asked == Asked(answer=ModelAnswer(text="[]", input_tokens=7), model="small", attempts=3, milliseconds=1_500)
 
 
 def test_a_failure_says_its_kind_and_status_and_never_what_the_provider_said() -> None:
@@ -119,7 +119,7 @@ def test_the_waits_double_up_to_thirty_seconds_and_are_a_random_part_of_that() -
 def test_retry_after_is_waited_for_where_a_rate_is_limited_and_only_there() -> None:
     for status, waited in ((429, 7), (503, 7), (500, 0.5), (408, 0.5)):
         waits = Waits()
-        ask(Model(http(status, Retry_After="7"), Answer(text="")), REQUEST, **waits.told)
+        ask(Model(http(status, Retry_After="7"), ModelAnswer(text="")), REQUEST, **waits.told)
         assert waits.time == pytest.approx(waited), status
 
 
@@ -168,7 +168,7 @@ def test_a_status_is_found_wherever_a_client_keeps_it() -> None:
 
 
 def test_what_is_cancelled_before_is_not_asked_at_all() -> None:
-    model, event = Model(Answer(text="")), threading.Event()
+    model, event = Model(ModelAnswer(text="")), threading.Event()
     event.set()
     for cancelled in (event, lambda: True):
         with pytest.raises(ModelError) as told:
@@ -193,7 +193,7 @@ def test_a_cancellation_is_looked_for_every_100_milliseconds_of_a_wait() -> None
 def test_a_call_under_way_is_left_when_it_is_cancelled() -> None:
     held, event = threading.Event(), threading.Event()
 
-    def slow(request: Request) -> str:
+    def slow(request: ModelRequest) -> str:
         event.set()
         held.wait()
         return ""
@@ -212,26 +212,26 @@ def test_a_call_under_way_is_left_when_it_is_cancelled() -> None:
 def test_a_function_that_hangs_is_given_up_after_its_timeout() -> None:
     held, calls = threading.Event(), list[int]()
 
-    def hanging(request: Request) -> str:
+    def hanging(request: ModelRequest) -> str:
         calls.append(1)
         held.wait()
         return ""
 
     try:
         with pytest.raises(ModelError) as told:
-            ask(as_model(hanging), Request(**{**_fields(REQUEST), "timeout": 0.05}), sleep=lambda seconds: None)
+            ask(as_model(hanging), ModelRequest(**{**_fields(REQUEST), "timeout": 0.05}), sleep=lambda seconds: None)
         assert (told.value.kind, told.value.attempts, len(calls)) == ("TimeoutError", 4, 4)
     finally:
         held.set()
 
 
 def test_a_function_may_give_text_an_answer_or_what_json_can_say() -> None:
-    for given_, text in (("hi", "hi"), (None, ""), ({"add": []}, '{"add": []}'), (Answer(text="x"), "x")):
+    for given_, text in (("hi", "hi"), (None, ""), ({"add": []}, '{"add": []}'), (ModelAnswer(text="x"), "x")):
         assert ask(as_model(lambda request, given_=given_: given_), REQUEST).answer.text == text
 
 
 @pytest.mark.parametrize(
-    "given_", [object(), float("nan"), {1: object()}, "\ud800", Answer(text=7), Answer(text="\udfff")]
+    "given_", [object(), float("nan"), {1: object()}, "\ud800", ModelAnswer(text=7), ModelAnswer(text="\udfff")]
 )
 def test_what_is_no_answer_is_a_failure(given_: Any) -> None:
     with pytest.raises(ModelError) as told:
@@ -240,10 +240,10 @@ def test_what_is_no_answer_is_a_failure(given_: Any) -> None:
 
 
 def test_numbers_and_names_that_are_none_are_not_recorded() -> None:
-    odd = Answer(text="", input_tokens=-1, output_tokens=True, model="two\nlines")  # type: ignore[arg-type]
+    odd = ModelAnswer(text="", input_tokens=-1, output_tokens=True, model="two\nlines")  # type: ignore[arg-type]
     asked = ask(Model(odd), REQUEST)
-    assert (asked.answer, asked.model) == (Answer(text=""), "small")
-    assert ask(Model(Answer(text="", model="small-2026")), REQUEST).model == "small-2026"
+    assert (asked.answer, asked.model) == (ModelAnswer(text=""), "small")
+    assert ask(Model(ModelAnswer(text="", model="small-2026")), REQUEST).model == "small-2026"
 
 
 def test_a_model_that_leaves_the_program_does_not_take_it_along() -> None:
@@ -276,9 +276,9 @@ def test_a_model_is_never_asked_under_the_writers_lock(ledger: Ledger) -> None:
 
 
 def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_path: Path) -> None:
-    asked: list[Request] = []
+    asked: list[ModelRequest] = []
 
-    def small(request: Request) -> str:
+    def small(request: ModelRequest) -> str:
         asked.append(request)
         return "[]"
 
@@ -298,9 +298,9 @@ def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_pa
 
 def test_an_answer_costs_no_waiting() -> None:
     slept: list[float] = []
-    ask(Model(Answer(text="")), REQUEST, sleep=slept.append, cancelled=lambda: False, clock=time.monotonic)
+    ask(Model(ModelAnswer(text="")), REQUEST, sleep=slept.append, cancelled=lambda: False, clock=time.monotonic)
     assert slept == []
 
 
-def _fields(request: Request) -> dict[str, Any]:
+def _fields(request: ModelRequest) -> dict[str, Any]:
     return {name: getattr(request, name) for name in request.__struct_fields__}

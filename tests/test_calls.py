@@ -11,12 +11,14 @@ from ledger import ModelError
 from ledger.core import Core as Ledger
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
-from ledger.language.port import Answer, Request
+from ledger.language.port import ModelAnswer, ModelRequest
 from ledger.language.reading import Dropped
 from ledger.work import Who, Work
 
-REQUEST = Request(purpose="extraction", prompt="extract/1", instructions="", content="")
-ASKED = Asked(answer=Answer(text="[]", input_tokens=9, output_tokens=4), model="small", attempts=2, milliseconds=30)
+REQUEST = ModelRequest(purpose="extraction", prompt="extract/1", instructions="", content="")
+ASKED = Asked(
+    answer=ModelAnswer(text="[]", input_tokens=9, output_tokens=4), model="small", attempts=2, milliseconds=30
+)
 
 
 def called(ledger: Ledger, user: str = "", key: str | None = None, **told: Any) -> int:
@@ -87,7 +89,7 @@ def test_a_call_that_failed_says_what_of_it_is_no_secret(ledger: Ledger) -> None
 def test_calls_are_those_of_one_user_of_a_purpose_and_of_a_moment(ledger: Ledger) -> None:
     first = called(ledger, user="ann")
     second = called(
-        ledger, user="ann", request=Request(purpose="summary", prompt="leaf/1", instructions="", content="")
+        ledger, user="ann", request=ModelRequest(purpose="summary", prompt="leaf/1", instructions="", content="")
     )
     assert ledger.model_calls() == []
     assert [each.position for each in ledger.model_calls(user="ann")] == [second, first]

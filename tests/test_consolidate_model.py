@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from ledger import LedgerError, ModelError, RejectedError
 from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationFailed, ModelCalled
-from ledger.language.port import Request
+from ledger.language.port import ModelRequest
 
 TEA = "The user drinks green tea."
-Door = tuple[Ledger, list[Request], list[Any]]
+Door = tuple[Ledger, list[ModelRequest], list[Any]]
 
 
 @pytest.fixture
 def door(tmp_path: Path, clock: Clock) -> Any:
     """A ledger whose model gives prepared answers, the requests that it got, and the answers to come."""
-    asked: list[Request] = []
+    asked: list[ModelRequest] = []
     answers: list[Any] = []
 
-    def model(request: Request) -> Any:
+    def model(request: ModelRequest) -> Any:
         asked.append(request)
         answer = answers.pop(0) if answers else []
         return answer(request) if callable(answer) else answer
@@ -383,8 +383,8 @@ def test_a_model_is_not_asked_in_a_batch_or_for_a_dry_run(door: Door) -> None:
 # --- while it answers ------------------------------------------------------------------------------------------------
 
 
-def meanwhile(act: Callable[[], object], answer: Any) -> Callable[[Request], Any]:
-    def answering(_: Request) -> Any:
+def meanwhile(act: Callable[[], object], answer: Any) -> Callable[[ModelRequest], Any]:
+    def answering(_: ModelRequest) -> Any:
         act()
         return answer
 
@@ -429,7 +429,7 @@ def test_an_observation_that_changes_while_it_answers_stays_as_it_is(door: Door)
 def test_two_at_once_record_everything_once(tmp_path: Path) -> None:
     wait = threading.Barrier(2, timeout=30)
 
-    def model(request: Request) -> Any:
+    def model(request: ModelRequest) -> Any:
         with __import__("contextlib").suppress(threading.BrokenBarrierError):
             wait.wait()
         wait.abort()

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from conftest import Clock, folded_from_zero
 
-from ledger import ModelAnswer, ModelError, ModelRequest, RejectedError
+from ledger import ModelError, RejectedError
 from ledger.core import Core as Ledger
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.sessions.summarising import PROMPTS
+from ledger.types import ModelAnswer, ModelRequest
 
 
 class Model:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger.core import Core as Ledger
-from ledger.language.port import Request
+from ledger.language.port import ModelRequest
 
-Given = dict[str, Any] | str | Exception | Callable[[Request], Any]
+Given = dict[str, Any] | str | Exception | Callable[[ModelRequest], Any]
 
 
 class Scripted:
@@ -19,9 +19,9 @@ class Scripted:
     name = "scripted"
 
     def __init__(self, *given: Given) -> None:
-        self.given, self.requests = list(given), list[Request]()
+        self.given, self.requests = list(given), list[ModelRequest]()
 
-    def __call__(self, request: Request) -> Any:
+    def __call__(self, request: ModelRequest) -> Any:
         self.requests.append(request)
         answer = self.given.pop(0) if len(self.given) > 1 else self.given[0]
         if isinstance(answer, Exception):

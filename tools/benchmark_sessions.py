@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from ledger import SummaryRequest
 from ledger.core import Core as Ledger
 from ledger.domain.question import indexed
+from ledger.types import SummaryRequest
 from tools.measuring import (
     RAW_INSERT,
     Figure,

@@ -16,7 +16,7 @@ from typing import Any
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.harmless import fenced
 from ledger.language.asking import failure_of
-from ledger.language.port import NAME, Answer, Request
+from ledger.language.port import NAME, ModelAnswer, ModelRequest
 from ledger.settings import KEYS, SERVERS
 
 PROVIDERS = ("openai", "anthropic", "local")
@@ -71,7 +71,7 @@ class Hosted:
     def __repr__(self) -> str:
         return f"<model {self.name}>"
 
-    def answer(self, request: Request, /) -> Answer:
+    def answer(self, request: ModelRequest, /) -> ModelAnswer:
         structured = request.schema is not None and not self._in_words
         try:
             return self._call(request, structured=structured)
@@ -82,7 +82,7 @@ class Hosted:
         self._in_words = True
         return answer
 
-    def _call(self, request: Request, *, structured: bool) -> Answer:
+    def _call(self, request: ModelRequest, *, structured: bool) -> ModelAnswer:
         key = self._key or os.environ.get(self._key_env, "") if self._key_env or self._key else ""
         if not key and self._provider != "local":
             raise ModelError(f"the model {self.name!r} has no key", kind="NoKey")
@@ -99,7 +99,7 @@ class Hosted:
                 retry_after=found.retry_after,
             ) from None  # what the provider said may hold secrets
 
-    async def _respond(self, request: Request, key: str, *, structured: bool) -> Answer:
+    async def _respond(self, request: ModelRequest, key: str, *, structured: bool) -> ModelAnswer:
         import httpx2
         from pydantic_ai import direct, messages
 
@@ -137,7 +137,7 @@ class Hosted:
         return OpenAIChatModel(self._name, provider=there, profile=profile)
 
 
-def _settings(request: Request) -> Any:
+def _settings(request: ModelRequest) -> Any:
     return {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -147,7 +147,7 @@ def _settings(request: Request) -> Any:
     }
 
 
-def _instructions(request: Request, *, in_words: bool) -> str:
+def _instructions(request: ModelRequest, *, in_words: bool) -> str:
     """Our words; with the schema in them for servers of one's own too, of which some take a schema and do not look at it."""
     told = [request.instructions, _DATA]
     if request.schema is not None and in_words:
@@ -155,7 +155,7 @@ def _instructions(request: Request, *, in_words: bool) -> str:
     return "\n\n".join(told)
 
 
-def _parameters(request: Request, *, structured: bool) -> Any:
+def _parameters(request: ModelRequest, *, structured: bool) -> Any:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
@@ -165,11 +165,11 @@ def _parameters(request: Request, *, structured: bool) -> Any:
     return ModelRequestParameters(output_mode="native", output_object=wanted)
 
 
-def _answer(response: Any) -> Answer:
+def _answer(response: Any) -> ModelAnswer:
     texts = [each.content for each in response.parts if each.part_kind == "text"]
     if response.finish_reason in ("content_filter", "error"):
         raise ModelError("it answered with no answer", kind="Filtered")
-    return Answer(
+    return ModelAnswer(
         text="".join(texts),
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.language.port import NAME, Answer, LanguageModel, Request
+from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -47,7 +47,7 @@ Cancelled = threading.Event | Callable[[], bool]
 class Asked(Struct, frozen=True, kw_only=True):
     """An answer, the name of the ``model`` that gave it, after how many ``attempts`` and ``milliseconds`` in all."""
 
-    answer: Answer
+    answer: ModelAnswer
     model: str
     attempts: int = 1
     milliseconds: int = 0
@@ -63,8 +63,8 @@ class Failure(Struct, frozen=True):
 
 
 def ask(
-    model: LanguageModel,
-    request: Request,
+    model: Model,
+    request: ModelRequest,
     *,
     cancelled: Cancelled | None = None,
     retries: int = RETRIES,
@@ -238,9 +238,9 @@ def check_seconds(timeout: object) -> None:
         )
 
 
-def checked(given: Any) -> Answer:
+def checked(given: Any) -> ModelAnswer:
     """An answer with what an answer has to have; ``ModelError`` for what is none."""
-    if not isinstance(given, Answer) or not isinstance(given.text, str):
+    if not isinstance(given, ModelAnswer) or not isinstance(given.text, str):
         raise ModelError("no answer", kind="TypeError")
     if len(given.text) > ANSWER_CHARS:
         raise ModelError("an answer too long to be one", kind="TooLong")
@@ -249,7 +249,7 @@ def checked(given: Any) -> Answer:
     except UnicodeEncodeError:
         raise ModelError("half of a character", kind="UnicodeEncodeError") from None
     model = given.model if isinstance(given.model, str) and NAME.fullmatch(given.model) else ""
-    return Answer(
+    return ModelAnswer(
         text=given.text,
         input_tokens=_count(given.input_tokens),
         output_tokens=_count(given.output_tokens),
@@ -262,7 +262,7 @@ def _count(given: object) -> int:
     return given if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**53 else 0
 
 
-def _failed(model: LanguageModel, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
+def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
     status = f" with status {failure.status}" if failure.status is not None else ""
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
     told = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"

@@ -8,7 +8,7 @@ from ledger.domain.errors import ModelError
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.language.asking import Asked
-from ledger.language.port import Request
+from ledger.language.port import ModelRequest
 from ledger.language.reading import Dropped, Parsed, text_of
 from ledger.policies.turns import KEPT as KEPT
 from ledger.policies.turns import Taken as Taken
@@ -27,7 +27,7 @@ def dropped(parsed: Parsed) -> list[Taken]:
 def emit_call(
     work: Work,
     asked: Asked,
-    request: Request,
+    request: ModelRequest,
     *,
     ranges: Iterable[tuple[int, int]] = (),
     shown: Sequence[str] = (),
@@ -66,7 +66,7 @@ def emit_call(
 
 
 def emit_failure(
-    work: Work, request: Request, error: ModelError, *, model: str, ranges: Iterable[tuple[int, int]] = ()
+    work: Work, request: ModelRequest, error: ModelError, *, model: str, ranges: Iterable[tuple[int, int]] = ()
 ) -> None:
     """Records a call that failed in the append of a command, inside its body."""
     work.emit(

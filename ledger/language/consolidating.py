@@ -19,7 +19,7 @@ from ledger.language.asking import Asked, ask, check_outside
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.door import Language
-from ledger.language.port import LanguageModel, Request
+from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import find_row
 from ledger.observation_reads import withheld
@@ -85,7 +85,7 @@ class ModelConsolidating(Consolidating, Language):
         return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
 
     @property
-    def _asked_model(self) -> LanguageModel:
+    def _asked_model(self) -> Model:
         assert self._model is not None  # ``_consolidator`` has seen to that
         return self._model
 
@@ -175,7 +175,12 @@ class ModelConsolidating(Consolidating, Language):
     # --- recording -----------------------------------------------------------------------------------------------
 
     def _record_answer(
-        self, run: Run, after: int, batch: Batch, call: tuple[Request, Asked, Parsed, list[tuple[int, int]]], upto: int
+        self,
+        run: Run,
+        after: int,
+        batch: Batch,
+        call: tuple[ModelRequest, Asked, Parsed, list[tuple[int, int]]],
+        upto: int,
     ) -> Answered | None:
         """One append: what the actions came to, how far it went, and the call. None where the sources are still to be done."""
         request, asked, parsed, ranges = call
@@ -205,7 +210,7 @@ class ModelConsolidating(Consolidating, Language):
         return done[0] if done else None
 
     def _record_model_failure(
-        self, run: Run, request: Request, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
+        self, run: Run, request: ModelRequest, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
     ) -> None:
         """A failed call and what it was for; the sources are new as before."""
 

@@ -22,7 +22,7 @@ from ledger.domain.observation import WORDS, Observation
 from ledger.domain.text import normalise
 from ledger.guards import claims
 from ledger.language.calls import KEPT, Taken
-from ledger.language.port import Request
+from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
@@ -70,8 +70,8 @@ class Answered(Struct):
 # --- the question ----------------------------------------------------------------------------------------------------
 
 
-def request(batch: Batch) -> Request:
-    return Request(
+def request(batch: Batch) -> ModelRequest:
+    return ModelRequest(
         purpose=PURPOSE,
         prompt=CONSOLIDATOR,
         instructions=prompt(CONSOLIDATOR).template,

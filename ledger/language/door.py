@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ledger.engine.answer import Answer
 from ledger.language.naming import as_model
-from ledger.language.port import LanguageModel, Request
+from ledger.language.port import Model, ModelRequest
 from ledger.reads import LIST_LIMIT, PAGED, Reads, listed
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
 from projections import calls, projects
@@ -64,22 +64,22 @@ class ModelReads(Reads):
 class Language(ModelReads):
     """Asking the model that the ledger was opened with."""
 
-    _model: LanguageModel | None = None
+    _model: Model | None = None
     _settings: Settings | None = None
 
-    def _meant_model(self, given: Any) -> LanguageModel | None:
+    def _meant_model(self, given: Any) -> Model | None:
         return self._model if given is None else as_model(given, self._settings)
 
-    def _as_set(self, request: Request) -> Request:
+    def _as_set(self, request: ModelRequest) -> ModelRequest:
         return as_set(request, self._settings)
 
 
-def as_set(request: Request, settings: Settings | None) -> Request:
+def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:
     """A request with what the settings say of all of them."""
     return replace(request, **settings.of_requests()) if settings is not None else request
 
 
-def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[LanguageModel | None, Summariser | None]:
+def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[Model | None, Summariser | None]:
     """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
     was named or the settings say no."""
     given = settings.model if model is None and settings is not None else model

@@ -11,7 +11,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.harmless import UNSAFE, escape, one_line
 from ledger.domain.memory import KINDS, Memory
 from ledger.domain.turns import Line
-from ledger.language.port import Request
+from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Parsed
 from ledger.policies.turns import ACTIONS, ADD, EDGES, MODEL_EXTRACTOR, SUPERSEDE, Proposal, Relation
@@ -24,12 +24,12 @@ READ = 10 * ACTIONS  # actions of an answer that are looked at; of these ACTIONS
 _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
 
 
-def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> Request:
+def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> ModelRequest:
     """What a model is asked: our instructions, and the facts and messages as data, each with its number from 1."""
     known = [f"[{number}] {one_line(each.content or '')[:FACT_SHOWN_CHARS]}" for number, each in enumerate(facts, 1)]
     said = [f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)]
     content = [*_block("facts", known or ["none"]), *_block("conversation", said)]
-    return Request(
+    return ModelRequest(
         purpose=PURPOSE,
         prompt=MODEL_EXTRACTOR,
         instructions=prompt(MODEL_EXTRACTOR).substitute(kinds=", ".join(KINDS), most=ACTIONS),

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.language.port import NAME, Answer, LanguageModel, Request
+from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 
 if TYPE_CHECKING:
     from ledger.settings import Settings
 
 
 class Called(Struct, frozen=True):
-    """A plain function as a model; it may return a text, an ``Answer``, or what JSON can say."""
+    """A plain function as a model; it may return a text, an ``ModelAnswer``, or what JSON can say."""
 
     name: str
-    function: Callable[[Request], Any]
+    function: Callable[[ModelRequest], Any]
 
-    def answer(self, request: Request, /) -> Answer:
+    def answer(self, request: ModelRequest, /) -> ModelAnswer:
         given = self.function(request)
-        if isinstance(given, Answer):
+        if isinstance(given, ModelAnswer):
             return given
         if given is None or isinstance(given, str):
-            return Answer(text=given or "")
-        return Answer(text=as_json(given))
+            return ModelAnswer(text=given or "")
+        return ModelAnswer(text=as_json(given))
 
 
 def as_json(given: Any) -> str:
@@ -40,8 +40,8 @@ def as_json(given: Any) -> str:
         raise ModelError(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
 
 
-def as_model(given: Any, settings: Settings | None = None) -> LanguageModel | None:
-    """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``Request``, or the name of a model
+def as_model(given: Any, settings: Settings | None = None) -> Model | None:
+    """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``ModelRequest``, or the name of a model
     behind HTTP (as ``adapters.model_named`` knows it), with the server and the key of the settings."""
     if given is None:
         return None
@@ -51,7 +51,7 @@ def as_model(given: Any, settings: Settings | None = None) -> LanguageModel | No
         names = ("base_url", "api_key", "api_key_env")
         return model_named(given, **{name: getattr(settings, f"model_{name}", None) for name in names})
     if hasattr(given, "answer") and hasattr(given, "name"):
-        found: LanguageModel = given
+        found: Model = given
     elif callable(given):
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:

@@ -10,7 +10,7 @@ from msgspec import Struct
 NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class ModelRequest(Struct, frozen=True, kw_only=True):
     """What a model is asked. ``instructions`` are ours and trusted; ``content`` holds what others wrote, as data.
 
     ``schema`` is the pydantic model that the answer has to fit, or None for plain text. ``max_tokens`` bounds the answer,
@@ -27,7 +27,7 @@ class Request(Struct, frozen=True, kw_only=True):
     timeout: float = 60.0
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ModelAnswer(Struct, frozen=True, kw_only=True):
     """What a model said: its text as it came, and the tokens that it took, where it tells them. ``cut`` says that it was not
     at its end when ``max_tokens`` were used up."""
 
@@ -38,11 +38,11 @@ class Answer(Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-class LanguageModel(Protocol):
+class Model(Protocol):
     """Anything with a name and ``answer``, which may be called from any thread. It raises what it likes: ``asking`` retries
     what can be retried (``ModelError`` with ``status`` 429 or 5xx, and timeouts)."""
 
     @property
     def name(self) -> str: ...
 
-    def answer(self, request: Request, /) -> Answer: ...
+    def answer(self, request: ModelRequest, /) -> ModelAnswer: ...

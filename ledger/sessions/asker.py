@@ -14,7 +14,7 @@ from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.language import calls
 from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside, check_seconds
-from ledger.language.port import LanguageModel, Request
+from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import read_event
 from ledger.policies import turns as found_in
@@ -36,7 +36,7 @@ class Answered(Struct, frozen=True):
     """What a model said of some lines, and what was found on a snapshot of each thing that it proposes."""
 
     asked: Asked
-    request: Request
+    request: ModelRequest
     parsed: Parsed
     shown: tuple[str, ...]
     seen: tuple[Seen, ...]
@@ -48,7 +48,7 @@ class Asker(Struct, frozen=True):
     """A model, and whose memory it is asked about."""
 
     ledger: Any
-    model: LanguageModel
+    model: Model
     user: str
     project: str | None
     timeout: float | None = None  # None for what the settings say
@@ -85,7 +85,7 @@ class Asker(Struct, frozen=True):
 class Unanswered(Exception):
     """A request that came to nothing, and why."""
 
-    def __init__(self, request: Request, error: ModelError) -> None:
+    def __init__(self, request: ModelRequest, error: ModelError) -> None:
         super().__init__(str(error))
         self.request, self.error = request, error
 
@@ -134,7 +134,7 @@ def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
     )
 
 
-def emit_failure(work: Work, model: LanguageModel, failed: Unanswered, lines: Sequence[Line]) -> None:
+def emit_failure(work: Work, model: Model, failed: Unanswered, lines: Sequence[Line]) -> None:
     calls.emit_failure(work, failed.request, failed.error, model=model.name, ranges=places(lines))
 
 
@@ -144,13 +144,13 @@ def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [(at, at) for at in found]
 
 
-def meant_model(ledger: Any, using: str | None, given: Any) -> LanguageModel | None:
+def meant_model(ledger: Any, using: str | None, given: Any) -> Model | None:
     """The model to ask, or None for the rules; ``RejectedError`` for what is neither, and without a model where one is wanted."""
     if using not in (None, "model", "rules"):
         raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    found: LanguageModel | None = ledger._meant_model(given)
+    found: Model | None = ledger._meant_model(given)
     if using == "model" and found is None:
         raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found

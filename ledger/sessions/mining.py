@@ -31,7 +31,7 @@ from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.language.asking import Cancelled, check_outside
-from ledger.language.port import LanguageModel
+from ledger.language.port import Model
 from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
 from ledger.memory_writes import By
@@ -138,7 +138,7 @@ class SessionMining(SessionWrites):
     def _mine(
         self,
         told: Who,
-        model: LanguageModel | None,
+        model: Model | None,
         timeout: float | None = None,
         cancelled: Cancelled | None = None,
         *,
@@ -154,7 +154,7 @@ class SessionMining(SessionWrites):
                 return Mined(stopped="under_way")
             return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
 
-    def _mined(self, mined: Mined, model: LanguageModel | None) -> answers.ExtractionReport:
+    def _mined(self, mined: Mined, model: Model | None) -> answers.ExtractionReport:
         with self._ledger._read("memories", "projects", "sessions", "summaries") as connection:
             state = self._state(connection)
             found = [self._ledger._load(connection, id, "m", self.user) for id in mined.kept]
@@ -320,7 +320,7 @@ class SessionMining(SessionWrites):
                 yield replace(line, field="summary", text=summary)
 
 
-def _extractor(model: LanguageModel | None) -> str:
+def _extractor(model: Model | None) -> str:
     return EXTRACTOR if model is None else MODEL_EXTRACTOR
 
 
@@ -359,7 +359,7 @@ class Miner:
         self,
         session: SessionMining,
         told: Who,
-        model: LanguageModel | None = None,
+        model: Model | None = None,
         lease: Lease | None = None,
         timeout: float | None = None,
         cancelled: Cancelled | None = None,
@@ -445,7 +445,7 @@ class Miner:
 
     # --- by a model --------------------------------------------------------------------------------------------------
 
-    def _by_model(self, read: _Read, model: LanguageModel) -> bool:
+    def _by_model(self, read: _Read, model: Model) -> bool:
         lines = read.piece.lines
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
@@ -474,7 +474,7 @@ class Miner:
         close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())
         count(self.done, batch, results, found)
 
-    def _failed(self, read: _Read, model: LanguageModel, failed: Unanswered) -> None:
+    def _failed(self, read: _Read, model: Model, failed: Unanswered) -> None:
         """The cursor stays; the attempt counts, unless somebody called it off."""
         self.done.failure = failed.error.kind
         if failed.error.kind == "Cancelled":

@@ -15,7 +15,7 @@ from ledger.language.asking import Asked, failure_of, within
 from ledger.language.asking import ask as ask_model
 from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
 from ledger.language.naming import as_model
-from ledger.language.port import NAME, LanguageModel, Request
+from ledger.language.port import NAME, Model, ModelRequest
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.work import Work
 
@@ -70,25 +70,25 @@ class Summariser(Struct, frozen=True):
 
     name: str
     write: Callable[[SummaryRequest], Any]
-    model: LanguageModel | None = None
-    request: Callable[[SummaryRequest], Request] | None = None
+    model: Model | None = None
+    request: Callable[[SummaryRequest], ModelRequest] | None = None
 
 
 class Heard(Struct, frozen=True):
     """One call of a language model for a summary: what it was asked, and what came of its answer, or how it failed."""
 
-    request: Request
+    request: ModelRequest
     asked: Asked | None = None
     outcome: str = KEPT
     error: ModelError | None = None
 
 
-def by_model(model: LanguageModel, as_set: Callable[[Request], Request]) -> Summariser:
+def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> Summariser:
     """A language model as the summariser; ``as_set`` puts into a request what settings say."""
 
-    def request(asked: SummaryRequest) -> Request:
+    def request(asked: SummaryRequest) -> ModelRequest:
         return as_set(
-            Request(
+            ModelRequest(
                 purpose=PURPOSE,
                 prompt=asked.prompt_version,
                 instructions=asked.instructions,

@@ -14,7 +14,7 @@ from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.turns import EXTRACTED, Line
-from ledger.language.port import LanguageModel
+from ledger.language.port import Model
 from ledger.log_reading import read_event
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from ledger.reads import Reads
@@ -99,7 +99,7 @@ def _close_turn(work: Work, current: Interaction, found: Answered | None, lines:
 
 
 def _fail_turn(
-    ledger: Reads, subject: Interaction, told: Who, model: LanguageModel, failed: Unanswered, lines: Sequence[Line]
+    ledger: Reads, subject: Interaction, told: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
 ) -> None:
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")

@@ -482,13 +482,13 @@ class Uncertain(Answer, frozen=True, kw_only=True):
 
 
 class DistrustReport(Answer, frozen=True, kw_only=True):
-    """What an origin had recorded and caused, out of force or (``trust``) in force again.
+    """What an origin had recorded and caused, void or (``trust``) in effect again.
 
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
-    interactions, recorded recalls and recorded assemblies that were shown one of those memories or words of the origin,
-    ``uncertain`` the decisions of others that may have come out otherwise. ``cascaded`` are the commands that a ``trust`` took
-    out of force, for they were built on what the origin had undone: ``dependents`` says how.
+    interactions, recalls and windows with a receipt that showed one of those memories or words of the origin,
+    ``uncertain`` the decisions of others that may have come out otherwise. ``cascaded`` are the commands that a ``trust`` made
+    void, for they were built on what the origin had undone: ``dependents`` says how.
     """
 
     kind: str
@@ -512,7 +512,7 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
 
 class Distrusted(Answer, frozen=True, kw_only=True):
-    """An origin out of force: its kind, its name or id, and the first position that it is about."""
+    """An origin that is distrusted: its kind, its name or id, and the first position that it is about."""
 
     kind: str
     origin: str | None

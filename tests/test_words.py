@@ -63,7 +63,11 @@ def test_what_is_raised_has_the_words_of_the_field(path: Path) -> None:
 # --- what is read besides ---------------------------------------------------------------------------------------------
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "ledger" / "docs").glob("*.md")))
-ALLOWED: dict[str, tuple[str, ...]] = {}  # page -> texts in which a banned word is right
+ALLOWED = {  # page -> texts in which a banned word is right
+    "command-line": ("memory-ledger ingest",),
+    "import-export": ("`response_summary`", "`session_id`", "`context_pack`"),  # of the files that are read
+    "schema": ("`beneath`",),
+}
 
 
 def docstrings() -> dict[str, str]:

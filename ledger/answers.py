@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
@@ -19,6 +19,29 @@ from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer
 from ledger.observation_answers import Evidence, Observation, Wording
+
+if TYPE_CHECKING:
+    from ledger.guard_answers import Quarantined as Quarantined
+    from ledger.guard_answers import ScanReport as ScanReport
+    from ledger.language.door import ModelCall as ModelCall
+    from ledger.merge_answers import Conflict as Conflict
+    from ledger.merge_answers import ConflictReport as ConflictReport
+    from ledger.merge_answers import Merge as Merge
+    from ledger.merge_answers import MergeReport as MergeReport
+    from ledger.observation_answers import ConsolidationReport as ConsolidationReport
+    from ledger.observation_answers import WithdrawalReport as WithdrawalReport
+    from ledger.recall.packs import Item as Item
+    from ledger.recall.packs import Pack as Pack
+    from ledger.sessions.answers import CompactionReport as CompactionReport
+    from ledger.sessions.answers import HistoryChange as HistoryChange
+    from ledger.sessions.answers import Message as Message
+    from ledger.sessions.answers import SessionInfo as SessionInfo
+    from ledger.sessions.answers import Summary as Summary
+    from ledger.sessions.assembled import Window as Window
+    from ledger.sessions.picture import SummaryGraph as SummaryGraph
+    from ledger.sessions.search_answers import Expansion as Expansion
+    from ledger.sessions.search_answers import Hit as Hit
+    from ledger.sessions.search_answers import Hits as Hits
 
 
 class Relation(Answer, frozen=True, kw_only=True):
@@ -886,3 +909,39 @@ def _says_otherwise(before: Memory, after: Memory) -> bool:
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status
     return before.valid_to != after.valid_to and not by_supersession
+
+
+_HOMES = {
+    "CompactionReport": "ledger.sessions.answers",
+    "Conflict": "ledger.merge_answers",
+    "ConflictReport": "ledger.merge_answers",
+    "ConsolidationReport": "ledger.observation_answers",
+    "Expansion": "ledger.sessions.search_answers",
+    "HistoryChange": "ledger.sessions.answers",
+    "Hit": "ledger.sessions.search_answers",
+    "Hits": "ledger.sessions.search_answers",
+    "Item": "ledger.recall.packs",
+    "Merge": "ledger.merge_answers",
+    "MergeReport": "ledger.merge_answers",
+    "Message": "ledger.sessions.answers",
+    "ModelCall": "ledger.language.door",
+    "Pack": "ledger.recall.packs",
+    "Quarantined": "ledger.guard_answers",
+    "ScanReport": "ledger.guard_answers",
+    "SessionInfo": "ledger.sessions.answers",
+    "Summary": "ledger.sessions.answers",
+    "SummaryGraph": "ledger.sessions.picture",
+    "Window": "ledger.sessions.assembled",
+    "WithdrawalReport": "ledger.observation_answers",
+}
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+
+    def __getattr__(name: str) -> Any:
+        """The answers of recall, sessions and the rest: loaded when they are asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'ledger.answers' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)

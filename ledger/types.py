@@ -223,7 +223,7 @@ SHARED = {
 }
 """What parameters of these names mean in every call whose own help does not say otherwise."""
 
-_PORTS = {
+_HOMES = {
     "Embedder": "ledger.models",
     "Model": "ledger.language.port",
     "ModelAnswer": "ledger.language.port",
@@ -237,8 +237,8 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistak
 
     def __getattr__(name: str) -> Any:
         """What models, embedders and scanners of yours are given, or have to be: loaded when it is asked for."""
-        if name not in _PORTS:
+        if name not in _HOMES:
             raise AttributeError(f"module 'ledger.types' has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(_PORTS[name]), name)
+        return getattr(import_module(_HOMES[name]), name)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import ledger
+from ledger import answers, types
 from ledger.types import SHARED
 from tools import reference
 
@@ -52,6 +54,16 @@ def test_a_parameter_without_help_is_found() -> None:
 
     doc = reference.doc_of(silent)
     assert (doc.first, doc.args, "depth" in doc.args) == ("Dig.", {"width": "How wide."}, False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_a_method_answers_can_be_imported(name: str) -> None:
+    """From ``ledger.answers``, ``ledger.types`` or ``ledger``: nobody has to know where a class lives."""
+    method = METHODS[name]
+    of = method.value.fget if method.is_property else method.value
+    answer = str(of.__annotations__["return"]).replace("Self", "Ledger").replace("None", "")
+    named = re.findall(r"\b[A-Z]\w+", answer)
+    assert [each for each in named if not any(hasattr(home, each) for home in (answers, types, ledger))] == []
 
 
 @pytest.mark.parametrize("name", reference.pages())

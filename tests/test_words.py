@@ -77,12 +77,18 @@ def docstrings() -> dict[str, str]:
         found[prefix] = inspect.getdoc(area) or ""
         found |= {f"{prefix}.{each.name}": inspect.getdoc(each.value) or "" for each in reference.methods(area)}
     for module in (answers, types):
-        of = {f"{module.__name__}.{name}": each for name, each in vars(module).items() if not name.startswith("_")}
+        names = {name for name in (*vars(module), *lazy(module)) if not name.startswith("_")}
+        of = {f"{module.__name__}.{name}": getattr(module, name) for name in sorted(names)}
         for name, each in of.items():
             if isinstance(each, type) and str(each.__module__).startswith("ledger"):
                 found |= {name: inspect.getdoc(each) or ""} | dict(_members(name, each))
     found |= {name: inspect.getdoc(getattr(ledger, name)) or "" for name in ledger.__all__}
     return found | {f"shared {name}": text for name, text in types.SHARED.items()}
+
+
+def lazy(module: Any) -> list[str]:
+    """What a module loads when it is asked for."""
+    return list(module._HOMES)
 
 
 def _members(of: str, each: type) -> Iterator[tuple[str, str]]:
@@ -133,9 +139,10 @@ def calls(text: str) -> set[str]:
 
 
 def known() -> set[str]:
-    named = vars(answers) | {name: getattr(ledger, name) for name in ledger.__all__}
+    named = vars(answers) | {name: getattr(answers, name) for name in lazy(answers)}
+    named |= {name: getattr(ledger, name) for name in ledger.__all__}
     own = {f"{name}.{part}" for name, each in named.items() for part in dir(each)}
-    members = {part for each in vars(answers).values() if isinstance(each, type) for part in dir(each)}
+    members = {part for each in named.values() if isinstance(each, type) for part in dir(each)}
     return reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS
 
 

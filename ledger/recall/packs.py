@@ -66,7 +66,7 @@ class Pack(Answer, frozen=True, kw_only=True):
     ``observations`` are a list of their own, with ranks of their own: what several sources have in common, beside them.
     ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
     ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
-    was asked for; ``changed`` what is otherwise since, in a reopened one.
+    was asked for; ``changed`` what changed since, in a reopened one.
     """
 
     items: tuple[Item, ...]

@@ -56,7 +56,7 @@ class Conflict(Answer, frozen=True, kw_only=True):
 
 
 class MergeReport(Answer, frozen=True, kw_only=True):
-    """What a search for near duplicates proposed; ``cut_short`` counts memories whose neighbours were too many to look at."""
+    """What a search for near duplicates proposed; ``cut_short`` counts memories with too many similar memories to compare."""
 
     proposed: tuple[Merge, ...] = ()
     looked_at: int = 0

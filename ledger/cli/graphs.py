@@ -22,7 +22,7 @@ Line = tuple[str, str, str, int]  # source, relation, target, weight
 
 
 def tree(graph: answers.Graph | str) -> RenderableType:
-    """Each seed with its neighbours; a text that was asked for (Mermaid, Graphviz) stays one."""
+    """Each seed with its neighbors; a text that was asked for (Mermaid, Graphviz) stays one."""
     if isinstance(graph, str):
         return graph
     if not graph.seeds:

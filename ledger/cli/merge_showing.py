@@ -36,7 +36,7 @@ def merge(found: Merge) -> RenderableType:
 
 def proposed(found: MergeReport) -> RenderableType:
     told = f"{counted(len(found.proposed), 'merge')} proposed, {found.looked_at:,} memories looked at"
-    short_of = f"of {found.cut_short:,} not all neighbours, there were too many" if found.cut_short else ""
+    short_of = f"of {found.cut_short:,} not all neighbors, there were too many" if found.cut_short else ""
     notes = [Text(each, style="dim") for each in (told, short_of) if each]
     return Group(*([merges(found.proposed)] if found.proposed else []), *notes)
 

@@ -12,7 +12,7 @@ from ledger.types import Page
 class Hit(Answer, frozen=True, kw_only=True):
     """A message or summary (``kind``) that a pattern matches, known by its ``position``.
 
-    ``occurred_at`` is when the message was said; of a summary ``occurred_at`` to ``until`` is the time that it tells of. ``id``,
+    ``occurred_at`` is when the message was said; of a summary ``occurred_at`` to ``until`` is the time that it covers. ``id``,
     ``summary_kind``, ``depth``, ``level`` and ``status`` are a summary's, as in ``Summary``; ``role`` and ``hidden`` a
     message's. ``snippet`` shows the first place that matches, ``spans`` where in the snippet there are some; ``score`` is in
     how many places the text has what was looked for.

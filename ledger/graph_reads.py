@@ -29,7 +29,7 @@ class GraphReads(Reads):
         A step is what a memory says of two names (``relate``), or "co_occurs": both stand in one memory. Names are what
         memories were given as ``entities`` or in edges, and what looks like a name in their text (``supplied_only`` leaves
         that out). ``relation`` asks for one relation; ``project`` for what its memories and the global ones say. At most
-        ``limit`` neighbors, said relations first, each by the number of memories behind it, then the newest. A name in more
+        ``limit`` neighbours, said relations first, each by the number of memories behind it, then the newest. A name in more
         than 2,000 memories is judged by its newest 2,000.
         """
         check_text("name_or_text", name_or_text, max_bytes=QUERY_BYTES, blank_allowed=True)
@@ -49,13 +49,13 @@ class GraphReads(Reads):
                     names[each.form] = graph.first_written(connection, each.form, asked) or each.name
         return answers.Graph(
             seeds=tuple(answers.Seed(name=each.name, memories=len(each.memories)) for each in seeds),
-            neighbors=tuple(_neighbor(seeds[each.seed].name, names[each.form], each) for each in found[:count]),
+            neighbors=tuple(_neighbour(seeds[each.seed].name, names[each.form], each) for each in found[:count]),
             total=len(found),
             complete=complete,
         )
 
 
-def _neighbor(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
+def _neighbour(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
     ends = [each.valid_to for each in joined.memories]
     return answers.Neighbor(
         seed=seed,

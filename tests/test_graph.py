@@ -24,7 +24,7 @@ from projections import graph as projection
 
 
 def around(ledger: Ledger, name: str, **asked: object) -> dict[tuple[str, str, str], int]:
-    """(relation, direction, neighbor) -> weight."""
+    """(relation, direction, neighbour) -> weight."""
     found = ledger.graph(name, **asked)  # type: ignore[arg-type]
     return {(each.relation, each.direction, each.name): each.weight for each in found.neighbors}
 
@@ -48,9 +48,9 @@ def test_names_in_one_memory_stand_together_and_once_for_each_memory(ledger: Led
     first = ledger.remember("We met Ana, Ana and ANA at Acme, in Acme.", entities=["Ana", "Acme"])
     ledger.remember("We met Ana, Ana and ANA at Acme, in Acme.", actor="again")  # absorbed
     second = ledger.remember("Acme pays Ana.")
-    (neighbor,) = ledger.graph("Ana").neighbors
-    assert (neighbor.relation, neighbor.direction, neighbor.name) == ("co_occurs", "both", "Acme")
-    assert (neighbor.weight, neighbor.memories) == (2, (second.id, first.id))
+    (neighbour,) = ledger.graph("Ana").neighbors
+    assert (neighbour.relation, neighbour.direction, neighbour.name) == ("co_occurs", "both", "Acme")
+    assert (neighbour.weight, neighbour.memories) == (2, (second.id, first.id))
     assert around(ledger, "Acme") == {("co_occurs", "both", "Ana"): 2}
 
 
@@ -107,7 +107,7 @@ def test_a_memory_says_relations_in_the_same_append(ledger: Ledger) -> None:
         "RelationAdded",
         "MemoryCaptured",
     ]
-    assert [(each.source, each.relation, each.target) for each in fact.edges] == [
+    assert [(each.subject, each.relation, each.object) for each in fact.relations] == [
         ("Ana", "works_at", "Acme"),
         ("Ana", "knows", "Bob"),
     ]
@@ -126,7 +126,7 @@ def test_saying_it_again_appends_nothing(ledger: Ledger) -> None:
     again = ledger.relate(fact.id, " ANA ", "WORKS_AT", "acme.")
     ledger.remember("Ana took a job.", edges=[("ana", "works_at", "acme")])
     ledger.unrelate(fact.id, "Ana", "left", "Acme")
-    assert again.edges == fact.edges
+    assert again.relations == fact.relations
     assert [each.type for each in ledger.audit(limit=500) if each.position > position] == ["DuplicateAbsorbed"]
 
 
@@ -139,7 +139,7 @@ def test_an_absorbed_attempt_still_says_its_new_relations(ledger: Ledger) -> Non
 def test_what_is_no_longer_said_goes(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.", edges=[("Ana", "works_at", "Acme")])
     after = ledger.unrelate(fact.id, "ana", "Works_at", "ACME", "a mistake")
-    assert after.edges == () and ledger.graph("Acme").seeds == ()
+    assert after.relations == () and ledger.graph("Acme").seeds == ()
     why = ledger.why(fact.id)
     assert why is not None and why.steps[-1].because == "a mistake"
 
@@ -225,7 +225,7 @@ def test_another_relation_of_the_same_two_takes_the_place_of_the_first(ledger: L
         each.command_id for each in ledger.audit(type="RelationRemoved")
     }
     assert len(ids) == 1, "one append"
-    assert ledger.memory(other.id).edges == other.edges  # type: ignore[union-attr]
+    assert ledger.memory(other.id).relations == other.relations  # type: ignore[union-attr]
     ledger.undo(left.position)
     assert around(ledger, "Ana")[("works_at", "out", "Acme")] == 2
 
@@ -237,10 +237,10 @@ def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Led
     ledger.relate(fact.id, "Ana", "knows", "Bob")
     for position in (left.position, ledger.audit(type="RelationRemoved")[0].position):
         ledger.erase(position, quotes="keep")
-    edges = ledger.memory(fact.id).edges  # type: ignore[union-attr]
+    edges = ledger.memory(fact.id).relations  # type: ignore[union-attr]
     assert [each.relation for each in edges] == ["knows"]
     ledger.erase(ledger.unrelate(fact.id, "Ana", "knows", "Bob").position, quotes="keep")
-    assert ledger.memory(fact.id).edges == ()  # type: ignore[union-attr]
+    assert ledger.memory(fact.id).relations == ()  # type: ignore[union-attr]
 
 
 def test_relations_at_times_that_never_met_stand_beside_each_other(ledger: Ledger) -> None:
@@ -327,7 +327,7 @@ def test_validity_is_half_open_of_the_edge_and_of_its_memory(ledger: Ledger) -> 
 def test_another_validity_takes_the_place_of_the_first(ledger: Ledger) -> None:
     fact = ledger.remember("Ana works there.", edges=[("Ana", "works_at", "Acme")])
     after = ledger.relate(fact.id, "ana", "works_at", "acme", valid_to="2030-01-01")
-    assert [(each.source, (each.valid_to or "")[:10]) for each in after.edges] == [("Ana", "2030-01-02")]
+    assert [(each.subject, (each.valid_to or "")[:10]) for each in after.relations] == [("Ana", "2030-01-02")]
     with pytest.raises(RejectedError, match="must end after"):
         ledger.relate(fact.id, "Ana", "works_at", "Acme", valid_from="2030-01-01", valid_to="2029-01-01")
 
@@ -611,7 +611,7 @@ def test_the_command_line_relates_and_draws(tmp_path: Path) -> None:
     assert (
         "Ana de Souza  1 memory" in tree and f"works_at → Acme \\x1b[31m  1 memory: {id[:9]}  until 2099-01-02" in tree
     )
-    assert "edges" in run(db, "memory", id)
+    assert "relations" in run(db, "memory", id)
     assert run(db, "graph", "ana de souza", "--mermaid").startswith("flowchart LR\n")
     assert run(db, "graph", "ana de souza", "--dot").startswith("digraph memory {\n")
     assert '"works_at"' in run(db, "graph", "Ana de Souza", "--json", "--limit", "1")

@@ -496,7 +496,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
 
 
 class Uncertain(Answer, frozen=True, kw_only=True):
-    """A decision that could have come out otherwise without a source: where it is in the log, and why."""
+    """A decision that might have come out differently without a source: where it is in the log, and why."""
 
     position: int
     type: str
@@ -510,8 +510,8 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
     interactions, recalls and windows with a receipt that showed one of those memories or words of the origin,
-    ``uncertain`` the decisions of others that may have come out otherwise. ``cascaded`` are the commands that a ``trust`` made
-    void, for they were built on what the origin had undone: ``dependents`` says how.
+    ``uncertain`` the decisions of others that might have come out differently. ``cascaded`` are the commands that a
+    ``trust`` made void, for they were built on what the origin had undone: ``dependents`` says how.
     """
 
     kind: str
@@ -564,9 +564,9 @@ class ObservedBelief(Answer, frozen=True, kw_only=True):
 
 
 class WhatIf(Answer, frozen=True, kw_only=True):
-    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and held otherwise.
+    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and changed.
 
-    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would stand otherwise.
+    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ.
     """
 
     position: int
@@ -849,7 +849,7 @@ class Diff(Answer, frozen=True, kw_only=True):
     ``added``: not there before, whatever its status by now. ``promoted``: from candidate to active. ``superseded``:
     another fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted,
     quarantined, its promotion undone, or gone: what made it was undone). ``restored``: believed, or a candidate, again.
-    Beside these a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities or
+    Besides, a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities or
     validity, as far as no supersession did that. ``start`` and ``end`` are the latest times recorded by then.
     """
 

@@ -109,7 +109,7 @@ class LedgerRead(Area):
             unit: "tokens" or "chars".
             packing: "prefix" stops at the first item that does not fit; "shares" divides the budget between kinds of items.
             ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
-            observations: The most observations beside the items, up to 50; 0 for none.
+            observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """

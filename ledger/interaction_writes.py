@@ -288,7 +288,7 @@ class InteractionWrites(MergeWrites, Reads):
         cancelled: Cancelled | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
-        """Looks for what to remember in an interaction, or in what was said in a session since the last time; what is new
+        """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
         becomes candidates for review.
 
         A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a

@@ -33,7 +33,7 @@ POOLINGS = {"onnx": "mean", "onnx-cls": "cls"}
 class Embedder(Protocol):
     """Anything with a name and ``embed``: texts in, one row of numbers for each out, all rows of one length.
 
-    The name is stored beside the vectors, so it stands for one model for good. ``embed`` may be called from any thread.
+    The name is stored next to the vectors, so it stands for one model for good. ``embed`` may be called from any thread.
     """
 
     @property

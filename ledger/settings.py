@@ -172,7 +172,7 @@ def _of_file(path: tuple[Any, str] | None) -> list[tuple[str, Any, str]]:
     for name in told:
         _check_known(name, place, name)
     if "path" in told and not named:
-        raise RejectedError(f"{place}: path: the file beside a ledger cannot name another ledger", rule="settings")
+        raise RejectedError(f"{place}: path: the file next to a ledger cannot name another ledger", rule="settings")
     if isinstance(told.get("path"), str):
         told["path"] = os.path.join(os.path.dirname(place), told["path"])
     return [(name, value, place) for name, value in told.items()]

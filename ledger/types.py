@@ -143,9 +143,9 @@ class PolicyChanges(WriteOptions, total=False):
     secrets: Literal["redact", "refuse", "off"]
     """What happens to a password or key in any text."""
     extracted: Literal["candidate", "active"]
-    """The status of what a model extracts; what an assistant said itself is always a candidate."""
+    """The status of what a model extracts; what only an assistant stated is always a candidate."""
     claim_confidence: float
-    """The most confidence of what an assistant said itself, from 0 to 1."""
+    """The most confidence of what only an assistant stated, from 0 to 1."""
     merge: bool
     """Whether near duplicates are proposed for merging."""
     conflicts: bool

@@ -137,10 +137,10 @@ def policy_adopt(
     conflicts: Annotated[bool | None, typer.Option(help="Look for conflicts in run-policies.")] = None,
     consolidate: Annotated[bool | None, typer.Option(help="Form observations in run-policies.")] = None,
     threats: Annotated[
-        str | None, typer.Option("--threats", help="What a flagged memory comes to: refuse, quarantine or off.")
+        str | None, typer.Option("--threats", help="What happens to a flagged memory: refuse, quarantine or off.")
     ] = None,
     secrets: Annotated[
-        str | None, typer.Option("--secrets", help="What a key or password comes to: redact, refuse or off.")
+        str | None, typer.Option("--secrets", help="What happens to a key or password: redact, refuse or off.")
     ] = None,
     extracted: Annotated[
         str | None, typer.Option("--extracted", help="What a model extracts becomes: candidate or active.")

@@ -56,7 +56,7 @@ def ingest(
     ] = None,
     doc_type: Annotated[str | None, typer.Option("--type", help="markdown, or text for what has no headings.")] = None,
 ) -> Any:
-    """Take files in as documents, cut into chunks; one that is known is replaced where it reads otherwise."""
+    """Take files in as documents, cut into chunks; one that is known is replaced where the text differs."""
     from ledger.document_answers import IngestReport
 
     found, errors = _files(paths, recursive=recursive)

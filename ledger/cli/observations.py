@@ -60,7 +60,7 @@ def observations(
 
 
 def observation(ledger: Ledger, id: Id, trend_at: AsOf = None) -> Any:
-    """One observation with its sources; why tells what they say, and every wording that it had."""
+    """One observation with its sources; why shows what they say, and every wording that it had."""
     return ledger.observation(id, as_of=trend_at)
 
 
@@ -105,7 +105,7 @@ def consolidate(
     tag: Annotated[list[str], typer.Option("--tag", help="Of memories with this tag; may be given again.")] = [],  # noqa: B006
     using: Annotated[str | None, typer.Option("--using", help="grouping (by rules), or model.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many new sources.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False,
 ) -> Any:
     """Form observations of what new sources have in common, and revise those that went stale."""
     told: dict[str, Any] = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run}

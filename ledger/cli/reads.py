@@ -100,7 +100,7 @@ def recall(
         bool, typer.Option("--explain", help="Every candidate, with what its score is made of.")
     ] = False,
     receipt: Annotated[bool, typer.Option("--receipt", help="Record what was given, for reopen.")] = False,
-    observations: Annotated[int, typer.Option("--observations", help="At most so many beside the items.")] = 3,
+    observations: Annotated[int, typer.Option("--observations", help="At most so many next to the items.")] = 3,
     embedder: Annotated[
         str | None, typer.Option("--model", help="Search by its vectors too: wordllama or onnx:DIR, as in embed.")
     ] = None,

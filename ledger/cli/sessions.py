@@ -23,7 +23,7 @@ UNDATED = tuple(each for each in WRITES if each != "occurred_at")  # a message h
 
 Name = Annotated[str, typer.Argument(help="A session's name, alias or id.")]
 SummaryId = Annotated[str, typer.Argument(help="A summary's id (y_…), or an unambiguous beginning of it.")]
-Receipt = Annotated[str, typer.Argument(help="The receipt of an assembly that was recorded.")]
+Receipt = Annotated[str, typer.Argument(help="The receipt of a recorded window.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
 Project = Annotated[str | None, typer.Option("--project", "-p", help="A project's name, alias or id.")]
 NewIn = Annotated[str | None, typer.Option("--project", "-p", help="Where a new session belongs; by name or alias.")]
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
     _add_windows(session)
     _add_history(session)
     app.add_typer(
-        session, name="session", help="Conversations: append, assemble, compact, search.", rich_help_panel=SESSIONS
+        session, name="session", help="Conversations: append, window, compact, search.", rich_help_panel=SESSIONS
     )
 
 
@@ -105,7 +105,7 @@ def show(
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what was truncated, replaced or cleared.")] = False,
     summaries: Annotated[bool, typer.Option("--summaries", help="Also every summary, whatever became of it.")] = False,
 ) -> Any:
-    """What was said in a session, oldest first."""
+    """Show the messages of a session, oldest first."""
     from ledger.cli.session_showing import InFull, Shown
 
     session = _known(ledger, name)
@@ -190,7 +190,7 @@ def assemble(
 
 
 def reopen(ledger: Ledger, name: Name, receipt: Receipt, provider: Provider = None) -> Any:
-    """A recorded assembly as it was given."""
+    """Show a recorded window as it was delivered."""
     found = _known(ledger, name).reopen(receipt)
     if found is None:
         raise NotFoundError(f"the session {name!r:.60} has no assembly with the receipt {receipt!r:.60}")
@@ -338,7 +338,7 @@ def alias(ledger: Ledger, by: By, name: Name, alias: Annotated[str, typer.Argume
 
 
 def extract(ledger: Ledger, by: By, name: Name, using: Using = None, since: Since = None) -> Any:
-    """Look at what was said since the last time for what to remember; by a model or by rules."""
+    """Read the messages since the last time for what to remember; by a model or by rules."""
     return _known(ledger, name).extract(using=using, since=since, **by)
 
 

@@ -164,7 +164,7 @@ def extract(
     using: Using = None,
     since: Since = None,
 ) -> Any:
-    """Look for candidates in an interaction, or in what was said in a session since the last time; by a model or by rules."""
+    """Look for candidates in an interaction, or in the messages of a session since the last time; by a model or by rules."""
     if id[:2] in ("i_", "s_"):
         return ledger.extract(id, preview=preview, using=using, since=since, **by)
     if preview or ledger.session(id).info() is None:

@@ -60,7 +60,7 @@ class DocumentsRead(Area):
         return found("document", id, self._core.document(id, text=text, user=self._scope.user))
 
     def get_chunk(self, id: str) -> Chunk:
-        """Return one chunk with what it says, also one that its document no longer has; its status tells.
+        """Return one chunk with what it says, also one that its document no longer has, which its status shows.
 
         Raises:
             NotFoundError: This user has no such chunk.

@@ -90,7 +90,7 @@ def draft(
         raise RejectedError(f"{what} is blank; it needs a content or a part that says something")
     if len(found.encoded) > PARTS_BYTES:
         raise RejectedError(
-            f"the parts of {what} take {len(found.encoded):,} bytes beside its longest text; at most {PARTS_BYTES:,} are"
+            f"the parts of {what} take {len(found.encoded):,} bytes besides its longest text; at most {PARTS_BYTES:,} are"
             " allowed: give large results as messages of their own",
             rule="size",
             limit=PARTS_BYTES,

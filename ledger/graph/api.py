@@ -89,7 +89,7 @@ class Relations(RelationsRead):
         Args:
             memory: The id of the memory.
             subject: The first name.
-            relation: What the memory said.
+            relation: What the memory states.
             object: The second name.
         """
         return self._core.unrelate(memory, subject, relation, object, reason, **self._scope.by(options))

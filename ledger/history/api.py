@@ -195,7 +195,7 @@ class History(HistoryRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.DistrustReport:
-        """Void everything an origin wrote or caused, and refuse its future writes; what others said stays.
+        """Void everything an origin wrote or caused, and refuse its future writes; what others wrote stays.
 
         Args:
             origin: The id of an interaction, a document or a session; or with ``kind`` a name.

@@ -28,7 +28,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
-    """What a model said: its text as it came, and the tokens that it took, where it tells them. ``cut`` says that it was not
+    """What a model said: its text as it came, and the tokens that it took, where they are known. ``cut`` says that it was not
     at its end when ``max_tokens`` were used up."""
 
     text: str

@@ -62,7 +62,7 @@ class ObservationsRead(Area):
         return page("observations", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
 
     def get(self, id: str) -> Observation:
-        """Return one observation with its sources, whatever its status; ``why(id)`` also tells what they say.
+        """Return one observation with its sources, whatever its status; ``why(id)`` also shows what they say.
 
         Raises:
             NotFoundError: This user has no such observation.

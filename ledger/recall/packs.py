@@ -63,7 +63,7 @@ class Item(Answer, frozen=True, kw_only=True):
 class Pack(Answer, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
-    ``observations`` are a list of their own, with ranks of their own: what several sources have in common, beside them.
+    ``observations`` are a list of their own, with ranks of their own: what several sources have in common, next to them.
     ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
     ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
     was asked for; ``changed`` what changed since, in a reopened one.

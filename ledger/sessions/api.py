@@ -45,7 +45,7 @@ class SessionRead(Area):
 
     @property
     def id(self) -> str | None:
-        """The session's id (``s_…``); None while nothing was said in it."""
+        """The session's id (``s_…``); None while the session has no messages."""
         return self._past.id
 
     @property
@@ -67,11 +67,11 @@ class SessionRead(Area):
         """Return how the session stands: its names, how many messages, and what its window takes.
 
         Raises:
-            NotFoundError: Nothing was said in it yet.
+            NotFoundError: The session has no messages yet.
         """
         found = self._past.info()
         if found is None:
-            raise NotFoundError(f"nothing was said in a session called {self.name!r:.60} of this user")
+            raise NotFoundError(f"no session of this user has messages under the name {self.name!r:.60}")
         return found
 
     def messages(
@@ -248,7 +248,7 @@ class Session(SessionRead):
             tool_call_id: Of which call the content is the result.
             token_count: What the model's own tokenizer counted; without it the ledger's counter does.
             model: Which model wrote it.
-            speaker: The name of who said it, where several share a role.
+            speaker: The name of who wrote it, where several share a role.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
@@ -329,7 +329,7 @@ class Session(SessionRead):
         cancel: Any = None,
         **options: Unpack[WriteOptions],
     ) -> ledger_answers.ExtractionReport:
-        """Find candidates for memories in what was said since the last time.
+        """Find candidates for memories in the messages since the last time.
 
         Args:
             method: "model" or "rules"; None for the model if there is one.
@@ -437,11 +437,11 @@ class SummariesRead:
             include_replaced: Also summaries that are out of use.
 
         Raises:
-            NotFoundError: Nothing was said in the session yet.
+            NotFoundError: The session has no messages yet.
         """
         found = self._inner.dag(everything=include_replaced)
         if found is None:
-            raise NotFoundError(f"nothing was said in a session called {self._inner.name!r:.60} of this user")
+            raise NotFoundError(f"no session of this user has messages under the name {self._inner.name!r:.60}")
         return found
 
 

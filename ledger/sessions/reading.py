@@ -61,7 +61,7 @@ class SessionReads:
 
     @property
     def id(self) -> str | None:
-        """Its own id (``s_…``); None while nothing was said in it."""
+        """Its own id (``s_…``); None while the session has no messages."""
         with self._reading() as (_, state):
             return state.id if state is not None else None
 
@@ -227,7 +227,7 @@ class SessionReads:
     # --- how it stands -------------------------------------------------------------------------------------------
 
     def info(self) -> answers.SessionInfo | None:
-        """How the session stands, or None while nothing was said in it."""
+        """How the session stands, or None while the session has no messages."""
         with self._reading() as (connection, state):
             return info(connection, state) if state is not None else None
 

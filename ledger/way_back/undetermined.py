@@ -1,4 +1,4 @@
-"""Decisions that could have come out otherwise without a source: listed, never invented.
+"""Decisions that might have come out differently without a source: listed, never invented.
 
 Taking events out of force tells what follows from the rest of the log. It cannot tell what would have been recorded had
 they never been there: a refusal that would not have been one, a match that was never tried, a text that would have been a

@@ -2,7 +2,12 @@
 
 from datetime import UTC, datetime
 
-from ledger.api import Ledger, PastLedger
+from ledger import Ledger, PastLedger
+from ledger import Memory as NotThere  # wrong
+from ledger.answers import Fact as NeitherThere  # wrong
+from ledger.answers import Memory, Pack
+from ledger.types import LanguageModel as NorThere  # wrong
+from ledger.types import ModelRequest
 
 
 def fine(ledger: Ledger) -> None:
@@ -16,11 +21,15 @@ def fine(ledger: Ledger) -> None:
     print(len(page), page[0].prompt, page[1:], page.next)
     with ledger.batch() as batch:
         batch.retract(fact.id, reason="she changed her mind", expected=fact.position)
+    kept: tuple[Memory, Pack] = (fact, ledger.recall("tea"))
+    asked: ModelRequest | None = None
+    print(kept, asked)
     past: PastLedger = ledger.at("2026-11-21T09:30:00Z")
     print(past.memories.get(fact.id).valid_from, past.recall("tea", among=["memories"]).items)
 
 
 def mistakes(ledger: Ledger) -> None:
+    print(NotThere, NeitherThere, NorThere)
     ledger.remmember("Ada likes tea.")  # wrong
     ledger.remember("Ada likes tea.", kind=3)  # wrong
     ledger.remember("Ada likes tea.", "preference")  # wrong

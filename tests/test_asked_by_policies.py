@@ -124,7 +124,7 @@ def test_what_is_no_time_and_what_calls_nothing_off_is_refused(ledger: Ledger, t
     model, turn = Scripted(NOTHING), ledger.capture(SAID, "Noted.")
     session = say(ledger, SAID)
     for given in (turn.id, session.id):
-        with pytest.raises(RejectedError, match=next(iter(told))):
+        with pytest.raises(RejectedError, match=next(iter(told)).removesuffix("led")):
             ledger.extract(given, model=model, **told)
     assert model.calls == 0 and ledger.model_calls() == []
 
@@ -219,7 +219,7 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
 
 @pytest.mark.parametrize("told", [{"only": 5}, {"only": None}, {"stop": 5}])
 def test_a_worker_refuses_what_names_no_jobs_and_cannot_stop_it(ledger: Ledger, told: Any) -> None:
-    with pytest.raises(RejectedError, match=next(iter(told))):
+    with pytest.raises(RejectedError, match=next(iter(told)).removesuffix("led")):
         ledger.work(**told)
 
 

@@ -22,7 +22,14 @@ from ledger.core import Core as Ledger
 from ledger.domain.harmless import one_line
 
 TOP = Path(__file__).resolve().parents[1]
-NOT_COMMANDS = {"open", "close", "batch", "import_log", "at"}
+NOT_COMMANDS = {
+    "open",
+    "close",
+    "batch",
+    "import_log",
+    "at",
+    "merge_of",
+}  # one merge is shown by the public surface alone
 OTHERWISE_SPELLED = {
     "import_file": ["import"],
     "export_file": ["export"],

@@ -184,7 +184,7 @@ def test_updated_under_its_id_and_never_without_it(door: Door) -> None:
     assert after.content == "The user drank green tea, and drinks black tea now."
     assert after.confidence == 0.9 and after.proof_count == 3
     assert set(after.written_from) == {*before.written_from, fact.id}
-    assert TEA in str(ledger.why(before.id))
+    assert TEA in str(ledger.why(before.id).to_dict())
 
 
 @pytest.mark.parametrize("wrong", [5, "o_0123456789abcdef", -1, None, 2.5, [1], {"id": 1}, True])

@@ -259,8 +259,8 @@ DIFFERING = {  # and what the report must name of it
         *("memories", "content", "confidence"),
     ),
     "DELETE FROM audit WHERE position = 3": ("audit", "3"),
-    "INSERT INTO refusals (position, attempt, rule, command, recorded_at, finding, scanner)"
-    " VALUES (9999, 1, 'r', 'c', 't', '', '')": (
+    "INSERT INTO refusals (position, rule, command, recorded_at, finding, scanner)"
+    " VALUES (9999, 'r', 'c', 't', '', '')": (
         "refusals",
         "9999",
     ),

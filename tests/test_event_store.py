@@ -587,7 +587,7 @@ def test_a_name_of_no_file_is_rejected(name):
 
 
 def test_a_name_that_is_too_long_is_refused(tmp_path):
-    with pytest.raises(StorageError):
+    with pytest.raises(RejectedError, match="too long"):
         EventStore.open(tmp_path / ("x" * 300))
 
 

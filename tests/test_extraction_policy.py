@@ -48,7 +48,7 @@ def test_a_preview_writes_nothing(ledger: Ledger) -> None:
     turn = ledger.capture("And?", TEXT)
     position = ledger.position
     report = ledger.extract(turn.id, preview=True)
-    assert (report.preview, report.kept, ledger.position) == (True, (), position)
+    assert (report.dry_run, report.kept, ledger.position) == (True, (), position)
     assert [(each["content"], each["reason"]) for each in report.dropped] == [
         ("store events only", ""), ("The user prefers tabs over spaces", ""), ("no", "too_short"),
         ("The user prefers tabs over spaces", "repeated"),

@@ -239,7 +239,7 @@ def test_what_the_ledger_does_for_itself_everybody_may_know(ledger: Ledger) -> N
 def test_the_same_words_of_two_users_are_two_observations(shared: Ledger) -> None:
     found = [shared.observations(user=user) for user in USERS]
     assert [len(each) for each in found] == [3, 3, 3] and len({each.id for one in found for each in one}) == 9
-    assert {each.text for one in found for each in one if not each.tags and each.rule == "given/1"} == {
+    assert {each.content for one in found for each in one if not each.tags and each.rule == "given/1"} == {
         "The user is fond of coffee."
     }
     assert shared.stats(user="ada").observations == {"active": 3}

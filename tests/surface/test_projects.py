@@ -87,5 +87,5 @@ def test_the_past_has_reads_only(ledger: Ledger) -> None:
     ledger.projects.add("newer")
     assert [each.name for each in then.projects.list()] == ["atlas"]
     assert [each.value for each in then.projects.state("atlas")] == ["one"]
-    assert "one" in (then.projects.context("atlas").items[0].to_dict()["text"])
+    assert "one" in (then.projects.context("atlas").items[0].to_dict()["content"])
     assert not hasattr(then.projects, "add")

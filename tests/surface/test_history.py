@@ -9,7 +9,7 @@ import pytest
 from ledger import DependentsError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.history.api import History, HistoryRead
-from ledger.language.port import Answer, Request
+from ledger.types import ModelAnswer, ModelRequest
 
 
 @pytest.fixture
@@ -128,8 +128,8 @@ def test_model_calls_are_listed(tmp_path: Path) -> None:
     class Model:
         name = "small"
 
-        def answer(self, request: Request) -> Answer:
-            return Answer(text='{"actions": []}')
+        def answer(self, request: ModelRequest) -> Answer:
+            return ModelAnswer(text='{"actions": []}')
 
     with Ledger.open(tmp_path / "m.db", user="ada", model=Model()) as ledger:
         for number in range(3):

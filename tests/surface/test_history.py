@@ -128,7 +128,7 @@ def test_model_calls_are_listed(tmp_path: Path) -> None:
     class Model:
         name = "small"
 
-        def answer(self, request: ModelRequest) -> Answer:
+        def answer(self, request: ModelRequest) -> ModelAnswer:
             return ModelAnswer(text='{"actions": []}')
 
     with Ledger.open(tmp_path / "m.db", user="ada", model=Model()) as ledger:

@@ -686,7 +686,6 @@ class Ledger(LedgerRead):
         *,
         amount: float | None = None,
         source: str | None = None,
-        reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Give an active memory one more reason to be believed.
@@ -697,7 +696,6 @@ class Ledger(LedgerRead):
         """
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
-        del reason
         answer = self._core.reinforce(id, amount, source=source, **self._scope.by(options))
         assert isinstance(answer, answers.Memory)
         return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -151,12 +152,13 @@ def calls(text: str) -> set[str]:
     return set(CALL.findall(text))
 
 
-def known() -> set[str]:
+@functools.cache
+def known() -> frozenset[str]:
     named = vars(answers) | {name: getattr(answers, name) for name in lazy(answers)}
     named |= {name: getattr(ledger, name) for name in ledger.__all__}
     own = {f"{name}.{part}" for name, each in named.items() for part in dir(each)}
     members = {part for each in named.values() if isinstance(each, type) for part in dir(each)}
-    return reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS
+    return frozenset(reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS)
 
 
 def test_a_call_that_a_message_or_a_docstring_names_is_there() -> None:

@@ -124,7 +124,9 @@ def candidates(version: str) -> Iterator[str]:
 
 
 def run(python: Path, *arguments: str) -> int:
-    return subprocess.run([str(python), *arguments], cwd=ROOT).returncode
+    """Compiled modules are written even where the environment says not to: the tests start hundreds of processes."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run([str(python), *arguments], cwd=ROOT, env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
@@ -34,12 +35,15 @@ def _class(made: Callable[..., Any]) -> type[Any] | None:
     return kind if isinstance(kind, type) and kind.__module__.endswith(".api") else None
 
 
-def methods(owner: type[Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+@functools.cache
+def methods(owner: type[Any]) -> tuple[tuple[str, Callable[..., Any]], ...]:
     """The public methods of a class and of its namespaces, by the name that one types after the object."""
-    for prefix, each in (("", owner), *((f"{name}.", kind) for name, kind in namespaces(owner))):
-        for name, member in inspect.getmembers(each, callable):
-            if not name.startswith("_"):
-                yield prefix + name, member
+    return tuple(
+        (prefix + name, member)
+        for prefix, each in (("", owner), *((f"{name}.", kind) for name, kind in namespaces(owner)))
+        for name, member in inspect.getmembers(each, callable)
+        if not name.startswith("_")
+    )
 
 
 def writes() -> Iterator[str]:

@@ -517,6 +517,7 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     kind: str
     origin: str
     since: int
+    until: int | None
     events: int
     memories: tuple[str, ...]
     observations: tuple[str, ...]
@@ -535,11 +536,16 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
 
 class Distrusted(Answer, frozen=True, kw_only=True):
-    """An origin that is distrusted: its kind, its name or id, and the first position that it is about."""
+    """An origin that is distrusted: its kind, its name or id, and what it is distrusted for.
+
+    What it wrote from the position ``since`` on is void, and its writes are refused; with ``until`` only what it wrote before
+    that position is void, and its writes are accepted.
+    """
 
     kind: str
     origin: str | None
     since: int
+    until: int | None
     reason: str | None
     command_id: str
     position: int

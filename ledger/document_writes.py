@@ -192,7 +192,7 @@ def _called(given: _Text, kind: str) -> str:
 
 def _refuse_distrusted(work: Work, connection: Any, given: _Text) -> None:
     """A document that is distrusted does not come back as a new one."""
-    for each in control.distrusted(connection):
+    for each in control.refused(connection):
         if (each.user, each.kind) != (work.who.user, "document"):
             continue
         sql = "SELECT position FROM events WHERE stream = ? AND type IN ('DocumentAdded', 'DocumentReplaced')"

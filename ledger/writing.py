@@ -142,7 +142,7 @@ class Writer:
         """What a distrusted source writes would count until somebody noticed, so it is not taken."""
         distrusted = self._distrusted  # another thread may forget it meanwhile
         if distrusted is None:
-            found = control.distrusted(self.connection())
+            found = control.refused(self.connection())
             distrusted = self._distrusted = {(each.user, each.kind, each.source) for each in found}
         if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
             return

@@ -76,7 +76,7 @@ DISTRUSTED = Table(
     "distrusted",
     (
         *("act TEXT NOT NULL", "from_position INTEGER NOT NULL", "user TEXT", "kind TEXT NOT NULL", "source TEXT"),
-        *("since INTEGER NOT NULL", "recorded_at TEXT NOT NULL", "reason TEXT"),
+        *("since INTEGER NOT NULL", "until INTEGER", "recorded_at TEXT NOT NULL", "reason TEXT"),
     ),
     ("act",),
     rowid=False,
@@ -177,7 +177,7 @@ class Refusals:
 class Force:
     """Which events are out of force and by which act, and the policies people adopted."""
 
-    name, version = "force", 5
+    name, version = "force", 6
     follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
     tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
@@ -190,8 +190,9 @@ class Force:
             self._policies(rows, data.ranges)
             if isinstance(data, OriginDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
                 envelope = event.envelope
-                told = (envelope.user, data.kind, data.origin, data.since, envelope.recorded_at, data.reason)
-                rows.put(DISTRUSTED, (act,), (act, event.position, *told))
+                about = (envelope.user, data.kind, data.origin, data.since, data.until)
+                row = (act, event.position, *about, envelope.recorded_at, data.reason)
+                rows.put(DISTRUSTED, (act,), row)
         elif isinstance(data, PUT_BACK):
             act = data.undone if isinstance(data, CommandRedone) else data.distrusted
             if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
@@ -287,7 +288,7 @@ def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
 
 
 class Distrusted(Struct, frozen=True):
-    """A source out of force: by which command, from which position on."""
+    """A source out of force: by which command, from which position on, and before which one."""
 
     act: str
     from_position: int
@@ -295,6 +296,7 @@ class Distrusted(Struct, frozen=True):
     kind: str
     source: str | None
     since: int
+    until: int | None
     recorded_at: str
     reason: str | None
 
@@ -302,6 +304,11 @@ class Distrusted(Struct, frozen=True):
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
     """Every source that is out of force, of every user."""
     return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
+
+
+def refused(connection: sqlite3.Connection) -> list[Distrusted]:
+    """The distrusted sources that may not write: all but those whose distrust ends before what comes now."""
+    return [each for each in distrusted(connection) if each.until is None]
 
 
 def policy(connection: sqlite3.Connection, user: str) -> Policy:

@@ -54,7 +54,7 @@ EVENTS: dict[str, e.Event] = {
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
         e.CommandRedone(undone=COMMAND, ranges=((7, 9),), reason="right after all"),
-        e.OriginDistrusted(kind="actor", origin="eve", ranges=((7, 9), (12, 12)), since=7, reason="forged"),
+        e.OriginDistrusted(kind="actor", origin="eve", ranges=((7, 9), (12, 12)), since=7, until=13, reason="forged"),
         e.OriginTrusted(distrusted=COMMAND, ranges=((7, 9),), reason="was misjudged"),
         e.ContentErased(
             kind="memory",

@@ -153,7 +153,7 @@ def tried(method: Callable[..., Any], given: dict[str, Any]) -> str:
     return ""
 
 
-def names(owner: type[Any]) -> list[str]:
+def names(owner: Any) -> list[str]:
     return sorted(name for name, _ in methods(owner) if name not in LEFT_OUT)
 
 

@@ -22,6 +22,7 @@ Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words;
 Source = Annotated[str, typer.Argument(help="An interaction's, document's or session's id, or with --kind a name.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="actor, client, agent, session, interaction or document.")]
 Since = Annotated[str | None, typer.Option("--since", help="Only from this position or time on.")]
+Until = Annotated[str | None, typer.Option("--until", help="Only before this position or time; later writes count.")]
 Cascade = Annotated[bool, typer.Option("--cascade", help="Take what was built on it along.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what it would concern.")]
 
@@ -63,14 +64,14 @@ def distrust(
     source: Source,
     kind: Kind = None,
     since: Since = None,
+    until: Until = None,
     reason: Reason = "",
     exclusive: Exclusive = False,
     dry_run: DryRun = False,
 ) -> Any:
     """Void everything an origin wrote or caused, and refuse its future writes."""
-    start = _target(since) if since is not None else None
-    how = {"exclusive": exclusive, "dry_run": dry_run}
-    return ledger.distrust(source, kind=kind, since=start, reason=reason, **how, **by)
+    how: dict[str, Any] = {"since": _moment(since), "until": _moment(until), "exclusive": exclusive, "dry_run": dry_run}
+    return ledger.distrust(source, kind=kind, reason=reason, **how, **by)
 
 
 def trust(
@@ -103,6 +104,7 @@ def what_if(
         str | None, typer.Option("--kind", help="What --without names, if a source: actor, client, …")
     ] = None,
     since: Since = None,
+    until: Until = None,
     gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation would have added.")] = None,
     echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory would.")] = None,
     max_matches: Annotated[
@@ -113,8 +115,11 @@ def what_if(
     told = {"gain": gain, "echo_gain": echo_gain, "max_matches": max_matches}
     policy = {name: value for name, value in told.items() if value is not None}
     what: Any = None if without is None else {kind: without} if kind is not None else _target(without)
-    start = _target(since) if since is not None else None
-    return ledger.what_if(without=what, since=start, policy=policy or None)
+    return ledger.what_if(without=what, since=_moment(since), until=_moment(until), policy=policy or None)
+
+
+def _moment(given: str | None) -> str | int | None:
+    return _target(given) if given is not None else None
 
 
 def _target(given: str) -> str | int:

@@ -631,9 +631,7 @@ def _reversal(found: answers.UndoReport) -> str:
 def distrust(found: answers.DistrustReport) -> RenderableType:
     """What a source had said and moved, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
-    told = (
-        f"{found.kind} {one_line(found.origin)} from position {found.since}: {would} {counted(found.events, 'event')}"
-    )
+    told = f"{found.kind} {one_line(found.origin)} {_span(found)}: {would} {counted(found.events, 'event')}"
     lists = {
         "memories": found.memories,
         "observations": found.observations,
@@ -653,10 +651,14 @@ def distrusted(found: Sequence[answers.Distrusted]) -> RenderableType:
     if not found:
         return Text("every source is trusted", style="dim")
     rows: list[list[RenderableType]] = [
-        [Text(each.kind), detailed(short(each.origin), each.reason), Text(str(each.since)), Text(each.command_id)]
+        [Text(each.kind), detailed(short(each.origin), each.reason), Text(_span(each)), Text(each.command_id)]
         for each in found
     ]
-    return listing("kind", "source", "since", "command", rows=rows)
+    return listing("kind", "source", "what it wrote", "command", rows=rows)
+
+
+def _span(found: answers.DistrustReport | answers.Distrusted) -> str:
+    return f"from position {found.since}" + (f" to {found.until - 1}" if found.until is not None else "")
 
 
 def what_if(found: answers.WhatIf) -> RenderableType:

@@ -105,13 +105,15 @@ class CommandRedone(Event, frozen=True):
 class OriginDistrusted(Event, frozen=True):
     """What an origin recorded from the position ``since`` on, and all it caused, is void from here.
 
-    ``kind`` says what ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
+    With ``until`` only what it recorded before that position is meant, and what it writes later counts. ``kind`` says what
+    ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
     """
 
     kind: Code
     origin: Text | None
     ranges: Ranges
     since: int = 1
+    until: int | None = None
     reason: Text | None = ""
 
 

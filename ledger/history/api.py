@@ -127,6 +127,7 @@ class History(HistoryRead):
         *,
         without: str | int | Mapping[str, str] | None = None,
         since: int | Since | None = None,
+        until: int | Since | None = None,
         policy: Mapping[str, Any] | None = None,
     ) -> answers.WhatIf:
         """Return what would be believed without a command or an origin, or under another policy. Nothing is written.
@@ -135,9 +136,11 @@ class History(HistoryRead):
             without: A command, event, position or correlation id as in ``undo``; the id of an interaction, document or
                 session; or an origin by its kind, like {"actor": "crawler"}.
             since: Only what the origin wrote from this position or time on.
+            until: Only what the origin wrote before this position or time.
             policy: Other values of gain, echo_gain or max_matches.
         """
-        return self._core.what_if(without=without, since=self._from(since), policy=policy, user=self._scope.user)
+        span = {"since": self._moment("since", since), "until": self._moment("until", until)}
+        return self._core.what_if(without=without, **span, policy=policy, user=self._scope.user)
 
     def undo_all(
         self,
@@ -190,6 +193,7 @@ class History(HistoryRead):
         *,
         kind: OriginKind | None = None,
         since: int | Since | None = None,
+        until: int | Since | None = None,
         exclusive: bool = False,
         dry_run: bool = False,
         reason: str = "",
@@ -200,12 +204,15 @@ class History(HistoryRead):
         Args:
             origin: The id of an interaction, a document or a session; or with ``kind`` a name.
             kind: "actor", "client", "agent" or "session" for a name.
-            since: Only from this position or time on.
+            since: Only what the origin wrote from this position or time on.
+            until: Only what the origin wrote before this position or time, and refuse none of its future writes; None for
+                everything, and all future writes.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
         """
         told = self._scope.by(options)
+        span = {"since": self._moment("since", since), "until": self._moment("until", until)}
         more: dict[str, Any] = {"reason": reason, "exclusive": exclusive, "dry_run": dry_run}
-        return self._core.distrust(origin, kind=kind, since=self._from(since), **more, **told)
+        return self._core.distrust(origin, kind=kind, **span, **more, **told)
 
     def trust(
         self,
@@ -233,11 +240,11 @@ class History(HistoryRead):
         more: dict[str, Any] = {"reason": reason, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
         return self._core.trust(origin, kind=kind, **more, **told)
 
-    def _from(self, since: int | Since | None) -> Any:
+    def _moment(self, name: str, given: int | Since | None) -> Any:
         """A position as it is; a time or duration as a time."""
-        if since is None or isinstance(since, int):
-            return since
-        return times.since("since", since, self._core._writer.now())
+        if given is None or isinstance(given, int):
+            return given
+        return times.since(name, given, self._core._writer.now())
 
 
 def _position(answer: Any) -> int:

@@ -167,7 +167,7 @@ def check_call(timeout: object, cancelled: object) -> None:
 def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
     """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
     with ledger._read("memories") as connection:
-        found = {(each.user, each.kind, each.source) for each in control.distrusted(connection)}
+        found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
     sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
     for kind, source in sources.items():
         if (told.user, kind, source) in found:

@@ -42,7 +42,13 @@ class Source(Struct, frozen=True):
 
     kind: str
     name: str
-    since: int
+    since: int = 1
+    until: int | None = None
+
+    def covers(self, other: Source) -> bool:
+        """Whether whatever the other one means is meant by this one too."""
+        ends = self.until is None or (other.until is not None and other.until <= self.until)
+        return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends
 
 
 class Told(Struct, frozen=True):
@@ -66,12 +72,15 @@ class Distrusting(Undoing):
         *,
         kind: str | None = None,
         since: Position | Time | None = None,
+        until: Position | Time | None = None,
         reason: str = "",
         exclusive: bool = False,
         dry_run: bool = False,
         **by: Unpack[By],
     ) -> answers.DistrustReport:
         """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
+
+        With ``until`` only what it recorded before that falls, and its later writes are accepted.
 
         ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
         or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
@@ -84,11 +93,12 @@ class Distrusting(Undoing):
         """
         told, reason = who(self._default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
+        given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
         def make(connection: Any, head: int) -> Plan:
-            found = self._source(connection, told.user, source, kind, since)
+            found = self._source(connection, told.user, source, kind, since, until)
             if (known := _standing(connection, told.user, found)) is not None:
-                return Plan(head, told=Told(replace(found, since=known.since)))
+                return Plan(head, told=Told(known))
             plan = source_plan(connection, told.user, found)
             return self._plan_of(connection, head, plan, found, told.user)
 
@@ -97,16 +107,14 @@ class Distrusting(Undoing):
             allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
             bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
             _back_again(work, plan, reason)
-            fields: dict[str, Any] = {"since": about.since, "reason": reason}
+            fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
             if plan.positions or not _is_standing(work, about):
                 if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
                     raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
                 for spans in bulk.parts(plan.positions) or [()]:
                     work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
 
-        return self._distrust_report(
-            self._act("history.distrust", told, make, emit, (source, kind, str(since), reason), dry_run), told.user
-        )
+        return self._distrust_report(self._act("history.distrust", told, make, emit, given, dry_run), told.user)
 
     def trust(
         self,
@@ -131,14 +139,14 @@ class Distrusting(Undoing):
             standing = [each for each in control.distrusted(connection) if each.user == told.user]
             found = [each for each in standing if each.act == source]
             if not found:
-                about = self._source(connection, told.user, source, kind, None)
+                about = self._source(connection, told.user, source, kind)
                 found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
             if not found:
                 raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
             ending = [each.act for each in found]
             plan = self._back(connection, head, ending, cascade or dry_run)
             undone = taken_again(connection, ending) | set(plan.along.positions)
-            about = Source(found[0].kind, found[0].source or "", found[0].since)
+            about = _whole([_as_source(each) for each in found])
             memories = tuple(each for each in plan.streams if each[0] == "m")
             back = {position for _, _, positions in plan.acts for position in positions}
             reader = Reader(connection)
@@ -165,6 +173,7 @@ class Distrusting(Undoing):
                 kind=each.kind,
                 origin=each.source,
                 since=each.since,
+                until=each.until,
                 reason=each.reason,
                 command_id=each.act,
                 position=each.from_position,
@@ -180,6 +189,7 @@ class Distrusting(Undoing):
             kind=told.source.kind,
             origin=told.source.name,
             since=told.source.since,
+            until=told.source.until,
             events=len(plan.positions) or plan.events,
             memories=told.memories,
             observations=told.observations,
@@ -199,7 +209,7 @@ class Distrusting(Undoing):
     def _retold(self, plan: Plan, user: str) -> Told:
         """Of a distrust that was answered before: what its events say."""
         data = plan.told
-        source = Source(data.kind, data.origin or "", data.since) if data is not None else Source("", "", 1)
+        source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
         memories = tuple(each for each in plan.streams if each[0] == "m")
         with self._read("interactions") as connection:
             return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
@@ -207,7 +217,13 @@ class Distrusting(Undoing):
     # --- who is meant --------------------------------------------------------------------------------------------
 
     def _source(
-        self, connection: Any, user: str, source: str, kind: str | None, since: Position | Time | None
+        self,
+        connection: Any,
+        user: str,
+        source: str,
+        kind: str | None,
+        since: Position | Time | None = None,
+        until: Position | Time | None = None,
     ) -> Source:
         """The source by kind and name or id; ``NotFoundError`` when nothing of this user has it."""
         if kind is None:
@@ -216,7 +232,12 @@ class Distrusting(Undoing):
         if kind not in KINDS:
             raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
         name = source if kind in NAMED else self._identified(connection, user, source, kind)
-        return Source(kind, name, _since(connection, since, self._writer.now()))
+        now = self._writer.now()
+        start = _position("since", connection, since, now) if since is not None else 1
+        end = _position("until", connection, until, now) if until is not None else None
+        if end is not None and end <= start:
+            raise RejectedError(f"nothing lies between: since is position {start} and until, which is exclusive, {end}")
+        return Source(kind, name, start, end)
 
     def _identified(self, connection: Any, user: str, source: str, kind: str) -> str:
         letter = next(each for each, word in IDENTIFIED.items() if word == kind)
@@ -260,44 +281,51 @@ class Distrusting(Undoing):
 def source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
-        base = [event.position for event, _ in reader.stream(source.name) if event.position >= source.since]
-        return SourcePlan(reader, base)
-    sql = f"SELECT position FROM audit WHERE position >= ? AND user = ? AND {source.kind} = ? ORDER BY position"
-    base = [position for (position,) in connection.execute(sql, (source.since, user, source.name))]
-    sessions = {each.source for each in control.distrusted(connection) if (each.kind, each.user) == ("session", user)}
-    whole = {source.name} if source.kind == "session" and source.since <= 1 else set()
-    return SourcePlan(reader, base, whole | {each for each in sessions if each is not None})
+        base = [event.position for event, _ in reader.stream(source.name)]
+        return SourcePlan(reader, [each for each in base if source.since <= each and (source.until or each + 1) > each])
+    sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {source.kind} = ? ORDER BY position"
+    last = source.until - 1 if source.until is not None else 2**62
+    base = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
+    known = [source, *(_as_source(each) for each in control.distrusted(connection) if each.user == user)]
+    return SourcePlan(reader, base, {each.name for each in known if each.covers(Source("session", each.name))})
 
 
-def _standing(connection: Any, user: str, source: Source) -> control.Distrusted | None:
+def _standing(connection: Any, user: str, source: Source) -> Source | None:
     """A distrust in force that covers this one."""
-    for each in control.distrusted(connection):
-        if (each.user, each.kind, each.source) == (user, source.kind, source.name) and each.since <= source.since:
-            return each
-    return None
+    known = (_as_source(each) for each in control.distrusted(connection) if each.user == user)
+    return next((each for each in known if each.covers(source)), None)
+
+
+def _as_source(known: control.Distrusted) -> Source:
+    return Source(known.kind, known.source or "", known.since, known.until)
+
+
+def _whole(parts: list[Source]) -> Source:
+    """What several distrusts of one source are about, from the first position to the last."""
+    ends = [each.until for each in parts if each.until is not None]
+    until = max(ends) if len(ends) == len(parts) else None
+    return replace(parts[0], since=min(each.since for each in parts), until=until)
 
 
 def _is_standing(work: Work, source: Source) -> bool:
     return _standing(work.connection(), work.who.user, source) is not None
 
 
-def _since(connection: Any, given: Position | Time | None, now: str) -> int:
-    """The first position meant: itself, or that of the first event recorded at or after a time."""
-    if given is None:
-        return 1
+def _position(name: str, connection: Any, given: Position | Time, now: str) -> int:
+    """The position meant: itself, or that of the first event recorded at or after a time."""
     if isinstance(given, bool) or (isinstance(given, int) and given < 1):
-        raise RejectedError(f"since is a position from 1, or a time, and {given!r:.40} is neither")
+        raise RejectedError(f"{name} is a position from 1, or a time, and {given!r:.40} is neither")
     (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
     if isinstance(given, int):
         if given > last + 1:
             raise RejectedError(
-                f"since is a position of the log, which ends at {last}, or the next one, and not"
+                f"{name} is a position of the log, which ends at {last}, or the next one, and not"
                 f" {given if given < 10**18 else '…'}"
             )
         return given
-    start = times.instant("since", given)
+    start = times.instant(name, given)
     if start > max(latest, now):
-        raise RejectedError(f"since lies in the future ({start}); what is distrusted is what was recorded")
+        raise RejectedError(f"{name} lies in the future ({start}); what is distrusted is what was recorded")
     sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"
     return int(connection.execute(sql, (start,)).fetchone()[0])
 

@@ -30,6 +30,7 @@ class Supposing(Distrusting):
         *,
         without: str | int | Mapping[str, str] | None = None,
         since: Position | Time | None = None,
+        until: Position | Time | None = None,
         policy: Mapping[str, Any] | None = None,
         user: str | None = None,
     ) -> answers.WhatIf:
@@ -47,7 +48,7 @@ class Supposing(Distrusting):
         other = _other_policy(policy)
         with self._read(*ASKED) as connection:
             reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-            out, again, concerned, told = self._left_out(reader, owner, without, since)
+            out, again, concerned, told = self._left_out(reader, owner, without, since, until)
             memories = sorted(each for each in concerned if each[0] == "m")
             if other is not None:
                 memories = _reinforced(connection, owner)
@@ -56,12 +57,12 @@ class Supposing(Distrusting):
             )
 
     def _left_out(
-        self, reader: Reader, owner: str, without: Any, since: Any
+        self, reader: Reader, owner: str, without: Any, since: Any, until: Any
     ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
         if without is None:
             return (), (), (), ()
         connection = reader.connection
-        source = self._source_of(connection, owner, without, since)
+        source = self._source_of(connection, owner, without, since, until)
         if source is None:
             entries = self._named(connection, owner, target_of(without), None, None)
             plan = UndoPlan(reader, [entry.position for entry in entries])
@@ -69,18 +70,18 @@ class Supposing(Distrusting):
         found = source_plan(connection, owner, source, reader)
         return found.out, found.again, found.streams, undetermined(found, self._writer.secret, owner)
 
-    def _source_of(self, connection: Any, owner: str, without: Any, since: Any) -> Source | None:
+    def _source_of(self, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
         if isinstance(without, Mapping):
             if len(without) != 1:
                 raise RejectedError(
                     f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
                 )
             ((kind, name),) = without.items()
-            return self._source(connection, owner, check_text("source", name, max_bytes=1024), kind, since)
+            return self._source(connection, owner, check_text("source", name, max_bytes=1024), kind, since, until)
         if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
-            return self._source(connection, owner, without, None, since)
-        if since is not None:
-            raise RejectedError("since goes with a source, and a command is one moment")
+            return self._source(connection, owner, without, None, since, until)
+        if since is not None or until is not None:
+            raise RejectedError("since and until go with a source, and a command is one moment")
         return None
 
     def _difference(

@@ -10,6 +10,7 @@ from ledger import DependentsError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.history.api import History, HistoryRead
 from ledger.types import ModelAnswer, ModelRequest
+from tests.conftest import Clock, folded_from_zero
 
 
 @pytest.fixture
@@ -101,6 +102,70 @@ def test_an_origin_is_distrusted_listed_and_trusted_again(ledger: Ledger) -> Non
         ledger.history.trust("eve", kind="actor")
     with pytest.raises(RejectedError):
         ledger.history.distrust("eve", kind="enemy")  # type: ignore[arg-type]
+
+
+def test_an_origin_is_distrusted_for_a_part_of_what_it_wrote_and_goes_on_writing(ledger: Ledger) -> None:
+    eve = ledger.bind(actor="eve")
+    facts = [eve.remember(f"The lamp number {number} is on.") for number in range(4)]
+    span: dict[str, int] = {"since": facts[1].position, "until": facts[3].position}
+    assert len(ledger.history.what_if(without={"actor": "eve"}, **span).lost) == 2
+    would = ledger.history.distrust("eve", kind="actor", dry_run=True, **span)
+    assert (would.since, would.until, would.gone) == (*span.values(), tuple(sorted(each.id for each in facts[1:3])))
+    done = ledger.history.distrust("eve", kind="actor", reason="was drunk", **span)
+    assert {each.id for each in ledger.memories.list()} == {facts[0].id, facts[3].id}
+    (listed,) = ledger.history.distrusted()
+    assert (listed.since, listed.until, listed.command_id) == (*span.values(), done.command_id)
+    again = ledger.history.distrust("eve", kind="actor", since=facts[2].position, until=facts[3].position)
+    assert (again.command_id, again.since, again.until) == (None, *span.values())  # it is meant already
+    later = eve.remember("The lamp number 5 is on.", session="chat")  # which is not refused
+    assert eve.session("chat").append("user", "Hello.").position and ledger.memories.get(later.id).status == "active"
+    assert folded_from_zero(ledger._core) == ledger.proof.digest() and ledger.history.distrusted() == [listed]
+
+    whole = ledger.history.distrust("eve", kind="actor")  # the part does not cover the rest
+    assert (whole.since, whole.until) == (1, None) and ledger.memories.list() == []
+    with pytest.raises(RejectedError, match="distrusted"):
+        eve.remember("The lamp number 6 is on.")
+    both = ledger.history.trust("eve", kind="actor")
+    assert (both.since, both.until) == (1, None) and ledger.history.distrusted() == []
+    assert len(ledger.memories.list()) == 5
+
+
+def test_until_is_a_position_or_a_time_of_the_log_after_since(tmp_path: Path) -> None:
+    time = Clock()
+    with Ledger.open(tmp_path / "clock.db", clock=time, actor="eve") as ledger:
+        early = ledger.remember("The lamp is on.")
+        time.advance(days=2)
+        late = ledger.remember("The heating is off.")
+        history = ledger.bind(actor="ann").history
+        for until in ("1d", time.time.isoformat(), late.position):
+            assert history.distrust("eve", kind="actor", until=until, dry_run=True).gone == (early.id,)
+        every = history.distrust("eve", kind="actor", until=ledger.position + 1, dry_run=True)
+        assert set(every.gone) == {early.id, late.id}
+        for wrong in (0, True, "soon", "2040-01-01", ledger.position + 2):
+            with pytest.raises(RejectedError, match="until"):
+                history.distrust("eve", kind="actor", until=wrong)
+        for empty in ({"since": 3, "until": 3}, {"since": "1d", "until": "2d"}):
+            with pytest.raises(RejectedError, match="nothing lies between"):
+                history.distrust("eve", kind="actor", **empty)  # type: ignore[arg-type]
+        with pytest.raises(RejectedError, match="one moment"):
+            history.what_if(without=early.id, until="1d")
+        key = {"idempotency_key": "k1"}
+        first = history.distrust("eve", kind="actor", until=late.position, **key)  # type: ignore[arg-type]
+        same = history.distrust("eve", kind="actor", until=late.position, **key)  # type: ignore[arg-type]
+        assert same.replayed and (same.since, same.until, same.position) == (1, late.position, first.position)
+
+
+def test_a_document_or_session_distrusted_for_its_past_is_used_again(ledger: Ledger) -> None:
+    document = ledger.documents.add("The kiln fires at 1,200 degrees.", path="kiln.txt")
+    ledger.session("chat").append("user", "The kiln is hot.")
+    fact = ledger.remember("The kiln is hot.", sources=[ledger.session("chat").id], session="chat")
+    end = ledger.position + 1
+    ledger.history.distrust(document.id, until=end)
+    ledger.history.distrust("chat", kind="session", until=end)
+    with pytest.raises(NotFoundError):
+        ledger.memories.get(fact.id)
+    assert ledger.documents.add("The kiln fires at 1,200 degrees.", path="kiln.txt").id != document.id
+    assert ledger.session("chat").append("user", "It has cooled.").content == "It has cooled."
 
 
 def test_a_group_of_commands_is_undone_together(ledger: Ledger) -> None:

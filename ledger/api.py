@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
-from ledger.domain.times import aware
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.types import (
@@ -663,8 +662,8 @@ class Ledger(LedgerRead):
             tags=None if tags is None else plural("tags", tags),
             source=plural("sources", sources),
             edges=relations,
-            valid_from=aware("valid_from", valid_from),
-            valid_to=aware("valid_to", valid_to),
+            valid_from=valid_from,
+            valid_to=valid_to,
             **self._scope.by(options),
         )
 
@@ -1049,6 +1048,6 @@ def _statement(
         "tags": plural("tags", tags),
         "source": plural("sources", sources),
         "edges": relations,
-        "valid_from": aware("valid_from", valid_from),
-        "valid_to": aware("valid_to", valid_to),
+        "valid_from": valid_from,
+        "valid_to": valid_to,
     }

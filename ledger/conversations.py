@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 _FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y", "%Y-%m-%d %H:%M", "%Y-%m-%d")
@@ -13,6 +13,7 @@ def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:
     """One object for each pair of turns of a session: the first is the prompt, the second its response.
 
     A conversation is a project of its own, named after ``sample_id``; a session is named ``sample_id/session``.
+    The format's ``date_time`` is a wall clock that says no zone; it is taken as UTC.
     """
     if not isinstance(conversations, list):
         raise ValueError("not a list")
@@ -56,7 +57,7 @@ def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | N
 def _time(text: Any) -> str | None:
     for form in _FORMS:
         try:
-            return datetime.strptime(str(text).strip(), form).isoformat()
+            return datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC).isoformat()
         except ValueError:
             continue
     return None

@@ -58,7 +58,7 @@ class Moments(Reads):
         ``RejectedError`` for a position the log has not, a time in the future, before the first event or without an offset;
         ``NotFoundError`` for an event that is not there. What was erased since is erased at every moment.
         """
-        holds = None if valid is None else times.instant("valid", _time("valid", valid))
+        holds = None if valid is None else times.moment("valid", _time("valid", valid))
         with self._committed() as connection:
             position = self._position_of(connection, moment)
             return Moment(self, position, self._times.at(connection, position), holds)
@@ -108,7 +108,7 @@ class Moments(Reads):
                     f"position {moment} is not in this ledger: its positions go from 1 to {head} (a date has dashes)"
                 )
             return moment
-        return self._position_at(connection, times.instant("the moment", _time("the moment", moment)), head)
+        return self._position_at(connection, times.moment("the moment", _time("the moment", moment)), head)
 
     def _position_at(self, connection: Any, time: str, head: int) -> int:
         if time > max(self._writer.now(), known := self._times.at(connection, head)):

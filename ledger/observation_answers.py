@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 from ledger.domain import confidence as rules
 from ledger.domain.observation import Observation as ObservationState
-from ledger.domain.times import instant
+from ledger.domain.times import moment
 from ledger.engine.answer import Answer
 
 
@@ -62,7 +62,7 @@ class Observation(Answer, frozen=True, kw_only=True):
 
     def trend_at(self, as_of: str | datetime | date) -> str:
         """Return how its live evidence comes in at a moment: new, stable, strengthening, weakening or dormant."""
-        return rules.trend((each.at for each in self.sources if each.live), as_of=instant("as_of", as_of))
+        return rules.trend((each.at for each in self.sources if each.live), as_of=moment("as_of", as_of))
 
 
 def observation(

@@ -255,7 +255,7 @@ class Running(Consolidating):
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
         """
-        run = Run(self._writer.now() if as_of is None else moment("as_of", as_of), progress, counts={})
+        run = Run(self._writer.now() if as_of is None else moment("now", as_of), progress, counts={})
         jobs = self._chosen(only)
         if meant_model(self, None, None) is not None and any(job.name in ASKING for job in jobs):
             check_outside(self._writer)

@@ -16,6 +16,7 @@ from ledger import answers
 from ledger.conversations import turns_of
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
+from ledger.domain.times import with_offset
 from ledger.event_store import EventStore, LogRow
 from ledger.memory_writes import By, Time
 from ledger.reads import Reads
@@ -42,6 +43,9 @@ class Transfer(Reads):
         strict: bool = False,
         user: str | None = None,
         actor: str = "import",
+        client: str = "",
+        channel: str = "file",
+        agent: str = "",
         occurred_at: Time | None = None,
         dry_run: bool = False,
         progress: Progress | None = None,
@@ -50,8 +54,9 @@ class Transfer(Reads):
         occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
 
         A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
-        The same file twice adds nothing: each line has a key made of its place and content. Reinforcement and extraction
-        are left to ``run_policies``. A ``dry_run`` checks and counts the lines, and writes nothing.
+        The same file twice adds nothing: each line has a key made of its place and content. ``client`` and ``occurred_at`` are
+        for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
+        lines, and writes nothing.
         ``progress`` is called with (lines done, lines).
         """
         from ledger.schemas import Line, check_line
@@ -66,6 +71,9 @@ class Transfer(Reads):
             )
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
         correlation = uuid7(time.time_ns(), self._writer.random(8))
+        by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
+        if occurred_at is not None:
+            by["occurred_at"] = with_offset("occurred_at", occurred_at)
         captured = known = 0
         if dry_run:
             known = self._known_lines(owner, [key for _, _, key in good])
@@ -73,8 +81,7 @@ class Transfer(Reads):
         for start in range(0, len(good), CHUNK):
             with self._writer.batch():
                 for number, line, key in good[start : start + CHUNK]:
-                    by = By(user=owner, actor=actor, channel="file", correlation_id=correlation, key=key)
-                    outcome = self._import_line(line, by, occurred_at, errors, number, strict)
+                    outcome = self._import_line(line, by | By(key=key), errors, number, strict)
                     captured += outcome is False
                     known += outcome is True
             if progress is not None:
@@ -95,12 +102,13 @@ class Transfer(Reads):
         with self._read("keys") as connection:
             return sum(control.has_answered(connection, self._writer.mac("key", owner, key)) for key in keys)
 
-    def _import_line(
-        self, line: Any, by: By, occurred_at: Time | None, errors: list[tuple[int, str]], number: int, strict: bool
-    ) -> bool | None:
+    def _import_line(self, line: Any, by: By, errors: list[tuple[int, str]], number: int, strict: bool) -> bool | None:
         """Whether the line was known already; None when it was refused, which is listed."""
         try:
-            by |= By(client=line.client, occurred_at=line.occurred_at or occurred_at)
+            if line.client:
+                by["client"] = line.client
+            if line.occurred_at is not None:
+                by["occurred_at"] = line.occurred_at
             done = self._capture_line(line, by)
         except LedgerError as refusal:
             if strict:

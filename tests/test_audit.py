@@ -37,7 +37,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"command": "propose"}, ["MemoryCaptured"]),
     ({"correlation_id": "run"}, ["MemoryCaptured", "MemoryCaptured", "SessionOpened", "ProjectRegistered"]),
     ({"since": "2026-01-01T13:00:00Z"}, ["MemoryCaptured", "MemoryReinforced"]),
-    ({"since": "2026-01-01 13:00", "until": "2026-01-01T15:00:00+01:00"}, ["MemoryReinforced"]),
+    ({"since": "2026-01-01 13:00Z", "until": "2026-01-01T15:00:00+01:00"}, ["MemoryReinforced"]),
     ({"before": 3}, ["ProjectRegistered", "LedgerCreated"]),
     ({"limit": 2}, ALL[:2]),
     ({"limit": 0}, []),

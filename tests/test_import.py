@@ -70,12 +70,14 @@ def test_a_bad_line_is_numbered_and_skipped(ledger: Ledger, tmp_path: Path) -> N
         '{"prompt": "x", "context_pack": {"n": ' + "9" * 30 + "}}",
         '{"prompt": ' + "[" * 100_000,
         {"prompt": "x", "memories_used": "m_1"},
+        {"prompt": "x", "occurred_at": "2026-01-01T10:00:00"},
         {"prompt": "two"},
     )
     report = ledger.import_file(path)
     assert prompts(ledger) == ["one", "two"]
-    assert (report.lines, report.captured) == (15, 2)
-    assert [number for number, _ in report.errors] == list(range(3, 16))
+    assert (report.lines, report.captured) == (16, 2)
+    assert [number for number, _ in report.errors] == list(range(3, 17))
+    assert report.errors[-1][1].startswith("occurred_at says no offset")
     assert all(reason for _, reason in report.errors)
 
 

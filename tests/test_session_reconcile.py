@@ -290,6 +290,7 @@ def test_arguments_that_are_no_json_are_kept_as_they_are(ledger: Ledger) -> None
         user("x", parts={"type": "text", "text": "x"}),
         user("x", parts=[5]),
         user("x", created_at="yesterday"),
+        user("x", created_at="2026-01-01T12:00:00"),
         user("x", created_at=5),
         user("x", token_count=-1),
         user("x", token_count=True),

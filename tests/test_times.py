@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 import pytest
@@ -15,12 +15,12 @@ from ledger.domain.times import days_between, moment, since, until, with_offset
     ("given", "stored", "kept"),
     [
         ("2026-03-01T10:00:00Z", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
-        ("2026-03-01 10:00", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
+        ("2026-03-01 10:00Z", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
         ("2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00.000000Z", "2026-03-01T11:00:00.000000+01:00"),
         ("2026-03-01T04:30:00.5-0530", "2026-03-01T10:00:00.500000Z", "2026-03-01T04:30:00.500000-05:30"),
         ("2026-03-01", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
         (date(2026, 3, 1), "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
-        (datetime(2026, 3, 1, 10), "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
+        (datetime(2026, 3, 1, 10, tzinfo=UTC), "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
         (
             datetime(2026, 3, 1, 11, tzinfo=timezone(timedelta(hours=1))),
             "2026-03-01T10:00:00.000000Z",
@@ -37,7 +37,7 @@ from ledger.domain.times import days_between, moment, since, until, with_offset
         ("2026-060T11:00+01:00", "2026-03-01T10:00:00.000000Z", "2026-03-01T11:00:00.000000+01:00"),
         ("2026060T1000z", "2026-03-01T10:00:00.000000Z", "2026-03-01T10:00:00.000000Z"),
         ("2026-02-28T24:00:00Z", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
-        ("2026-02-28 24:00", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
+        ("2026-02-28 24:00Z", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
         ("20260228T2400-0200", "2026-03-01T02:00:00.000000Z", "2026-03-01T00:00:00.000000-02:00"),
         ("2026-059T24:00:00.000z", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
         ("2026-03", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
@@ -56,7 +56,7 @@ def test_every_form(given: Any, stored: str, kept: str) -> None:
     [
         *["", " ", "now", "2026-13-01", "2026-02-30", "2026-03-01T25:00", "1e9", "10:00", "2026-03-01T10:00:00\ud800"],
         *["2026-000", "2026-366", "0000-001", "2026-13", "2026-00", "2026", "202603", "2026-1", "2026-03T10:00"],
-        *["2026-03-01T24:00:01Z", "2026-03-01T24:30", "2026-03-01T24:00:00.1Z", "9999-12-31T24:00", "2026-03-01z"],
+        *["2026-03-01T24:00:01Z", "2026-03-01T24:30", "2026-03-01T24:00:00.1Z", "9999-12-31T24:00Z", "2026-03-01z"],
         *["０２０２-03", "２０２６-002", "2026-03-01T10:00zz"],
         *["0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00", "x" * 100_000, None, 5, 5.0, b"2026-03-01"],
     ],
@@ -68,19 +68,39 @@ def test_no_time(given: Any) -> None:
         assert len(str(refusal.value)) < 300
 
 
+class Nowhere(tzinfo):
+    """A zone that does not know its offset."""
+
+    def utcoffset(self, _: datetime | None) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *["2026-03-01T10:00:00", "2026-03-01 10:00", "20260301T1000", "2026-02-28 24:00", "2026-060T11:00"],
+        *[datetime(2026, 3, 1, 10), datetime(2026, 3, 1, 10, tzinfo=Nowhere())],
+    ],
+)
+def test_a_time_that_says_no_offset_is_refused(given: Any) -> None:
+    for read in (moment, with_offset, until):
+        with pytest.raises(RejectedError, match=r"^time says no offset"):
+            read("time", given)
+
+
 def test_a_date_alone_means_through_that_day() -> None:
     assert until("valid_to", "2026-12-31") == until("valid_to", date(2026, 12, 31)) == "2027-01-01T00:00:00.000000Z"
     assert until("valid_to", " 2024-02-28 ") == "2024-02-29T00:00:00.000000Z"
     assert (
-        until("valid_to", "2026-12-31T00:00")
-        == until("valid_to", datetime(2026, 12, 31))
+        until("valid_to", "2026-12-31T00:00Z")
+        == until("valid_to", datetime(2026, 12, 31, tzinfo=UTC))
         == "2026-12-31T00:00:00.000000Z"
     )
     with pytest.raises(RejectedError, match="9999"):
         until("valid_to", "9999-12-31")
     for same in ("20261231", "2026-365", "2026365", "2026-W53-4"):
         assert until("valid_to", same) == "2027-01-01T00:00:00.000000Z"
-    assert until("valid_to", "2026-12-31T24:00") == "2027-01-01T00:00:00.000000Z"
+    assert until("valid_to", "2026-12-31T24:00Z") == "2027-01-01T00:00:00.000000Z"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +124,7 @@ def test_text_order_is_time_order() -> None:
         datetime(2026, 1, 1, 0, 0, 0, 1),
         datetime(9999, 1, 1),
     ]
-    stored = [moment("time", each) for each in times]
+    stored = [moment("time", each.replace(tzinfo=UTC)) for each in times]
     assert stored == sorted(stored)
 
 

@@ -6,7 +6,7 @@ The rules are named and versioned where they are recorded (``linear/1``, ``set/1
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.times import days_between
@@ -103,9 +103,9 @@ def proof_boost(proof: int) -> int:
 def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
     """How evidence comes in (astrocyte): one of "new", "stable", "strengthening", "weakening" and "dormant".
 
-    ``times`` are when what the sources say was so; a time without an offset is UTC. Recent is after ``as_of`` less 30 days,
-    what lies in the future included; old is before ``as_of`` less 90 days; the bounds lie between. Without anything recent it
-    is stale, with nothing else new; otherwise (recent / 30) / ((old + between) / 60) above 1.5 is strengthening, below 0.5
+    ``times`` are when what the sources say was so, as they are stored. Recent is after ``as_of`` less 30 days, what lies in
+    the future included; old is before ``as_of`` less 90 days; the bounds lie between. Without anything recent it is dormant,
+    with nothing else new; otherwise (recent / 30) / ((old + between) / 60) above 1.5 is strengthening, below 0.5
     weakening.
     """
     now = _moment(as_of)
@@ -124,5 +124,4 @@ def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
 
 
 def _moment(given: str | datetime) -> datetime:
-    moment = datetime.fromisoformat(given) if isinstance(given, str) else given
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return datetime.fromisoformat(given) if isinstance(given, str) else given

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import TypeVar
 
 from ledger.domain.errors import RejectedError
-
-T = TypeVar("T")
 
 _OFFSET_WITHOUT_COLON = re.compile(r"([+-]\d{2})(\d{2})$")
 _LOWER_Z = re.compile(r"(?<=\d)z$")
@@ -23,9 +20,9 @@ _DAYS = {"day": 1, "week": 7, "month": 31}  # at the most
 
 
 def fixed(moment: datetime) -> str:
-    """A moment as fixed-width UTC text (``2026-11-21T09:30:00.000000Z``); one without an offset is taken as UTC."""
+    """A moment with an offset as fixed-width UTC text (``2026-11-21T09:30:00.000000Z``)."""
     try:
-        utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        utc = moment.astimezone(UTC)
     except (OverflowError, ValueError):
         raise RejectedError(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC") from None
     return utc.isoformat(timespec="microseconds")[:26] + "Z"
@@ -35,25 +32,30 @@ def parse(name: str, value: object) -> datetime:
     """Any ISO form a person may write, as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone.
 
     With dashes and colons or without (20260102T0930Z), by month, week or day of the year (2026-01, 2026-W05, 2026-002),
-    and to 24:00; a month or week alone is where it begins. Without an offset it is UTC.
+    and to 24:00. A date, month or week alone is where it begins in UTC. A time that says no offset is refused, for read in
+    another time zone it would quietly be another time.
     """
     if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
-    if isinstance(value, date):
+        moment, alone = value, ""
+    elif isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(value, str):
+    elif isinstance(value, str):
+        try:
+            moment, alone = _read(value)
+        except ValueError:
+            raise RejectedError(
+                f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
+            ) from None
+    else:
         raise RejectedError(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
-    try:
-        return _from_text(value)
-    except ValueError:
+    if moment.utcoffset() is not None:
+        return moment
+    if not alone:
         raise RejectedError(
-            f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
-        ) from None
-
-
-def _from_text(value: str) -> datetime:
-    moment, _ = _read(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            f"{name} says no offset from UTC: {value!s:.60}; write 2026-11-21T09:30:00Z or 2026-11-21T09:30:00+01:00, "
+            "a date alone, or give a datetime with a tzinfo"
+        )
+    return moment.replace(tzinfo=UTC)
 
 
 @lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
@@ -96,54 +98,24 @@ def moment(name: str, value: object) -> str:
     return fixed(parse(name, value))
 
 
-def instant(name: str, value: object) -> str:
-    """``moment`` for a question about then, which in another time zone would quietly be another question.
-
-    So a time without an offset is refused; a date, week or month alone is where it begins in UTC.
-    """
-    found = moment(name, value)
-    if _is_naive(value):
-        raise RejectedError(
-            f"{name} says no offset from UTC: {value!s:.60}; write 2026-11-21T09:30:00Z or 2026-11-21T09:30:00+01:00, "
-            "a date alone, or give a datetime with a tzinfo"
-        )
-    return found
-
-
 def since(name: str, value: object, now: str) -> str:
-    """An ``instant``, or a duration back from now: "30m", "12h", "7d", "2w"."""
+    """A ``moment``, or a duration back from now: "30m", "12h", "7d", "2w"."""
     told = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if told is None:
-        return instant(name, value)
+        return moment(name, value)
     try:
         return fixed(parse("now", now) - timedelta(minutes=int(told[1]) * _MINUTES[told[2]]))
     except OverflowError:
         raise RejectedError(f"{name} lies before the year 1: {value!s:.60}") from None
 
 
-def aware(name: str, value: T) -> T:
-    """A time as it was given, once it is sure that it says its offset, or is a date; None is none."""
-    if value is not None:
-        instant(name, value)
-    return value
-
-
 def is_time(text: str) -> bool:
     """Whether a text is a time or a date in ISO 8601, with an offset or without."""
     try:
-        _from_text(text)
+        _read(text)
         return True
     except ValueError:
         return False
-
-
-def _is_naive(value: object) -> bool:
-    if isinstance(value, datetime):
-        return value.tzinfo is None
-    if not isinstance(value, str):
-        return False
-    moment, alone = _read(value)
-    return not alone and moment.tzinfo is None
 
 
 def with_offset(name: str, value: object) -> str:

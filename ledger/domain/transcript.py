@@ -3,10 +3,10 @@
 Two messages are the same when role, content and parts are equal and nothing told of both differs in what was said or when:
 
 - Token counts are not compared: two counters differ about the same text.
-- Times are compared as instants, so one moment written with two offsets is one; one without an offset is taken as UTC. A
-  time that only one side has is compatible. Two different instants are two messages: "ok" said twice is not "ok" once, and
-  a session that kept the other time would answer wrongly what had been said by then. So for a message that was appended
-  without a time of its own, ``created_at`` of ours is None, not the time of the append.
+- Times are compared as instants, so one moment written with two offsets is one. A time that only one side has is
+  compatible. Two different instants are two messages: "ok" said twice is not "ok" once, and a session that kept the other
+  time would answer wrongly what had been said by then. So for a message that was appended without a time of its own,
+  ``created_at`` of ours is None, not the time of the append.
 - Reasoning that only one side has is compatible; two different reasonings are two messages, for a model reads it again.
 - The model is not compared: it says who wrote, not what; under an alias of its name the conversation is the same. Ours
   stays as it is.
@@ -15,7 +15,6 @@ Two messages are the same when role, content and parts are equal and nothing tol
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 
 from msgspec import Struct
@@ -109,15 +108,7 @@ def _compatible(ours: str | None, theirs: str | None) -> bool:
 def _same_time(ours: str | None, theirs: str | None) -> bool:
     if not ours or not theirs or ours == theirs:
         return True
-    try:
-        one, other = datetime.fromisoformat(ours), datetime.fromisoformat(theirs)
-    except ValueError:
-        return parse("created_at", ours) == parse("created_at", theirs)
-    return _aware(one) == _aware(other)
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return parse("created_at", ours) == parse("created_at", theirs)
 
 
 def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iterator[Repair]:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
-from ledger.domain.times import aware
 from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Scope(Struct, frozen=True):
         """What a command of the core is told about who acts, with the options of one call."""
         if unknown := sorted(set(options) - set(_OPTIONS)):
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
-        aware("occurred_at", options.get("occurred_at"))
         told: dict[str, Any] = {
             "user": self.user,
             "actor": self.actor,

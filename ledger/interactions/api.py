@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.domain.times import aware
 from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area, callback
+from ledger.engine.scope import Area, Scope, callback
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -126,12 +125,14 @@ class Interactions(InteractionsRead):
     ) -> answers.ImportReport:
         """Capture the interactions of a file; the same file again adds nothing.
 
-        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. Whoever is not bound as
-        an actor acts as "import". Reinforcement and extraction are left to ``jobs.run``.
+        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. A line's time says its
+        offset; the wall clock of a conversation (``date_time``) is UTC. Whoever is not bound as an actor acts as "import", and
+        what is not bound to another channel than "user" comes by "file". Reinforcement and extraction are left to
+        ``jobs.run``.
 
         Args:
             path: The file.
-            project: For lines that name none.
+            project: For lines that name none; so is a bound client.
             strict: With a bad line write nothing and raise; otherwise bad lines are listed and skipped.
             occurred_at: For lines without a time.
             progress: Called with (lines done, lines).
@@ -146,7 +147,10 @@ class Interactions(InteractionsRead):
             strict=strict,
             user=self._scope.user,
             actor=self._scope.actor or "import",
-            occurred_at=aware("occurred_at", occurred_at),
+            client=self._scope.client,
+            channel=self._scope.channel if self._scope.channel != Scope().channel else "file",
+            agent=self._scope.agent,
+            occurred_at=occurred_at,
             dry_run=dry_run,
             progress=callback(progress),
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger import answers
-from ledger.domain.times import aware
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
@@ -111,8 +110,7 @@ class Memories(MemoriesRead):
             valid_from: From when on, inclusive; None leaves it.
             valid_to: Until when, exclusive; a date alone means through that day. None leaves it.
         """
-        start, end = aware("valid_from", valid_from), aware("valid_to", valid_to)
-        return self._core.set_validity(id, start, end, reason, **self._scope.by(options))
+        return self._core.set_validity(id, valid_from, valid_to, reason, **self._scope.by(options))
 
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]

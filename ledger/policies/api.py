@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.domain.times import aware
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area, callback
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
@@ -70,7 +69,7 @@ class Jobs(Area):
             RejectedError: A model would be called inside a batch.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return self._core.run_policies(as_of=aware("now", now), only=wanted, progress=callback(progress))
+        return self._core.run_policies(as_of=now, only=wanted, progress=callback(progress))
 
     def work(
         self,

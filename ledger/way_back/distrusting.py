@@ -323,7 +323,7 @@ def _position(name: str, connection: Any, given: Position | Time, now: str) -> i
                 f" {given if given < 10**18 else '…'}"
             )
         return given
-    start = times.instant(name, given)
+    start = times.moment(name, given)
     if start > max(latest, now):
         raise RejectedError(f"{name} lies in the future ({start}); what is distrusted is what was recorded")
     sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"

@@ -119,3 +119,33 @@ def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tm
         ledger.interactions.import_file(file, strict=True)
     with pytest.raises(NotFoundError):
         ledger.interactions.import_file(tmp_path / "none.jsonl")
+
+
+def test_an_import_comes_from_whoever_is_bound_and_a_line_says_its_own_client(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"prompt": "one", "client": "mail"}\n{"prompt": "two"}\n')
+    bound = ledger.bind(actor="nightly", client="loader", agent="helper", channel="web")
+    assert bound.interactions.import_file(file).captured == 2
+    assert [(each.prompt, each.client, each.agent) for each in ledger.interactions.list()] == [
+        ("two", "loader", "helper"),
+        ("one", "mail", "helper"),
+    ]
+    (trail,) = {(each.actor, each.channel) for each in ledger.history.audit(type="InteractionCaptured")}
+    assert trail == ("nightly", "web")
+    assert ledger.bind(client="other").interactions.import_file(file).known == 2
+
+
+def test_an_import_of_nobody_in_particular_comes_by_file(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"prompt": "one"}\n')
+    ledger.bind(actor="").interactions.import_file(file)
+    (said,) = ledger.history.audit(type="InteractionCaptured")
+    assert (said.actor, said.channel) == ("import", "file")
+
+
+def test_a_time_for_lines_without_one_says_its_offset(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"prompt": "one"}\n')
+    with pytest.raises(RejectedError, match="occurred_at says no offset"):
+        ledger.interactions.import_file(file, occurred_at="2026-01-01T10:00:00")
+    assert len(ledger.interactions.list()) == 0

@@ -85,6 +85,7 @@ def test_an_answer_comes_with_its_tokens_and_its_model(server: Server) -> None:
     assert "tools" not in request
 
 
+@pytest.mark.slow
 def test_what_others_wrote_is_in_a_fence_of_its_own_and_not_among_our_words(server: Server) -> None:
     server.say(Reply("{}"))
     ask(small(server), REQUEST)

@@ -665,6 +665,7 @@ def run(*arguments, db):
     return result
 
 
+@pytest.mark.slow
 def test_every_command_that_looks_takes_as_of(tmp_path):
     db = tmp_path / "memory.db"
     with Ledger.open(db) as ledger:

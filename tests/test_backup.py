@@ -244,6 +244,7 @@ def small_disk(place, megabytes):
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_typed_error_and_loses_nothing(path, copy, tmp_path):
     with small_disk(tmp_path / "disk", 1) as disk, Ledger.open(path) as ledger:
         life(ledger)
@@ -449,6 +450,7 @@ def test_recovering_tells_how_far_it_is(path, copy, target):
 # --- what was erased after the backup --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(path, copy, target, tmp_path):
     secret = "Zebulon lives behind the lighthouse."
     with Ledger.open(path) as ledger:

@@ -263,6 +263,7 @@ def test_another_thread_waits_for_the_batch_and_reads_only_what_is_committed(led
     assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_a_full_disk_in_a_batch_is_a_typed_error_and_nothing_of_it_stays(ledger):
     ledger.remember("kept")
     pages = ledger._writer.rows.connection.execute("PRAGMA page_count").fetchone()[0]

@@ -328,6 +328,7 @@ def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
     assert ledger.checkpoint().size == 1
 
 
+@pytest.mark.slow
 def test_opening_and_verifying_load_no_cryptography(tmp_path):
     code = (
         "import sys; from ledger.core import Core as Ledger\n"

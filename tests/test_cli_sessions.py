@@ -341,6 +341,7 @@ def test_an_empty_transcript_is_one_only_where_it_says_so(db: str) -> None:
 # --- what reaches the terminal ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_of_a_session_reaches_the_terminal_raw(tmp_path: Path) -> None:
     db = str(tmp_path / "evil.db")
     part = json.dumps({"type": "tool_use", "id": EVIL, "name": EVIL, "arguments": {EVIL: EVIL}})

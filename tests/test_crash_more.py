@@ -46,6 +46,7 @@ def test_the_parts_together_are_all_flips(monkeypatch: pytest.MonkeyPatch) -> No
     assert sorted(flip.byte for flip in tried) == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_sample_meets_every_page_and_every_frame(tmp_path: Path) -> None:
     image = tmp_path / "memory.db"
     bits.make(image)

@@ -255,6 +255,7 @@ NAMED = {  # what is wrong with which row, and who reads it
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_a_read_names_the_table_of_a_row_that_cannot_be(path, name):
     """And goes on doing so, however often the file is opened, until a rebuild makes the row again."""

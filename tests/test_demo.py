@@ -52,6 +52,7 @@ def test_it_refuses_a_place_that_is_taken(kept: tuple[str, Result]) -> None:
     assert Path(kept[0]).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_its_numbers_hold_and_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = run("--json")
@@ -64,6 +65,7 @@ def test_its_numbers_hold_and_nothing_is_left_behind(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_ledger_that_comes_back_different_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     lose = play.lose_and_rebuild
     monkeypatch.setattr(play, "lose_and_rebuild", lambda path: lose(path) | {"digest_after": "other"})

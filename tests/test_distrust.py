@@ -787,6 +787,7 @@ def without_support(ledger: Ledger) -> list[str]:
 SEEN: Counter[str] = Counter()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(steps=st.lists(step, min_size=3, max_size=20))
 @example(  # an undo that only the source's equal attempt let through

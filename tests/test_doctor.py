@@ -329,6 +329,7 @@ def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path,
     assert Ledger.examine(path).ok
 
 
+@pytest.mark.slow
 def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
     filled(path, 1_500)
     for needle in (b"fact 900 about coffee", b"tag 5"):
@@ -463,6 +464,7 @@ def test_a_damaged_log_is_named_and_never_touched(path, how, tmp_path):
     assert not (tmp_path / "backup.db").exists()
 
 
+@pytest.mark.slow
 def test_damaged_projections_of_a_damaged_log_are_left_as_they_are(path):
     damaged_log(path, "bit")
     page = leaf_of_table(path, "memories")

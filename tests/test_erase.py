@@ -70,6 +70,7 @@ def test_an_erased_memory_says_nothing_any_more(ledger: Ledger) -> None:
     agrees(ledger)
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_left_in_the_files(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         for number in range(200):  # so that its words lie in the text index, and pages were divided
@@ -594,6 +595,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point",
     ["in the transaction", "before the purge", "before the -wal is emptied", "before the search", "before it is said"],
@@ -648,6 +650,7 @@ def test_a_certificate_erases_the_same_in_an_older_backup(tmp_path: Path) -> Non
     assert remains(tmp_path / "aside") == []
 
 
+@pytest.mark.slow
 def test_certificates_of_one_row_erased_twice_apply_in_their_order(tmp_path: Path) -> None:
     def erase(ledger: Ledger) -> None:
         fact = ledger.memories()[1]
@@ -729,6 +732,7 @@ WORDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happened_before_the_tables_are_what_the_log_says(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

@@ -422,6 +422,7 @@ WRITER = """
 """
 
 
+@pytest.mark.slow
 def test_processes_that_open_the_same_new_file_all_succeed(tmp_path):
     opener = """
         import sys
@@ -443,6 +444,7 @@ def test_processes_that_open_the_same_new_file_all_succeed(tmp_path):
     assert created == [1] * 10
 
 
+@pytest.mark.slow
 def test_processes_write_one_dense_chain(tmp_path):
     programs = [python(WRITER, tmp_path / "memory.db", f"m_{n}", 100) for n in range(4)]
     assert sorted(answer for program in programs for answer in answers(program)) == ["0", "0", "0", "1"]

@@ -287,6 +287,7 @@ def test_places_are_in_order_apart_and_there_where_the_text_matches(pattern: str
         assert bool(found) is matches(tree, text, stem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "pattern"), [("喝茶", "茶"), ("a ", "a"), ("é", "x"), ("a\n", '"a a b"')])
 def test_ten_times_the_text_takes_ten_times_the_steps(unit: str, pattern: str) -> None:
     def took(units: int) -> int:

@@ -211,6 +211,7 @@ def lived(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.slow
 def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: Path) -> None:
     report = lived.export_file(tmp_path / "export.jsonl")
     assert (report.events, report.blobs, report.bytes_) == (

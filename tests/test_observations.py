@@ -71,6 +71,7 @@ def test_every_source_has_its_time_also_one_that_was_added_or_withdrawn(ledger: 
     assert {each.id for each in found.sources} == {first, second} and all(each.at for each in found.sources)
 
 
+@pytest.mark.slow
 def test_withdrawing_a_source_of_450_observations_reaches_all_450(ledger: Ledger) -> None:
     shared, own = two(ledger)
     with ledger.batch():

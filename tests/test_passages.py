@@ -192,6 +192,7 @@ def test_a_moment_searches_the_passages_of_then(ledger: Ledger) -> None:
     assert found(ledger.at(gone), "coffee roast") == []
 
 
+@pytest.mark.slow
 def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(ledger: Ledger, clock: Clock) -> None:
     acts = (
         "capture",

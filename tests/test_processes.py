@@ -251,6 +251,7 @@ def in_a_child(work):
     return told
 
 
+@pytest.mark.slow
 def test_a_forked_child_gets_a_conflict_for_whatever_it_does_and_harms_nothing(tmp_path):
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:

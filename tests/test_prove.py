@@ -90,6 +90,7 @@ def test_the_script_says_ok_and_what_the_event_is(filled, tmp_path):
     assert code == 0
 
 
+@pytest.mark.slow
 def test_the_script_says_what_does_not_hold(filled, tmp_path):
     first, second, last = filled.notes
     proof = filled.prove(9)

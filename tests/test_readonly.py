@@ -219,6 +219,7 @@ def test_a_private_fold_really_hides_the_rows_of_the_file(media, monkeypatch):
         check_reads(ledger, coffee, tea, turn)
 
 
+@pytest.mark.slow
 def test_threads_share_a_private_fold(media, monkeypatch):
     path = media / "memory.db"
     coffee, tea, turn, _ = filled(path)

@@ -116,6 +116,7 @@ def test_a_rebuild_gives_the_rows_that_the_commands_gave_however_often(path):
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2, 7, 1_000])
 @pytest.mark.parametrize("tail", [0, 3, 1_000])
 def test_the_size_of_its_steps_changes_nothing(path, monkeypatch, batch, tail):
@@ -129,6 +130,7 @@ def test_the_size_of_its_steps_changes_nothing(path, monkeypatch, batch, tail):
         assert [hit.memory.id for hit in ledger.recall("coffee tea marathon").items] == found
 
 
+@pytest.mark.slow
 def test_progress_is_told_and_ends_with_everything(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 5)
     monkeypatch.setattr(rebuild, "TAIL", 2)
@@ -141,6 +143,7 @@ def test_progress_is_told_and_ends_with_everything(path, monkeypatch):
         assert report.seconds > 0
 
 
+@pytest.mark.slow
 def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 5)
     monkeypatch.setattr(rebuild, "TAIL", 2)
@@ -378,6 +381,7 @@ def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_what_is_written_while_the_indexes_are_made_is_in_the_result(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 9)
     monkeypatch.setattr(rebuild, "TAIL", 5)
@@ -397,6 +401,7 @@ def test_what_is_written_while_the_indexes_are_made_is_in_the_result(path, monke
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(path, monkeypatch):
     monkeypatch.setattr(rebuild, "BATCH", 9)
     monkeypatch.setattr(rebuild, "TAIL", 5)

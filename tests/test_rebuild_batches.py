@@ -99,6 +99,7 @@ def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatc
     assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_the_wal_may_stay_as_long_as_ever_afterwards(ledger):
     """Between batches it may grow to more, and is written over from its start."""
     ledger.rebuild()

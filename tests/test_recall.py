@@ -476,6 +476,7 @@ def test_after_any_history_a_word_finds_exactly_what_has_it(history: list[tuple[
                     }
 
 
+@pytest.mark.slow
 def test_one_memory_is_found_beneath_a_thousand_better_ones_of_somebody_else(ledger: Ledger) -> None:
     mine = ledger.remember("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")
     ledger.capture("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")

@@ -73,6 +73,7 @@ def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> No
         assert again.as_text() == pack.as_text()
 
 
+@pytest.mark.slow
 def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> None:
     packs = [served(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS]
     drinks, sold = (stocked.memories(kind=kind)[-1] for kind in ("preference", "knowledge"))
@@ -98,6 +99,7 @@ def test_another_process_reopens_it(stocked: Ledger) -> None:
         assert reader.reopen(pack.receipt or "") == pack
 
 
+@pytest.mark.slow
 def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
     packs = [
         served(stocked, among="all", project="Home"),

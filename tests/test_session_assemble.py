@@ -154,6 +154,7 @@ def test_a_result_that_no_call_came_before_is_left_out_and_told(chat) -> None:
 # --- summaries -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_summaries_stand_in_their_place_in_time_oldest_first(chat) -> None:
     talk(chat, 132, 1_000)
     chat.compact_until_under(40_000, summariser=Writer(*[lambda a: f"Sum of {a.texts[0][:9]} " + words(300)] * 20))
@@ -283,6 +284,7 @@ def test_another_users_memories_are_not_woven_in(ledger: Ledger, chat) -> None:
 # --- receipts --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_recorded_is_opened_again_as_it_was(ledger: Ledger, chat, clock: Clock) -> None:
     ledger.remember("The weather in Bern is wet.")
     talk(chat, 100, 500)
@@ -346,6 +348,7 @@ def test_the_window_of_an_earlier_moment(ledger: Ledger, chat) -> None:
     assert contents(chat.assemble(2_000)) == ["anew"]
 
 
+@pytest.mark.slow
 def test_more_than_an_event_holds_is_recorded_all_the_same(ledger: Ledger, chat) -> None:
     """Two sessions in turn: each message is a range of its own."""
     other = ledger.session("other")

@@ -45,6 +45,7 @@ def told(ledger: Ledger) -> object:
     return each, ledger.sessions()
 
 
+@pytest.mark.slow
 def test_an_exported_log_with_sessions_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: Path) -> None:
     report = lived.export_file(tmp_path / "export.jsonl")
     Ledger.import_log(report.path, tmp_path / "copy.db")
@@ -56,6 +57,7 @@ def test_an_exported_log_with_sessions_comes_back_as_the_same_ledger(lived: Ledg
         assert_sound(copy)
 
 
+@pytest.mark.slow
 def test_a_backup_with_sessions_is_recovered_with_the_certificates(lived: Ledger, tmp_path: Path) -> None:
     lived.backup(tmp_path / "backup.db")
     gone = lived.session("talk").messages()[2]
@@ -69,6 +71,7 @@ def test_a_backup_with_sessions_is_recovered_with_the_certificates(lived: Ledger
         assert again.verify(full=True).ok
 
 
+@pytest.mark.slow
 def test_a_doctor_finds_nothing_and_says_what_is_wrong_with_the_tables_of_sessions(lived: Ledger) -> None:
     assert lived.doctor().ok
     before = told(lived)
@@ -81,6 +84,7 @@ def test_a_doctor_finds_nothing_and_says_what_is_wrong_with_the_tables_of_sessio
     assert lived.doctor().ok and told(lived) == before
 
 
+@pytest.mark.slow
 def test_the_trail_tells_of_sessions_and_summaries(lived: Ledger) -> None:
     session = lived.session("talk")
     steps = lived.history(session.id or "")

@@ -126,6 +126,7 @@ def test_without_a_budget_one_leaf_is_made_and_forced_one_thing_more(chat) -> No
     assert len(chat.compact(summariser=Writer(), force=True).created) == 2
 
 
+@pytest.mark.slow
 def test_leaves_give_way_to_condensed_summaries_while_the_window_is_due(chat) -> None:
     talk(chat, 200, 1_000)
     writer = Writer(*[lambda asked: words(500)] * 50)
@@ -154,6 +155,7 @@ def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> N
     assert found.created and found.created[0].kind == "condensed"
 
 
+@pytest.mark.slow
 def test_a_summary_stands_where_its_oldest_message_was(chat) -> None:
     talk(chat, TAIL + 100, 1_000)
     rows = [each.position for each in chat.messages()]
@@ -253,6 +255,7 @@ def test_a_fallback_ends_between_two_signs(chat, sign: str) -> None:
     assert cut == sign * (len(cut) // len(sign)) and cut
 
 
+@pytest.mark.slow
 def test_fallbacks_are_never_condensed(chat) -> None:
     talk(chat, TAIL + 200, 400)
     found = chat.compact_until_under(100)
@@ -356,6 +359,7 @@ def test_a_summariser_may_use_the_ledger_itself(ledger: Ledger, chat) -> None:
     assert said(chat)[-1] == "from inside" and found.created[0].messages == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["truncate", "clear", "replace", "invalidate"])
 def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledger: Ledger, chat, how: str) -> None:
     talk(chat, TAIL + 100, 1_000)
@@ -381,6 +385,7 @@ def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledge
     whole(chat)
 
 
+@pytest.mark.slow
 def test_what_is_hidden_before_the_range_does_not_disturb_it(chat) -> None:
     talk(chat, TAIL + 200, 1_000)
 
@@ -454,6 +459,7 @@ def elsewhere(tmp_path: Path):
         assert_sound(ledger)
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
     session, other = elsewhere
     found = session.compact(summariser=Writer())
@@ -484,6 +490,7 @@ def test_one_append_holds_all_events_of_a_summary(ledger: Ledger, chat) -> None:
     assert len({each["command_id"] for each in created}) == len(created)
 
 
+@pytest.mark.slow
 def test_at_an_earlier_moment_the_window_is_what_it_was(ledger: Ledger, chat) -> None:
     talk(chat, TAIL + 100, 1_000)
     seen = {ledger.position: window(chat)}
@@ -654,6 +661,7 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
     assert window(chat) == before
 
 
+@pytest.mark.slow
 def test_of_a_summary_under_another_the_other_falls(deep) -> None:
     chat, top = deep
     made = chat.rebuild_summary(top.summaries[0], summariser=Writer("Anew."))

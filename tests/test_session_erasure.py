@@ -176,6 +176,7 @@ def test_an_erased_message_of_a_turn_takes_its_text_in_the_interaction(tmp_path:
     assert remains(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
     for number, how in enumerate(({"session": "talk"}, {"project": "home"}, {"user": "zanzibarquux"})):
         folder = tmp_path / str(number)

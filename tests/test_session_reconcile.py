@@ -149,6 +149,7 @@ def lines_of(session) -> list[dict[str, Any]]:
     return [as_chat(each) for each in session.messages()]
 
 
+@pytest.mark.slow
 def test_summaries_of_what_was_replaced_stand_for_nothing_and_the_others_stay(ledger: Ledger) -> None:
     session = ledger.session("chat")
     told = [user(f"{n} " + "word " * 2_000) for n in range(80)]
@@ -223,6 +224,7 @@ message = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.lists(message, min_size=1, max_size=12))
 def test_every_session_told_in_the_chat_format_is_itself(ledger: Ledger, given_messages: list) -> None:

@@ -50,6 +50,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
+@pytest.mark.slow
 def test_normalising_any_single_character_twice_changes_nothing() -> None:
     once = [normalise(chr(code)) for code in range(sys.maxunicode + 1)]
     assert [normalise(text) for text in once] == once

@@ -76,6 +76,7 @@ def mixed(ledger, user, seed):
     return mine
 
 
+@pytest.mark.slow
 def test_threads_share_one_ledger(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
         found = {}

@@ -115,6 +115,7 @@ def test_a_confidence_that_is_none_counts_as_not_given(ledger: Ledger, given: An
     assert kept.confidence == 0.6
 
 
+@pytest.mark.slow
 def test_of_ten_thousand_actions_fifty_are_applied_and_the_rest_counted(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     facts = [f"fact{n} about{n} thing{n}" for n in range(2_000)]
@@ -650,6 +651,7 @@ def test_going_back_looks_again(ledger: Ledger) -> None:
             session.extract(since=wrong)
 
 
+@pytest.mark.slow
 def test_a_long_backlog_is_taken_in_bounded_pieces(ledger: Ledger) -> None:
     with ledger.batch():
         for turn in range(500):

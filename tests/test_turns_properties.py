@@ -7,6 +7,7 @@ import tempfile
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from conftest import folded_from_zero
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,7 @@ answers = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(answers, min_size=1, max_size=3), st.sampled_from(("active", "candidate")), st.sampled_from((0, 60)))
 def test_no_answer_loses_a_memory_or_raises_what_is_no_error_of_ours(given: list[Any], status: str, chars: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(f"{folder}/memory.db") as ledger:

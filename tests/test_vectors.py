@@ -643,6 +643,7 @@ def test_a_table_that_somebody_made_anew_is_another_one(told: Ledger, path: Path
     assert warnings(told, fill=0) == ()
 
 
+@pytest.mark.slow
 @NUMPY
 def test_many_threads_write_and_search_at_once(told: Ledger) -> None:
     remember(told, *TEXTS)

@@ -6,6 +6,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from conftest import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,6 +191,7 @@ class Hands:
             ledger.erase(source, sources="keep", derived="keep", quotes="keep", actor="ann")
 
 
+@pytest.mark.slow
 @given(acts)
 @settings(deadline=None)
 def test_what_if_tells_of_every_observation_as_it_is_after_the_distrust(steps: list[tuple[str, str, int, int]]) -> None:

@@ -47,6 +47,7 @@ def test_an_erasure_leaves_a_certificate_by_which_a_backup_loses_the_same_text(l
         Ledger.recover(tmp_path / "backup.db", tmp_path / "other.db", certificates=report.certificate)
 
 
+@pytest.mark.slow
 def test_erasures_are_listed_newest_first_page_by_page(ledger: Ledger) -> None:
     done = [ledger.erase(ledger.remember(f"Fact number {number}.").id).command_id for number in range(5)]
     first = ledger.erasures.list(limit=2)

@@ -37,6 +37,7 @@ def told(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(f"{each.name} {each.levelname} {each.getMessage()}" for each in caplog.records)
 
 
+@pytest.mark.slow
 def test_every_append_is_told_by_its_types_and_no_text_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "ledger")
     with Ledger.open(tmp_path / "memory.db", user="zoe", actor="planning") as ledger:

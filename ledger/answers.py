@@ -21,6 +21,7 @@ from ledger.engine.answer import Answer
 from ledger.observation_answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
+    from ledger.domain.window import WindowItem as WindowItem
     from ledger.guard_answers import Quarantined as Quarantined
     from ledger.guard_answers import ScanReport as ScanReport
     from ledger.language.door import ModelCall as ModelCall
@@ -388,7 +389,7 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
 
 class ExtractionReport(Answer, frozen=True, kw_only=True):
     """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
-    (``superseded``), how many ``edges`` were stated, and what was dropped, each with its ``reason``.
+    (``superseded``), how many ``relations`` were stated, and what was dropped, each with its ``reason``.
 
     Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
     position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
@@ -401,7 +402,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     kept: tuple[Memory, ...] = ()
     dropped: tuple[dict[str, Any], ...] = ()
     superseded: tuple[str, ...] = ()
-    edges: int = 0
+    relations: int = 0
     messages: int = 0
     skipped: int = 0
     calls: int = 0
@@ -938,6 +939,7 @@ _HOMES = {
     "Summary": "ledger.sessions.answers",
     "SummaryGraph": "ledger.sessions.picture",
     "Window": "ledger.sessions.assembled",
+    "WindowItem": "ledger.domain.window",
     "WithdrawalReport": "ledger.observation_answers",
 }
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
+from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.types import (
+    Cancel,
     Channel,
     Choice,
     Corpus,
@@ -43,11 +45,9 @@ if TYPE_CHECKING:
     from ledger.guards.api import Guards, GuardsRead
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
-    from ledger.language.port import Model, ModelRequest
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.merges.api import Merges, MergesRead
-    from ledger.models import EmbedderLike
     from ledger.moments import Moment as PastCore
     from ledger.observation_answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
     from ledger.settings import Settings
     from ledger.sqlite_files import StrPath
+    from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
 
     Progress = Callable[[int, int], None]
@@ -290,9 +291,9 @@ class Ledger(LedgerRead):
         agent: str = "",
         readonly: bool = False,
         create: bool = True,
-        model: Model | Callable[[ModelRequest], Any] | str | None = None,
+        model: ModelLike | None = None,
         embedder: EmbedderLike | None = None,
-        summarizer: Any = None,
+        summarizer: SummarizerLike | None = None,
         token_counter: Callable[[str], int] | None = None,
         scanners: Sequence[Scanner] = (),
         sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
@@ -308,15 +309,13 @@ class Ledger(LedgerRead):
             user: Whose memory; "" is one user too.
             actor: Who acts: a person, an agent's name, a program.
             client: Through which program.
-            channel: What kind of input: "user", "tool", "web", "agent" or "file".
+            channel: What kind of input it is.
             agent: For which agent.
             readonly: Write nothing; works on read-only media.
             create: Begin a ledger where there is none; False raises ``NotFoundError`` instead.
-            model: A language model: an object with a name and ``answer``, a function of a ``ModelRequest``, or a name
-                ("openai:NAME", "anthropic:NAME"). Without one nothing is ever asked.
-            embedder: By its vectors recall searches besides words: an object with a name and ``embed``, a function, or a name
-                ("wordllama", "onnx:DIRECTORY").
-            summarizer: A function of a ``SummaryRequest`` that writes summaries of sessions; without one the model does.
+            model: A language model, by name "openai:NAME" or "anthropic:NAME"; without one nothing is ever asked.
+            embedder: By its vectors recall searches besides words; by name "wordllama" or "onnx:DIRECTORY".
+            summarizer: Writes summaries of sessions; without one the model does.
             token_counter: Counts the tokens of a text; without one they are estimated.
             scanners: Your own, besides those of the product: objects with a name and ``scan(text)``.
             sessions: Which sessions are ignored or read only, by name.
@@ -333,14 +332,10 @@ class Ledger(LedgerRead):
         """
         from ledger.core import Core
 
-        besides: dict[str, Any] = {name: given for name, given in (("clock", clock), ("random", random)) if given}
+        given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        given |= {name: each for name, each in (("clock", clock), ("random", random)) if each}
         core = Core.open(
             path,
-            user=user,
-            actor=actor,
-            client=client,
-            channel=channel,
-            agent=agent,
             readonly=readonly,
             create=create,
             model=model,
@@ -352,7 +347,7 @@ class Ledger(LedgerRead):
             stateless_sessions=sessions.read_only,
             after_capture=jobs_after_capture,
             settings=settings,
-            **besides,
+            **given,
         )
         default = core._default  # with what the settings say
         return cls(core, Scope(default.user, default.actor, default.client, default.channel, default.agent))
@@ -492,7 +487,7 @@ class Ledger(LedgerRead):
         session: str | None = None,
         memories_used: Iterable[str] = (),
         chunks_used: Iterable[str] = (),
-        context: Any = None,
+        context: Pack | Mapping[str, Any] | None = None,
         reinforce: bool = True,
         append: bool = False,
         **options: Unpack[WriteOptions],
@@ -517,7 +512,7 @@ class Ledger(LedgerRead):
             session_id=session,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
-            context_pack=context.to_dict() if hasattr(context, "to_dict") else context,
+            context_pack=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
             **self._scope.by(options),
@@ -839,10 +834,10 @@ class Ledger(LedgerRead):
         interaction: str,
         *,
         method: Method | None = None,
-        model: Any = None,
+        model: ModelLike | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
-        cancel: Any = None,
+        cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.ExtractionReport:
         """Find candidates for memories in a turn, by the model or by rules.

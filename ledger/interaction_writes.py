@@ -29,7 +29,7 @@ from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
 from ledger.domain.policy import checked
 from ledger.domain.text import check_json, check_text
 from ledger.event_store import EventStore
-from ledger.language.asking import Cancelled, check_outside
+from ledger.language.asking import check_outside
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_chunks, text_list, who
 from ledger.merge_writes import MergeWrites
@@ -38,6 +38,7 @@ from ledger.reads import Reads
 from ledger.sessions.asker import Asker, Mined, check_call, meant_model
 from ledger.sessions.turn_mining import mine_turn
 from ledger.sessions.tying import Turn, is_tied
+from ledger.types import Cancel
 from ledger.work import Outcome, Who, Work
 from projections import audit, confidence, control, quarantine
 
@@ -285,7 +286,7 @@ class InteractionWrites(MergeWrites, Reads):
         model: Any = None,
         since: int | None = None,
         timeout: float | None = None,
-        cancelled: Cancelled | None = None,
+        cancelled: Cancel | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
         """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
@@ -326,7 +327,7 @@ class InteractionWrites(MergeWrites, Reads):
         return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
 
     def _asker(
-        self, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancelled | None = None
+        self, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
     ) -> Asker:
         return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
 
@@ -370,7 +371,7 @@ class InteractionWrites(MergeWrites, Reads):
             kept=kept,
             dropped=(*map(_dropped, data.dropped), *done.dropped),
             superseded=tuple(done.superseded),
-            edges=done.edges,
+            relations=done.relations,
             skipped=done.skipped,
             calls=done.calls,
             replayed=replayed,

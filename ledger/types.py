@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
@@ -12,8 +13,12 @@ if TYPE_CHECKING:
     from ledger.guarding import Scanner as Scanner
     from ledger.language.port import Model as Model
     from ledger.language.port import ModelAnswer as ModelAnswer
+    from ledger.language.port import ModelLike as ModelLike
     from ledger.language.port import ModelRequest as ModelRequest
     from ledger.models import Embedder as Embedder
+    from ledger.models import EmbedderLike as EmbedderLike
+    from ledger.sessions.summarising import Summarizer as Summarizer
+    from ledger.sessions.summarising import SummarizerLike as SummarizerLike
     from ledger.sessions.summarising import SummaryRequest as SummaryRequest
 
 T = TypeVar("T")
@@ -26,6 +31,9 @@ Moment = int | str | datetime | date
 """A position, the id of an event, or a time."""
 Triple = tuple[str, str, str]
 """A relation: (subject, relation, object)."""
+
+Cancel = threading.Event | Callable[[], bool]
+"""What calls off a call of a model: an event that somebody sets, or a function that says True."""
 
 Channel = Literal["user", "tool", "web", "agent", "file"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
@@ -225,10 +233,14 @@ SHARED = {
 
 _HOMES = {
     "Embedder": "ledger.models",
+    "EmbedderLike": "ledger.models",
     "Model": "ledger.language.port",
     "ModelAnswer": "ledger.language.port",
+    "ModelLike": "ledger.language.port",
     "ModelRequest": "ledger.language.port",
     "Scanner": "ledger.guarding",
+    "Summarizer": "ledger.sessions.summarising",
+    "SummarizerLike": "ledger.sessions.summarising",
     "SummaryRequest": "ledger.sessions.summarising",
 }
 

@@ -12,12 +12,12 @@ from windows import ANY_WINDOWS, call, conversations, cut, message, result, said
 
 from ledger.domain.assembly import REASONS, Fitted, answers, fit, is_turn, settled
 from ledger.domain.errors import RejectedError
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 
 BUDGETS = st.integers(1, 3_000) | st.integers(1, 10**6)
 
 
-def fitted(*items: Item, budget: int = 10**6, tail: int = 32) -> Fitted:
+def fitted(*items: WindowItem, budget: int = 10**6, tail: int = 32) -> Fitted:
     return fit(reversed(window(*items)), budget, tail=tail)
 
 
@@ -50,7 +50,7 @@ def test_older_items_follow_up_to_the_first_that_does_not_fit() -> None:
 def test_no_more_of_a_long_window_is_read_than_fits() -> None:
     read = 0
 
-    def endless() -> Iterator[Item]:
+    def endless() -> Iterator[WindowItem]:
         nonlocal read
         while True:
             read += 1
@@ -162,7 +162,7 @@ def test_a_users_message_that_lost_its_results_is_still_said() -> None:
 
 @given(ANY_WINDOWS | conversations(), BUDGETS, st.integers(1, 40))
 def test_what_is_chosen_is_in_order_accounted_for_and_within_the_budget(
-    items: list[Item], budget: int, tail: int
+    items: list[WindowItem], budget: int, tail: int
 ) -> None:
     found = fit(reversed(items), budget, tail=tail)
     assert found.tokens == sum(item.tokens for item in found.items)
@@ -177,7 +177,7 @@ def test_what_is_chosen_is_in_order_accounted_for_and_within_the_budget(
 
 
 @given(ANY_WINDOWS | conversations(), BUDGETS, st.integers(1, 40))
-def test_what_is_chosen_begins_safely_and_has_no_gap(items: list[Item], budget: int, tail: int) -> None:
+def test_what_is_chosen_begins_safely_and_has_no_gap(items: list[WindowItem], budget: int, tail: int) -> None:
     found = fit(reversed(items), budget, tail=tail)
     first = next((item for item in found.items if not item.is_summary), None)
     if first is not None:
@@ -189,7 +189,7 @@ def test_what_is_chosen_begins_safely_and_has_no_gap(items: list[Item], budget: 
 
 
 @given(conversations(), BUDGETS, st.integers(1, 40))
-def test_the_last_turn_is_there_whole_if_it_began_in_the_tail(items: list[Item], budget: int, tail: int) -> None:
+def test_the_last_turn_is_there_whole_if_it_began_in_the_tail(items: list[WindowItem], budget: int, tail: int) -> None:
     found = fit(reversed(items), budget, tail=tail)
     began = max(at for at, item in enumerate(items) if is_turn(item))
     if len(items) - began <= tail:
@@ -199,18 +199,18 @@ def test_the_last_turn_is_there_whole_if_it_began_in_the_tail(items: list[Item],
 
 
 @given(conversations())
-def test_nothing_is_left_out_of_whole_turns(items: list[Item]) -> None:
+def test_nothing_is_left_out_of_whole_turns(items: list[WindowItem]) -> None:
     assert fit(reversed(items), 10**9).items == tuple(items)
 
 
 @given(ANY_WINDOWS)
-def test_settling_twice_changes_nothing(items: list[Item]) -> None:
+def test_settling_twice_changes_nothing(items: list[WindowItem]) -> None:
     once, _ = settled(items)
     assert settled(once) == (once, ())
 
 
 @given(ANY_WINDOWS)
-def test_once_settled_every_call_is_answered_and_every_result_answers(items: list[Item]) -> None:
+def test_once_settled_every_call_is_answered_and_every_result_answers(items: list[WindowItem]) -> None:
     kept, _ = settled(items)
     pairs = list(answers(kept))
     assert sum(len(item.results) for item in kept) == len(pairs)

@@ -34,7 +34,7 @@ from ledger.domain.compaction import (
     runs,
     widened_runs,
 )
-from ledger.domain.window import FALLBACK, LEAF, Item
+from ledger.domain.window import FALLBACK, LEAF, WindowItem
 
 TAIL = [user(1), *[said(1) for _ in range(FRESH_TAIL - 1)]]
 
@@ -136,7 +136,7 @@ def test_forced_two_messages_are_enough_and_the_last_turn_stays() -> None:
 
 
 @given(ANY_WINDOWS | conversations(), st.integers(0, 40), st.booleans())
-def test_a_run_is_old_messages_side_by_side_and_long_enough(items: list[Item], protect: int, force: bool) -> None:
+def test_a_run_is_old_messages_side_by_side_and_long_enough(items: list[WindowItem], protect: int, force: bool) -> None:
     turns = [item.place for item in items if item.role == "user" and not item.results]
     last = 0
     for run in leaf_runs(items, protect=protect, force=force):
@@ -156,7 +156,7 @@ def test_a_run_is_old_messages_side_by_side_and_long_enough(items: list[Item], p
 
 
 @given(ANY_WINDOWS, st.integers(0, 40), st.booleans())
-def test_nothing_in_the_tail_loses_its_call(items: list[Item], protect: int, force: bool) -> None:
+def test_nothing_in_the_tail_loses_its_call(items: list[WindowItem], protect: int, force: bool) -> None:
     users = [at for at, item in enumerate(items) if item.role == "user" and not item.results]
     if force and not users:
         return
@@ -167,7 +167,7 @@ def test_nothing_in_the_tail_loses_its_call(items: list[Item], protect: int, for
 
 
 @given(conversations(), st.integers(0, 40), st.booleans())
-def test_a_run_never_cuts_between_a_call_and_its_results(items: list[Item], protect: int, force: bool) -> None:
+def test_a_run_never_cuts_between_a_call_and_its_results(items: list[WindowItem], protect: int, force: bool) -> None:
     pairs = [(items[asked], items[answered]) for asked, answered, _ in answers(items)]
     steps = {asked.place: asked.tokens for asked, _ in pairs}
     for asked, answered in pairs:
@@ -232,7 +232,7 @@ def test_what_is_condensed_fits_what_a_summary_is_written_from() -> None:
 
 @given(ANY_WINDOWS, st.integers(0, 40), st.booleans())
 def test_what_is_condensed_are_neighbours_of_one_depth_that_no_model_failed_on(
-    items: list[Item], protect: int, hard: bool
+    items: list[WindowItem], protect: int, hard: bool
 ) -> None:
     for run in condensed_runs(items, protect=protect, hard=hard):
         at = items.index(run.items[0])
@@ -245,7 +245,7 @@ def test_what_is_condensed_are_neighbours_of_one_depth_that_no_model_failed_on(
 
 
 @given(ANY_WINDOWS, st.integers(0, 40), st.booleans())
-def test_what_is_not_compacted_has_a_reason_that_is_known(items: list[Item], protect: int, yes: bool) -> None:
+def test_what_is_not_compacted_has_a_reason_that_is_known(items: list[WindowItem], protect: int, yes: bool) -> None:
     for found in (
         leaf_run(items, protect=protect, force=yes),
         condensed_run(items, protect=protect, hard=yes),
@@ -290,9 +290,9 @@ def test_fallbacks_are_widened_only_after_all_else() -> None:
     assert [(run.kind, run.readable) for run in runs(items)] == [(LEAF, True), ("condensed", True), (LEAF, False)]
 
 
-def shrunk(items: list[Item], run: Run, tokens: int) -> list[Item]:
+def shrunk(items: list[WindowItem], run: Run, tokens: int) -> list[WindowItem]:
     """The window once a fallback of so many tokens stands for the run."""
-    made = Item(
+    made = WindowItem(
         "summary",
         9_999,
         run.items[0].place,
@@ -311,7 +311,9 @@ def shrunk(items: list[Item], run: Run, tokens: int) -> list[Item]:
 
 
 @given(conversations(), st.booleans())
-def test_without_a_model_a_window_shrinks_to_its_last_turn_and_loses_no_message(items: list[Item], force: bool) -> None:
+def test_without_a_model_a_window_shrinks_to_its_last_turn_and_loses_no_message(
+    items: list[WindowItem], force: bool
+) -> None:
     items = [replace(item, level=FALLBACK, depth=0, summary_kind=LEAF) if item.is_summary else item for item in items]
     messages, steps = sum(item.messages for item in items), 0
     while True:

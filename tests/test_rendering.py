@@ -25,14 +25,14 @@ from ledger.domain.rendering import (
     openai,
     summary_block,
 )
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 
 PICTURE = {"type": "media", "uri": "https://a.example/cat.png", "mime": "image/png"}
 INLINE = {"type": "media", "uri": "data:image/png;base64,QUJD", "mime": "image/png"}
 SOUND = {"type": "media", "uri": "https://a.example/cat.mp3", "mime": "audio/mpeg"}
 
 
-def says(item: Item, content: str = "", *parts: Mapping[str, Any], **more: Any) -> Said:
+def says(item: WindowItem, content: str = "", *parts: Mapping[str, Any], **more: Any) -> Said:
     return Said(item, content, parts=parts, **more)
 
 
@@ -86,7 +86,7 @@ def test_a_leaf_has_no_sources_and_its_own_time() -> None:
 
 
 def test_the_note_warns_of_summaries_of_summaries_and_of_fallbacks() -> None:
-    def note(*items: Item) -> str:
+    def note(*items: WindowItem) -> str:
         return ElementTree.fromstring(summary_block([says(item, "text") for item in items])).findtext("note") or ""
 
     assert "data" in note(summary()) and "summaries of summaries" not in note(summary())

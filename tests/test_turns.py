@@ -48,11 +48,11 @@ def test_what_a_user_said_becomes_a_candidate_with_its_message(ledger: Ledger) -
 
 def test_a_piece_is_one_append_of_the_call_the_memories_and_the_cursor(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee, and Ana works at Acme.")
-    answer = adds(TEA) | {"edges": [{"source": "Ana", "relation": "works at", "target": "Acme"}]}
+    answer = adds(TEA) | {"relations": [{"subject": "Ana", "relation": "works at", "object": "Acme"}]}
     report = session.extract(model=Scripted(answer))
     assert kinds(ledger) == ["MemoryCaptured", "RelationAdded", "ModelCalled", "ExtractionCursorMoved"]
     assert len({each.command_id for each in ledger.audit(command="session.extract")}) == 1
-    assert (report.edges, report.cursor) == (1, session.messages()[-1].position)
+    assert (report.relations, report.cursor) == (1, session.messages()[-1].position)
     (call,) = ledger.model_calls()
     assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/1", 2, 0)
     data: Any = ledger.audit(type="ModelCalled")[0].data
@@ -400,7 +400,7 @@ KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 def test_a_threat_inside_a_batch_is_dropped_and_the_rest_is_kept(ledger: Ledger) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
-    answer = adds(ATTACK, TEA) | {"edges": [{"source": ATTACK, "relation": "is", "target": "Ana"}]}
+    answer = adds(ATTACK, TEA) | {"relations": [{"subject": ATTACK, "relation": "is", "object": "Ana"}]}
     report = session.extract(model=Scripted(answer))
     assert [each.content for each in report.kept] == [TEA]
     assert [each["reason"] for each in report.dropped] == ["threat", "threat"]
@@ -436,7 +436,9 @@ def test_secrets_in_an_answer_are_not_kept(ledger: Ledger, policy: str) -> None:
     answer = adds(f"The token of the user is {KEY}.", TEA) | {
         "add": [add(f"The token of the user is {KEY}."), add(TEA), {"x": KEY}]
     }
-    report = session.extract(model=Scripted(answer | {"edges": [{"source": KEY, "relation": "of", "target": "Ana"}]}))
+    report = session.extract(
+        model=Scripted(answer | {"relations": [{"subject": KEY, "relation": "of", "object": "Ana"}]})
+    )
     assert len(report.kept) == (2 if policy == "redact" else 1)
     assert KEY not in str([each.data for each in ledger.audit(limit=500)])
     assert cursor(ledger) == session.messages()[-1].position

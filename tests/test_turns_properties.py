@@ -40,14 +40,14 @@ said: dict[str, Any] = {
 }
 adding = st.fixed_dictionaries({}, optional=said)
 replacing = st.fixed_dictionaries({}, optional=said | {"fact": numbers, "old": words, "reason": words})
-relating = st.fixed_dictionaries({}, optional={"source": words, "relation": words, "target": words})
+relating = st.fixed_dictionaries({}, optional={"subject": words, "relation": words, "object": words})
 answers = st.one_of(
     st.fixed_dictionaries(
         {},
         optional={
             "add": st.lists(adding, max_size=4),
             "supersede": st.lists(replacing, max_size=4),
-            "edges": st.lists(relating, max_size=2),
+            "relations": st.lists(relating, max_size=2),
             "delete": st.lists(anything, max_size=2),
         },
     ),

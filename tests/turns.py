@@ -44,14 +44,14 @@ def add(content: str, messages: tuple[int, ...] = (1,), **more: Any) -> dict[str
 
 
 def adds(*contents: str, **more: Any) -> dict[str, Any]:
-    return {"add": [add(each, **more) for each in contents], "supersede": [], "edges": []}
+    return {"add": [add(each, **more) for each in contents], "supersede": [], "relations": []}
 
 
 def replaces(content: str, fact: int | None = 1, **more: Any) -> dict[str, Any]:
     return {"supersede": [add(content) | {"fact": fact} | more]}
 
 
-NOTHING: dict[str, Any] = {"add": [], "supersede": [], "edges": []}
+NOTHING: dict[str, Any] = {"add": [], "supersede": [], "relations": []}
 
 
 def say(ledger: Ledger, user: str, assistant: str = "Noted.", session: str = "s1", **more: Any) -> Any:

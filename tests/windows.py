@@ -7,37 +7,37 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF, MESSAGE, NORMAL, SUMMARY, Item
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF, MESSAGE, NORMAL, SUMMARY, WindowItem
 
 
 def message(
     role: str = "user", tokens: int = 100, *, calls: Sequence[str] = (), results: Sequence[str] = (), place: int = 0
-) -> Item:
-    return Item(
+) -> WindowItem:
+    return WindowItem(
         MESSAGE, place, place, tokens, "2026-01-01T12:00:00Z", role, tuple(calls), tuple(results), source_tokens=tokens
     )
 
 
-def user(tokens: int = 100) -> Item:
+def user(tokens: int = 100) -> WindowItem:
     return message("user", tokens)
 
 
-def said(tokens: int = 100) -> Item:
+def said(tokens: int = 100) -> WindowItem:
     return message("assistant", tokens)
 
 
-def call(*ids: str, tokens: int = 100) -> Item:
+def call(*ids: str, tokens: int = 100) -> WindowItem:
     return message("assistant", tokens, calls=ids)
 
 
-def result(*ids: str, tokens: int = 100) -> Item:
+def result(*ids: str, tokens: int = 100) -> WindowItem:
     return message("tool", tokens, results=ids)
 
 
 def summary(
     depth: int = 0, tokens: int = 1_000, *, level: str = NORMAL, messages: int = 10, source_tokens: int = 20_000
-) -> Item:
-    return Item(
+) -> WindowItem:
+    return WindowItem(
         SUMMARY,
         0,
         0,
@@ -51,13 +51,13 @@ def summary(
     )
 
 
-def cut(messages: int = 10, tokens: int = 500, source_tokens: int = 20_000) -> Item:
+def cut(messages: int = 10, tokens: int = 500, source_tokens: int = 20_000) -> WindowItem:
     return summary(0, tokens, level=FALLBACK, messages=messages, source_tokens=source_tokens)
 
 
-def window(*items: Item) -> list[Item]:
+def window(*items: WindowItem) -> list[WindowItem]:
     """The items with places in their order, each after the messages that the one before stands for."""
-    placed, place = list[Item](), 1
+    placed, place = list[WindowItem](), 1
     for item in items:
         last = place + item.messages - 1
         if item.is_summary:
@@ -72,7 +72,7 @@ IDS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=3)
 
 
 @st.composite
-def any_items(draw: st.DrawFn) -> Item:
+def any_items(draw: st.DrawFn) -> WindowItem:
     """Anything that could stand in a window, sensible or not."""
     tokens = draw(TOKENS)
     if draw(st.integers(0, 3)) == 0:
@@ -87,7 +87,7 @@ ANY_WINDOWS = st.lists(any_items(), max_size=80).map(lambda items: window(*items
 
 
 @st.composite
-def a_turn(draw: st.DrawFn) -> list[Item]:
+def a_turn(draw: st.DrawFn) -> list[WindowItem]:
     """A user's message, some calls with all their results, and an answer: a conversation as providers keep it."""
     turn = [user(draw(TOKENS))]
     for _ in range(draw(st.integers(0, 4))):
@@ -97,7 +97,7 @@ def a_turn(draw: st.DrawFn) -> list[Item]:
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[Item]:
+def conversations(draw: st.DrawFn) -> list[WindowItem]:
     """Summaries of what was, and whole turns."""
     old = draw(st.lists(st.builds(summary, st.integers(0, 3), st.integers(1, 3_000)), max_size=6))
     turns = draw(st.lists(a_turn(), min_size=1, max_size=12))

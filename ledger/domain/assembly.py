@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 
 FRESH_TAIL = 32
 """The newest items, messages and summaries alike, that are taken first and are never compacted unless forced."""
@@ -39,7 +39,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
 class Dropped(Struct, frozen=True):
     """An item that was looked at and is not among the chosen ones, and why."""
 
-    item: Item
+    item: WindowItem
     why: str
 
 
@@ -51,7 +51,7 @@ class Fitted(Struct, frozen=True):
     newest of the window: all older ones are left out too.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     tokens: int
     over_budget: bool = False
     reasons: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Fitted(Struct, frozen=True):
     looked_at: int = 0
 
 
-def fit(newest_first: Iterable[Item], budget: int, *, tail: int = FRESH_TAIL) -> Fitted:
+def fit(newest_first: Iterable[WindowItem], budget: int, *, tail: int = FRESH_TAIL) -> Fitted:
     """As much of the window's end as ``budget`` tokens hold; more only where the last user turn alone is more.
 
     The newest ``tail`` items come first. If they are over the budget, and a user message among them with all that follows it
@@ -106,11 +106,11 @@ def fit(newest_first: Iterable[Item], budget: int, *, tail: int = FRESH_TAIL) ->
     return Fitted(items, total, total > budget, tuple(reasons), (*dropped, *orphans), looked_at)
 
 
-def _tokens(items: Iterable[Item]) -> int:
+def _tokens(items: Iterable[WindowItem]) -> int:
     return sum(item.tokens for item in items)
 
 
-def _trimmed(newest_first: Sequence[Item], budget: int) -> tuple[int, str]:
+def _trimmed(newest_first: Sequence[WindowItem], budget: int) -> tuple[int, str]:
     """How many of a tail over the budget are kept, from the newest, and why no more.
 
     Of a turn that began before the tail, what has to stay is its last step: the newest call with its results.
@@ -127,12 +127,12 @@ def _trimmed(newest_first: Sequence[Item], budget: int) -> tuple[int, str]:
     return (turn, "turn_over_budget") if turn > fits else (fits, "tail_trimmed")
 
 
-def is_turn(item: Item) -> bool:
+def is_turn(item: WindowItem) -> bool:
     """Whether a user's turn begins here: a user message, other than one that only carries tool results."""
     return not item.is_summary and item.role == USER and not item.results
 
 
-def _safe_start(items: Sequence[Item]) -> int:
+def _safe_start(items: Sequence[WindowItem]) -> int:
     """Where the chosen items begin for a provider: at a summary, or a message that neither makes nor answers tool calls.
 
     Directly after a summary calls are safe, because it stands for the turn they belong to. Where neither a summary nor a user
@@ -146,12 +146,12 @@ def _safe_start(items: Sequence[Item]) -> int:
     return len(items)
 
 
-def _is_mid_turn(items: Iterable[Item]) -> bool:
+def _is_mid_turn(items: Iterable[WindowItem]) -> bool:
     first = next((item for item in items if not item.is_summary), None)
     return first is not None and bool(first.calls)
 
 
-def _lost(before: Iterable[Item], after: Iterable[Item], field: str) -> bool:
+def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str) -> bool:
     """Whether a message that is still there has fewer calls or results than it had."""
     had = {item.place: getattr(item, field) for item in before if not item.is_summary}
     return any(getattr(item, field) != had[item.place] for item in after if not item.is_summary)
@@ -160,7 +160,7 @@ def _lost(before: Iterable[Item], after: Iterable[Item], field: str) -> bool:
 # --- calls and their results -----------------------------------------------------------------------------------------
 
 
-def answers(items: Iterable[Item]) -> Iterator[tuple[int, int, str]]:
+def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
     """Each tool result that answers a call before it, as (index of the call's item, index of the result's, id).
 
     The nearest call of that id is meant, for providers count from ``call_0`` in every turn; a call has one answer.
@@ -176,7 +176,7 @@ def answers(items: Iterable[Item]) -> Iterator[tuple[int, int, str]]:
                     yield call, at, name
 
 
-def settled(items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[Dropped, ...]]:
+def settled(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[Dropped, ...]]:
     """The items with only such calls and results as belong together, and the tool messages that had none of them.
 
     A call that nothing answers stays in the last message, or in the one after which only its own other results follow:
@@ -189,7 +189,7 @@ def settled(items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[Dropped, ...
         answered.setdefault(call, set()).add(name)
         answering.setdefault(at, []).append(name)
     waiting = _waiting(items, pairs)
-    kept, dropped = list[Item](), list[Dropped]()
+    kept, dropped = list[WindowItem](), list[Dropped]()
     for at, item in enumerate(items):
         if item.is_summary:
             kept.append(item)
@@ -204,7 +204,7 @@ def settled(items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[Dropped, ...
     return tuple(kept), tuple(dropped)
 
 
-def _waiting(items: Sequence[Item], pairs: Iterable[tuple[int, int, str]]) -> int:
+def _waiting(items: Sequence[WindowItem], pairs: Iterable[tuple[int, int, str]]) -> int:
     """The index of the message at the end whose calls may still get results; -1 if there is none."""
     callers: dict[int, set[int]] = {}
     for call, at, _ in pairs:

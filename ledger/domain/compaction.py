@@ -17,7 +17,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from ledger.domain.assembly import FRESH_TAIL, answers, is_turn
-from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, SUMMARY, Item, Ranges
+from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, SUMMARY, Ranges, WindowItem
 
 CONTEXT_THRESHOLD = (3, 4)
 """The part of the budget, as a fraction, from which on a window is to be compacted."""
@@ -78,9 +78,9 @@ class Run(Struct, frozen=True):
 
     kind: str
     depth: int
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     tokens: int
-    context: tuple[Item, ...] = ()
+    context: tuple[WindowItem, ...] = ()
     readable: bool = True
 
     @property
@@ -134,7 +134,7 @@ def improves(run: Run, tokens: int) -> bool:
     return 0 < tokens < run.tokens
 
 
-def runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
+def runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
     """All that could be compacted now, in the order to try it: the first that comes off changes the window.
 
     Messages first, then summaries, then fallbacks that lie side by side; so those are only widened where the window holds
@@ -159,7 +159,7 @@ def runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = Fals
 # --- leaves ----------------------------------------------------------------------------------------------------------
 
 
-def leaf_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Run | Skip:
+def leaf_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Run | Skip:
     """The oldest messages of a window (oldest first) that make a leaf, or why there are none.
 
     That is a stretch of messages with no summary between, outside the newest ``protect`` items: at least 8, or as many as
@@ -177,7 +177,7 @@ def leaf_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = 
     return Skip(why, LEAF, len(old), _tokens(old))
 
 
-def leaf_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
+def leaf_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
     """Every run that ``leaf_run`` might have chosen, the oldest first. No two overlap: all of them can be applied at once."""
     border = _border(items, protect, force)
     fewest = FORCED_FANOUT if force else LEAF_FANOUT
@@ -192,14 +192,14 @@ def leaf_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, force: bool =
         start = wall + 1
 
 
-def _leaf(items: Sequence[Item], first: int, stop: int, told: Sequence[int], *, readable: bool = True) -> Run:
+def _leaf(items: Sequence[WindowItem], first: int, stop: int, told: Sequence[int], *, readable: bool = True) -> Run:
     """``told`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
     chosen, end = tuple(items[first:stop]), bisect_left(told, first)
     context = tuple(items[at] for at in told[max(0, end - PRECEDING) : end])
     return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
-def _border(items: Sequence[Item], protect: int, force: bool) -> int:
+def _border(items: Sequence[WindowItem], protect: int, force: bool) -> int:
     """Where the protected end of the window begins: the tail, or from the last user message on, or the last message."""
     if not force:
         return max(0, len(items) - max(0, protect))
@@ -227,7 +227,7 @@ def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
 
 
 def _chunks(
-    items: Sequence[Item], start: int, end: int, last: Mapping[int, int], fewest: int
+    items: Sequence[WindowItem], start: int, end: int, last: Mapping[int, int], fewest: int
 ) -> Iterator[tuple[int, int]]:
     """A stretch of messages cut into what one leaf each is written from, as half-open ranges of indexes.
 
@@ -249,7 +249,7 @@ def _chunks(
         yield begun, at
 
 
-def _together(items: Sequence[Item], at: int, end: int, last: Mapping[int, int]) -> int:
+def _together(items: Sequence[WindowItem], at: int, end: int, last: Mapping[int, int]) -> int:
     """Where what cannot be cut off from a message ends: after the last result of its calls, and of those between.
 
     Only if all that but its longest message fits a chunk, and only up to a summary. Otherwise the message is by itself: both
@@ -271,7 +271,7 @@ def _together(items: Sequence[Item], at: int, end: int, last: Mapping[int, int])
 # --- condensed summaries ---------------------------------------------------------------------------------------------
 
 
-def condensed_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: bool = False) -> Run | Skip:
+def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Run | Skip:
     """The summaries of one depth that are condensed next, or why there are none.
 
     First those that begin the window, if they have 2,000 tokens together (and up to 20,000); else the oldest four
@@ -297,7 +297,7 @@ def condensed_run(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: boo
     return Skip(why, CONDENSED, sum(item.messages for item in old), _tokens(old))
 
 
-def condensed_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
+def condensed_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
     """Every run that ``condensed_run`` might have chosen, in its order; the first two may overlap."""
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
     groups = list(_neighbours(items, protect))
@@ -318,12 +318,12 @@ def condensed_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, hard: bo
                 first += 1
 
 
-def _condensed(items: Sequence[Item], first: int, stop: int) -> Run:
+def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> Run:
     chosen = tuple(items[first:stop])
     return Run(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
 
 
-def _neighbours(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]:
+def _neighbours(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
     depths = [
         item.depth if item.is_summary and item.level != FALLBACK else None
@@ -335,7 +335,7 @@ def _neighbours(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]
             yield places[0], places[-1] + 1
 
 
-def _within(items: Sequence[Item], first: int, end: int) -> int:
+def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
     """How far the items from ``first`` on fit what one summary is written from."""
     tokens, stop = 0, first
     while stop < end and tokens + items[stop].tokens <= LEAF_CHUNK_TOKENS:
@@ -347,7 +347,7 @@ def _within(items: Sequence[Item], first: int, end: int) -> int:
 # --- fallbacks -------------------------------------------------------------------------------------------------------
 
 
-def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
+def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
     """Fallback leaves side by side that one new leaf over all their messages can stand for, in the order to try them.
 
     This keeps a window bounded where there is no model. It is for when no messages are left to summarise and nothing can be
@@ -376,7 +376,7 @@ def widened_runs(items: Sequence[Item], *, protect: int = FRESH_TAIL, again: boo
             yield _leaf(items, least, least + size, told, readable=False)
 
 
-def _fallbacks(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]:
+def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Fallback leaves side by side outside the tail, as half-open ranges of indexes."""
     border = _border(items, protect, False)
     is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
@@ -386,7 +386,7 @@ def _fallbacks(items: Sequence[Item], protect: int) -> Iterator[tuple[int, int]]
             yield places[0], places[-1] + 1
 
 
-def _readable(items: Sequence[Item], first: int, end: int) -> int:
+def _readable(items: Sequence[WindowItem], first: int, end: int) -> int:
     """How far the messages beneath the fallbacks from ``first`` on fit what one summary is written from."""
     tokens, stop = 0, first
     while stop < end and tokens + items[stop].source_tokens <= LEAF_CHUNK_TOKENS:
@@ -395,7 +395,7 @@ def _readable(items: Sequence[Item], first: int, end: int) -> int:
     return stop
 
 
-def _tokens(items: Iterable[Item]) -> int:
+def _tokens(items: Iterable[WindowItem]) -> int:
     return sum(item.tokens for item in items)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.domain.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, settled
 from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
-from ledger.domain.window import CONDENSED, FALLBACK, Item
+from ledger.domain.window import CONDENSED, FALLBACK, WindowItem
 
 DEVELOPER = "developer"  # another word for system
 TEXT, TOOL_USE, TOOL_RESULT, MEDIA = "text", "tool_use", "tool_result", "media"
@@ -44,7 +44,7 @@ class Said(Struct, frozen=True):
     are ids of summaries, its times and ``descendants`` those of SummaryCreated.
     """
 
-    item: Item
+    item: WindowItem
     content: str = ""
     reasoning: str = ""  # of another model run, which no provider takes back: not shown
     parts: Sequence[Mapping[str, Any]] = ()
@@ -153,7 +153,7 @@ def spoken(entries: Iterable[Said]) -> list[Spoken]:
     return found
 
 
-def _shown(said: Said, at: int) -> Item:
+def _shown(said: Said, at: int) -> WindowItem:
     """The item with those of its calls and results that can be shown, and its index as its place."""
     item = said.item
     role = {DEVELOPER: SYSTEM}.get(item.role, item.role)

@@ -11,7 +11,7 @@ LEAF, CONDENSED = "leaf", "condensed"
 Ranges = tuple[tuple[int, int], ...]
 
 
-class Item(Struct, frozen=True):
+class WindowItem(Struct, frozen=True):
     """One entry of a window, without its text. Its place is the order: a message's position, a summary's oldest message.
 
     ``position`` is that of the event which has the text; ``messages`` and ``source_tokens`` are what it stands for (1 and

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Erasures(Area):
-    """The erasures of this file, of every user: none of them names a user or holds a text."""
+    """The erasures of this file, of every user; no report and no certificate holds a text that was erased."""
 
     if TYPE_CHECKING:
         _core: Core

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
+from ledger.types import Cancel
 
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -40,8 +41,6 @@ _HINTS = {
 }
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _random = SystemRandom()
-
-Cancelled = threading.Event | Callable[[], bool]
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -66,7 +65,7 @@ def ask(
     model: Model,
     request: ModelRequest,
     *,
-    cancelled: Cancelled | None = None,
+    cancelled: Cancel | None = None,
     retries: int = RETRIES,
     deadline: float = DEADLINE_SECONDS,
     sleep: Callable[[float], object] = time.sleep,
@@ -185,7 +184,7 @@ def _wait(failure: Failure, attempts: int, uniform: Callable[[float, float], flo
     return max(wait, asked or 0.0)
 
 
-def _slept(seconds: float, cancelled: Cancelled | None, sleep: Callable[[float], object]) -> bool:
+def _slept(seconds: float, cancelled: Cancel | None, sleep: Callable[[float], object]) -> bool:
     """Waits, and says whether nobody cancelled meanwhile."""
     while seconds > 0:
         if _is_set(cancelled):
@@ -195,13 +194,13 @@ def _slept(seconds: float, cancelled: Cancelled | None, sleep: Callable[[float],
     return not _is_set(cancelled)
 
 
-def _is_set(cancelled: Cancelled | None) -> bool:
+def _is_set(cancelled: Cancel | None) -> bool:
     if cancelled is None:
         return False
     return cancelled.is_set() if isinstance(cancelled, threading.Event) else bool(cancelled())
 
 
-def within(seconds: float, call: Callable[[], Any], cancelled: Cancelled | None = None) -> Any:
+def within(seconds: float, call: Callable[[], Any], cancelled: Cancel | None = None) -> Any:
     """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
     it takes longer, or is cancelled. What it still does then is nobody's concern."""
     given: list[Any] = []

@@ -14,7 +14,7 @@ from ledger.domain.turns import Line
 from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Parsed
-from ledger.policies.turns import ACTIONS, ADD, EDGES, MODEL_EXTRACTOR, SUPERSEDE, Proposal, Relation
+from ledger.policies.turns import ACTIONS, ADD, MODEL_EXTRACTOR, RELATIONS, SUPERSEDE, Proposal, Relation
 
 PURPOSE = "extraction"
 LINE_CHARS = 8_000  # shown of one message: its beginning, and a third of that of its end
@@ -109,11 +109,11 @@ def kinds() -> dict[str, type[Any]]:
     said: dict[str, Any] = {"content": (str, ...), "kind": text, "said_by": text, "messages": numbers}
     said |= {"confidence": confidence, "entities": names}
     changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
-    relation: dict[str, Any] = {"source": (str, ...), "relation": (str, ...), "target": (str, ...)}
+    relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
         SUPERSEDE: create_model("Supersede", __base__=BaseModel, **said, **changed),
         ADD: create_model("Add", __base__=BaseModel, **said),
-        EDGES: create_model("Edge", __base__=BaseModel, **relation),
+        RELATIONS: create_model("Relation", __base__=BaseModel, **relation),
     }
 
 
@@ -129,12 +129,12 @@ def schema() -> type[Any]:
 
 def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], list[Relation], int]:
     """What an answer proposes, what it replaces first, and how many actions more there were than are applied."""
-    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, ADD, EDGES).index(each.what))
-    facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != EDGES]
+    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, ADD, RELATIONS).index(each.what))
+    facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != RELATIONS]
     relations = [
-        Relation(_whole(each.value.source), _whole(each.value.relation), _whole(each.value.target))
+        Relation(_whole(each.value.subject), _whole(each.value.relation), _whole(each.value.object))
         for each in ordered[:ACTIONS]
-        if each.what == EDGES
+        if each.what == RELATIONS
     ]
     return facts, relations, parsed.left_over + max(0, len(ordered) - ACTIONS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -46,3 +47,7 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     def answer(self, request: ModelRequest, /) -> ModelAnswer: ...
+
+
+ModelLike = Model | Callable[[ModelRequest], object] | str
+"""A model, a function that answers requests (with a text, a ``ModelAnswer``, or what JSON can say), or the name of a model."""

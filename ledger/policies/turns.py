@@ -39,7 +39,7 @@ LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the new
 MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
 UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
 
-ADD, SUPERSEDE, EDGES = "add", "supersede", "edges"
+ADD, SUPERSEDE, RELATIONS = "add", "supersede", "relations"
 CITES = "cites"  # in the list of what a model did: which message it named for a memory
 CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -84,13 +84,13 @@ class Taken(Struct, frozen=True):
 class Relation(Struct, frozen=True):
     """What a model says of two names."""
 
-    source: str
+    subject: str
     relation: str
-    target: str
+    object: str
 
     @property
     def content(self) -> str:
-        return f"{self.source} {self.relation} {self.target}"
+        return f"{self.subject} {self.relation} {self.object}"
 
 
 # --- outside of the lock ---------------------------------------------------------------------------------------------
@@ -330,21 +330,21 @@ class Batch:
     def _related(self, relation: Relation) -> Taken:
         """A relation is said by the first fact that was stored; without one nothing says it."""
         if not self.made:
-            return Taken(EDGES, "no_fact", text=relation.content[:FACT_CHARS])
-        names = (relation.source, relation.relation, relation.target)
+            return Taken(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
+        names = (relation.subject, relation.relation, relation.object)
         if self.work.secret_in(*names):  # a name is looked up by its text, so nothing can be taken out of it
-            return Taken(EDGES, "secret")
+            return Taken(RELATIONS, "secret")
         if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
-            return Taken(EDGES, "threat")
+            return Taken(RELATIONS, "threat")
         anchor, attempt = self.made[0]
         mark = len(self.work.emitted)
         try:
-            command = memory_domain.Relate(relation.source, relation.relation, relation.target)
+            command = memory_domain.Relate(*names)
             graph_rules.say(self.work, anchor, attempt, (command,))
         except RejectedError as refusal:
             del self.work.emitted[mark:]
-            return Taken(EDGES, refusal.rule, text=relation.content[:FACT_CHARS])
-        return Taken(EDGES, KEPT, anchor)
+            return Taken(RELATIONS, refusal.rule, text=relation.content[:FACT_CHARS])
+        return Taken(RELATIONS, KEPT, anchor)
 
 
 def _nobodys(line: Line) -> Line:

@@ -10,7 +10,7 @@ from ledger.domain import times
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, of_all, page, plural
 from ledger.engine.scope import Area, Scope
 from ledger.sessions import answers
@@ -18,13 +18,14 @@ from ledger.sessions.assembled import Window
 from ledger.sessions.picture import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
-from ledger.types import Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from ledger.types import Cancel, Channel, Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
 from ledger.work import Who
 
 if TYPE_CHECKING:
     from ledger.core import Core
     from ledger.moments import Moment as PastCore
     from ledger.sessions.session import CoreSession, PastSession
+    from ledger.types import ModelLike, SummarizerLike
 
 SHARE, TIMEOUT_SECONDS, HITS = 0.25, 120.0, 20
 Scopes = Literal["both", "message", "summary"]
@@ -102,7 +103,7 @@ class SessionRead(Area):
             raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
         return found
 
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[WindowItem, ...]:
         """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
         return tuple(self._past.window())
 
@@ -210,7 +211,7 @@ class Session(SessionRead):
         *,
         actor: str | None = None,
         client: str | None = None,
-        channel: str | None = None,
+        channel: Channel | None = None,
         agent: str | None = None,
     ) -> Session:
         """Return the same session with other words for who acts in it.
@@ -295,7 +296,7 @@ class Session(SessionRead):
         *,
         until_under: bool = False,
         force: bool = False,
-        summarizer: Any = None,
+        summarizer: SummarizerLike | None = None,
         timeout: float = TIMEOUT_SECONDS,
         **options: Unpack[WriteOptions],
     ) -> answers.CompactionReport:
@@ -322,11 +323,11 @@ class Session(SessionRead):
         self,
         *,
         method: Method | None = None,
-        model: Any = None,
+        model: ModelLike | None = None,
         since: int | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
-        cancel: Any = None,
+        cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
     ) -> ledger_answers.ExtractionReport:
         """Find candidates for memories in the messages since the last time.
@@ -474,7 +475,12 @@ class Summaries(SummariesRead):
         return self._session._session.restore_summary(id, reason, **self._session._by(options))
 
     def rewrite(
-        self, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS, **options: Unpack[WriteOptions]
+        self,
+        id: str,
+        *,
+        summarizer: SummarizerLike | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        **options: Unpack[WriteOptions],
     ) -> answers.Summary:
         """Write a summary again from the same sources; the new one takes its place.
 

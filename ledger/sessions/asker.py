@@ -13,12 +13,13 @@ from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.language import calls
-from ledger.language.asking import DEADLINE_SECONDS, Asked, Cancelled, ask, check_outside, check_seconds
+from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.log_reading import read_event
 from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Seen
+from ledger.types import Cancel
 from ledger.work import Who, Work
 from projections import control, memories, quarantine
 
@@ -52,7 +53,7 @@ class Asker(Struct, frozen=True):
     user: str
     project: str | None
     timeout: float | None = None  # None for what the settings say
-    cancelled: Cancelled | None = None
+    cancelled: Cancel | None = None
 
     def ask(self, lines: Sequence[Line]) -> Answered:
         """``ModelError`` where it does not answer, or not so that anything can be understood; ``RejectedError`` under
@@ -187,7 +188,7 @@ class Mined(Struct):
     kept: list[str] = []
     superseded: list[str] = []
     dropped: list[dict[str, Any]] = []
-    edges: int = 0
+    relations: int = 0
     failure: str = ""
     stopped: str = ""
 
@@ -196,7 +197,7 @@ def count(done: Mined, batch: Batch, results: Sequence[calls.Taken], found: Answ
     """What the results of one call add to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded
-    done.edges += sum(each.what == found_in.EDGES and each.outcome == calls.KEPT for each in results)
+    done.relations += sum(each.what == found_in.RELATIONS and each.outcome == calls.KEPT for each in results)
     for each in results:
         if each.outcome != calls.KEPT:
             told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}

@@ -8,7 +8,7 @@ from ledger.domain import rendering
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Part, readable
 from ledger.domain.rendering import Rendered, Said
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 from ledger.engine.answer import Answer
 from ledger.recall.packs import Pack, observed
 
@@ -28,7 +28,7 @@ class Entry(Answer, frozen=True, kw_only=True):
     """A message or summary with its texts; None where they were erased. ``item`` says which one it is, and which of its
     tool calls and results can be shown."""
 
-    item: Item
+    item: WindowItem
     content: str | None
     reasoning: str = ""
     parts: tuple[Part, ...] = ()
@@ -95,7 +95,7 @@ class Window(Answer, frozen=True, kw_only=True):
     skipped: str = ""
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[WindowItem, ...]:
         return tuple(each.item for each in self.entries)
 
     @property

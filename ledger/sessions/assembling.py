@@ -12,7 +12,7 @@ from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 from ledger.log_reading import read_known
 from ledger.recall.asked import UNITS, checked, one_of
 from ledger.recall.packs import Pack
@@ -150,13 +150,13 @@ class SessionAssembly(SessionReads):
             seen=seen,
         )
 
-    def _in_chars(self, connection: Any, items: Iterable[Item], tokens: dict[int, int]) -> Iterator[Item]:
+    def _in_chars(self, connection: Any, items: Iterable[WindowItem], tokens: dict[int, int]) -> Iterator[WindowItem]:
         """The items with their characters where their tokens were; ``tokens`` keeps those."""
         for item in items:
             tokens[item.position] = item.tokens
             yield replace(item, tokens=self._entry(connection, item).chars)
 
-    def _entry(self, connection: Any, item: Item) -> Entry:
+    def _entry(self, connection: Any, item: WindowItem) -> Entry:
         if item.is_summary:
             row = summaries.at_position(connection, item.position)
             assert row is not None
@@ -281,12 +281,12 @@ class SessionReceipts(SessionAssembly):
         )
 
 
-def _of(item: Item, said: Told) -> Entry:
+def _of(item: WindowItem, said: Told) -> Entry:
     reasoning, speaker = said.reasoning or "", said.event.data.speaker or ""
     return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
 
 
-def _evicted(window: OpenWindow, chosen: Sequence[Item]) -> Evicted:
+def _evicted(window: OpenWindow, chosen: Sequence[WindowItem]) -> Evicted:
     """Everything of the window that was not chosen."""
     messages = window.messages - sum(item.messages for item in chosen)
     return Evicted(window.count - len(chosen), messages, window.tokens - sum(item.tokens for item in chosen))

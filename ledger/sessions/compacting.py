@@ -20,7 +20,7 @@ from ledger.domain.errors import ConflictError, ModelError, NotFoundError, Rejec
 from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Item, Ranges
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.language.asking import check_seconds
 from ledger.lease import Lease, leased
 from ledger.memory_writes import By
@@ -52,7 +52,7 @@ class Seen(Struct, frozen=True):
     """A window on one snapshot: as many of its first items as one compaction can concern, and how many of these are of the
     fresh tail."""
 
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     protect: int
 
 
@@ -498,7 +498,7 @@ class Compactor:
 
 def seen_of(window: OpenWindow) -> Seen:
     """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
-    items, tokens = list[Item](), 0
+    items, tokens = list[WindowItem](), 0
     for item in window.forwards():
         items.append(item)
         tokens += 0 if item.is_summary else item.tokens

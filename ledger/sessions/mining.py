@@ -30,7 +30,7 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
-from ledger.language.asking import Cancelled, check_outside
+from ledger.language.asking import check_outside
 from ledger.language.port import Model
 from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
@@ -57,6 +57,7 @@ from ledger.sessions.asker import (
 )
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
+from ledger.types import Cancel
 from ledger.work import Who, Work
 from projections import erasures, sessions
 
@@ -86,7 +87,7 @@ class SessionMining(SessionWrites):
         model: Any = None,
         since: int | None = None,
         timeout: float | None = None,
-        cancelled: Cancelled | None = None,
+        cancelled: Cancel | None = None,
         **by: Unpack[By],
     ) -> answers.ExtractionReport:
         """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
@@ -140,7 +141,7 @@ class SessionMining(SessionWrites):
         told: Who,
         model: Model | None,
         timeout: float | None = None,
-        cancelled: Cancelled | None = None,
+        cancelled: Cancel | None = None,
         *,
         by_itself: bool = False,
         pieces: int = PIECES,
@@ -165,7 +166,7 @@ class SessionMining(SessionWrites):
             kept=tuple(kept),
             dropped=tuple(mined.dropped),
             superseded=tuple(mined.superseded),
-            edges=mined.edges,
+            relations=mined.relations,
             messages=mined.messages,
             skipped=mined.skipped,
             calls=mined.calls,
@@ -362,7 +363,7 @@ class Miner:
         model: Model | None = None,
         lease: Lease | None = None,
         timeout: float | None = None,
-        cancelled: Cancelled | None = None,
+        cancelled: Cancel | None = None,
         *,
         by_itself: bool,
     ) -> None:

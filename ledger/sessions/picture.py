@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import dot_label, mermaid_label, one_line
-from ledger.domain.window import FALLBACK, Item
+from ledger.domain.window import FALLBACK, WindowItem
 from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import SessionReads, info
@@ -89,7 +89,7 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
 
 
 def picture(
-    about: SessionInfo, known: Sequence[Summary], window: Iterable[Item], *, everything: bool = False
+    about: SessionInfo, known: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
     """The picture of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
     those that stand neither in it nor beneath one that does."""
@@ -103,7 +103,7 @@ def picture(
     return SummaryGraph(session=about, window=tuple(nodes), replaced=tuple(_node(id, rows, drawn) for id in roots))
 
 
-def _run(items: Sequence[Item]) -> Node:
+def _run(items: Sequence[WindowItem]) -> Node:
     """Messages side by side as one node."""
     tokens = sum(item.tokens for item in items)
     return Node(

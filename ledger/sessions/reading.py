@@ -16,7 +16,7 @@ from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ran
 from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.domain.window import Item
+from ledger.domain.window import WindowItem
 from ledger.log_reading import read_known, read_messages
 from ledger.reads import Reads
 from ledger.sessions import answers
@@ -219,7 +219,7 @@ class SessionReads:
             raise NotFoundError(f"no summary of this session has the id {given!r:.40}")
         return found
 
-    def window(self) -> list[Item]:
+    def window(self) -> list[WindowItem]:
         """The messages and summaries that stand for the conversation now, oldest first, without their texts."""
         with self._reading() as (connection, state):
             return OpenWindow(connection, state).items() if state is not None and self._kept_out != "ignored" else []

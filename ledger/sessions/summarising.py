@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -62,6 +62,16 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
             "previous": "\n".join(before),
             "text": _harmless("\n\n".join(self.texts)),
         }
+
+
+class Summarizer(Protocol):
+    """Anything that writes summaries by ``summarize``. Its ``name`` or ``model``, if it has one, is stored with each summary."""
+
+    def summarize(self, request: SummaryRequest, /) -> str: ...
+
+
+SummarizerLike = Summarizer | Model | Callable[[SummaryRequest], str]
+"""What a caller may give to write summaries: an object, a language model, or a function."""
 
 
 class Summariser(Struct, frozen=True):

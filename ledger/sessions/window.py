@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledger.domain.session import Session
-from ledger.domain.window import MESSAGE, SUMMARY, Item, Ranges
+from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
 from projections import sessions, summaries
 from projections.sessions import Message
 from projections.summaries import Summary
@@ -34,7 +34,7 @@ class OpenWindow:
         """The messages that a summary stands for."""
         return tuple(each for summary in self.summaries for each in summary.ranges)
 
-    def backwards(self) -> Iterator[Item]:
+    def backwards(self) -> Iterator[WindowItem]:
         """The items from the last to the first; read as far as they are asked for."""
         waiting = list(self.summaries)  # the last by place is taken first
         for row in sessions.backwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
@@ -43,7 +43,7 @@ class OpenWindow:
             yield of_message(row)
         yield from map(of_summary, reversed(waiting))
 
-    def forwards(self) -> Iterator[Item]:
+    def forwards(self) -> Iterator[WindowItem]:
         """The items from the first to the last; read as far as they are asked for."""
         waiting = list(reversed(self.summaries))
         visible = sessions.besides((*self.hidden_ranges, *self.covered))
@@ -53,13 +53,13 @@ class OpenWindow:
             yield of_message(row)
         yield from map(of_summary, reversed(waiting))
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[WindowItem]:
         """All of them, the first first."""
         return [*self.backwards()][::-1]
 
 
-def of_message(row: Message) -> Item:
-    return Item(
+def of_message(row: Message) -> WindowItem:
+    return WindowItem(
         kind=MESSAGE,
         position=row.row,
         place=row.row,
@@ -72,8 +72,8 @@ def of_message(row: Message) -> Item:
     )
 
 
-def of_summary(row: Summary) -> Item:
-    return Item(
+def of_summary(row: Summary) -> WindowItem:
+    return WindowItem(
         kind=SUMMARY,
         position=row.row,
         place=row.first,

@@ -1,5 +1,6 @@
 """What a type checker must find in a program that uses the library: every line marked ``wrong``, and no other."""
 
+import threading
 from datetime import UTC, datetime
 
 from ledger import Ledger, PastLedger
@@ -8,6 +9,10 @@ from ledger.answers import Fact as NeitherThere  # wrong
 from ledger.answers import Memory, Pack
 from ledger.types import LanguageModel as NorThere  # wrong
 from ledger.types import ModelRequest
+
+
+def answer(request: ModelRequest) -> str:
+    return request.content
 
 
 def fine(ledger: Ledger) -> None:
@@ -24,6 +29,9 @@ def fine(ledger: Ledger) -> None:
     kept: tuple[Memory, Pack] = (fact, ledger.recall("tea"))
     asked: ModelRequest | None = None
     print(kept, asked)
+    ledger.extract(turn.id, model=answer, cancel=threading.Event())
+    ledger.session("chat").compact(2_000, summarizer=lambda request: request.texts[0])
+    ledger.capture("Which tea?", context=ledger.recall("tea"))
     past: PastLedger = ledger.at("2026-11-21T09:30:00Z")
     print(past.memories.get(fact.id).valid_from, past.recall("tea", among=["memories"]).items)
 
@@ -50,6 +58,15 @@ def mistakes(ledger: Ledger) -> None:
     ledger.recall("tea", k=5)  # wrong
     print(ledger.recall("tea").text)  # wrong
     ledger.extract("i_1", method="guess")  # wrong
+    ledger.extract("i_1", model=3)  # wrong
+    ledger.extract("i_1", cancel=5.0)  # wrong
+    ledger.capture("Which coffee?", context="dark roast")  # wrong
+    ledger.session("chat").extract(cancel=lambda seconds: seconds > 3)  # wrong
+    ledger.session("chat").compact(2_000, summarizer="a model")  # wrong
+    ledger.session("chat").summaries.rewrite("u_1", summarizer=answer)  # wrong
+    ledger.session("chat").bind(channel="telepathy")  # wrong
+    print(ledger.session("chat").items()[0].score)  # wrong
+    Ledger.open("memory.db", model=ModelRequest)  # wrong
     ledger.memory("m_1")  # wrong
     ledger.memories("active")  # wrong
     ledger.memories.list(statuses=["gone"])  # wrong

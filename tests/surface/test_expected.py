@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ if str(ROOT) not in sys.path:  # where the product is installed without its tool
 
 from ledger import ConflictError, RejectedError  # noqa: E402
 from ledger.api import Ledger  # noqa: E402
-from ledger.types import Project  # noqa: E402
+from ledger.types import Event, Project  # noqa: E402
 from tools.public_surface import writes  # noqa: E402
 
 LEDGER = "ledger"
@@ -257,3 +258,73 @@ def test_what_is_no_position_of_the_log_is_rejected(ledger: Ledger, the: dict[st
     with pytest.raises(RejectedError):
         ledger.revise(the["fact"], "Another wording.", expected=wrong)
     assert ledger.position == before
+
+
+ACTS: dict[str, Callable[[Ledger, dict[str, Any]], Any]] = {
+    "undo": lambda g, the: g.undo(the["revised"]),
+    "redo": lambda g, the: g.redo(the["revised"]),
+    "distrust": lambda g, the: g.history.distrust("eve", kind="actor"),
+    "trust": lambda g, the: g.history.trust("eve", kind="actor"),
+    "erase": lambda g, the: g.erase(Event(the["revised"], ["data.reason"])),
+}
+
+
+def revised(ledger: Ledger, act: str) -> dict[str, Any]:
+    """A memory that eve reworded, as it stands just before the act."""
+    fact = ledger.remember("Ana drinks tea.")
+    the = {"fact": fact.id, "other": ledger.remember("Ben drinks milk.").id}
+    the["revised"] = ledger.bind(actor="eve").revise(fact.id, "Ana drinks coffee.", reason="Heard so.").position
+    if act == "redo":
+        ledger.undo(the["revised"])
+    if act == "trust":
+        ledger.history.distrust("eve", kind="actor")
+    return the
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_on_what_was_recorded_is_a_change_of_its_subject_and_of_no_other(tmp_path: Path, act: str) -> None:
+    with opened(tmp_path / "memory.db") as ledger:
+        the = revised(ledger, act)
+        seen = ledger.position
+        ACTS[act](ledger, the)
+        before = ledger.position
+        with pytest.raises(ConflictError, match=f"a change of {the['fact']} was recorded at position {seen + 1}"):
+            ledger.memories.tag(the["fact"], add=["drinks"], expected=seen)
+        assert ledger.position == before
+        ledger.memories.tag(the["other"], add=["drinks"], expected=seen)
+        ledger.memories.tag(the["fact"], add=["drinks"], expected=before)
+
+
+def test_an_undo_that_leaves_nothing_and_its_redo_are_changes_too(ledger: Ledger) -> None:
+    fact = ledger.remember("Ana drinks tea.")
+    ledger.undo(fact.position)
+    ledger.redo(fact.position)
+    with pytest.raises(ConflictError):
+        ledger.memories.tag(fact.id, add=["drinks"], expected=fact.position)
+
+
+def test_a_policy_that_was_undone_meanwhile_is_another_policy(ledger: Ledger) -> None:
+    ledger.policy.set(gain=0.06)
+    seen = ledger.position
+    ledger.bind(user="bob").policy.set(gain=0.5)
+    ledger.bind(user="bob").undo(ledger.position)
+    assert ledger.policy.set(gain=0.07, expected=seen).gain == 0.07
+    seen = ledger.position
+    ledger.undo(seen)
+    with pytest.raises(ConflictError, match=f"position {seen + 1}"):
+        ledger.policy.set(gain=0.08, expected=seen)
+
+
+def test_what_expected_asks_is_found_by_an_index(ledger: Ledger, the: dict[str, Any]) -> None:
+    asked: list[str] = []
+    seen = ledger.position
+    ledger.erase(the["other"])
+    connection = ledger._core._store._cursor.connection
+    connection.set_trace_callback(asked.append)
+    ledger.revise(the["fact"], "Another wording.", expected=seen)
+    connection.set_trace_callback(None)
+    questions = [each for each in asked if re.search(rf"(position|erased_by) > {seen}$", each)]
+    assert len(questions) == 4  # its events, the versions it had, the one it has, what was erased of it
+    for each in questions:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()
+        assert [line for *_, line in plan if line.startswith("SCAN")] == [], each

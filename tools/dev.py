@@ -76,7 +76,9 @@ def check(rest: list[str]) -> int:
 
 
 def bench(rest: list[str]) -> int:
-    return run(set_up(""), "tools/benchmark.py", *rest)
+    """The figures of ledger/docs/measured.md; with ``--against COMMIT`` the speed of daily operations then and now."""
+    against = any(word.startswith("--against") for word in rest)
+    return run(set_up(""), "tools/benchmark_against.py" if against else "tools/benchmark.py", *rest)
 
 
 def set_up(extra: str, version: str | None = None) -> Path:

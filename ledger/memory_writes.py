@@ -65,13 +65,12 @@ CHANNELS = ("user", "tool", "web", "agent", "file")
 
 def who(default: Who, by: By) -> Who:
     """Checks what a caller said about itself, and fills in the ledger's defaults."""
-    if not by:
-        return default
-    unknown = sorted(set(by) - By.__optional_keys__)
-    if unknown:
+    if unknown := sorted(by.keys() - By.__optional_keys__):
         raise TypeError(
             f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}"
         )
+    if all(value is getattr(default, name) for name, value in by.items()):
+        return default  # which is checked: most calls say nothing else
     told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
     for name in ("user", "actor", "client", "agent"):
         check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)

@@ -51,6 +51,7 @@ MEMORIES, VERSIONS = versioned(
         ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
+        ("user", ""),  # a page of a listing is not sorted
     ),
     among=(("status", memory.STATUSES),),
 )
@@ -90,7 +91,7 @@ FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, f
 
 
 class Memories:
-    name, version, follows = "memories", 5, frozenset("m")
+    name, version, follows = "memories", 6, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

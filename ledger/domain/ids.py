@@ -19,6 +19,7 @@ RANDOM_BYTES = 10
 LENGTH = 2 + 16
 
 
+_LETTERS = frozenset(ALPHABET)
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 
 
@@ -58,4 +59,4 @@ def is_id(text: str) -> bool:
 
 def is_prefix(text: str, kind: str) -> bool:
     """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
-    return text[:2] == kind + "_" and len(text) <= LENGTH and all(each in ALPHABET for each in text[2:])
+    return text[:2] == kind + "_" and len(text) <= LENGTH and _LETTERS.issuperset(text[2:])

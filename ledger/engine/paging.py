@@ -34,15 +34,15 @@ def page(
     meanwhile moves nothing. With ``reverse`` each page has its items the other way round.
     """
     count = checked_limit(limit)
-    mark = _mark(listing, filters)
-    start = None if after is None else _opened(after, mark)
+    start = None if after is None else _opened(after, _mark(listing, filters))
     if count == 0:
         return Page()
     items = fetch(count + 1, start)
     more = len(items) > count
     items = items[:count]
     follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key, reverse=reverse)  # noqa: E731
-    return Page(items[::-1] if reverse else items, _cursor(mark, key(items[-1])) if more else None, follow)
+    cursor = _cursor(_mark(listing, filters), key(items[-1])) if more else None
+    return Page(items[::-1] if reverse else items, cursor, follow)
 
 
 def of_all(items: Sequence[T], key: Callable[[T], Key]) -> Callable[[int, Any], Sequence[T]]:
@@ -78,6 +78,8 @@ def checked_limit(limit: object) -> int:
 
 def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
     """Any number of texts; a bare string is refused, and what a closed set does not have."""
+    if isinstance(given, tuple) and not given:
+        return ()
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise RejectedError(f"{name} takes several, as in {name}=[…], and {given!r:.40} is not a list or a tuple")
     found = tuple(given)

@@ -42,8 +42,6 @@ class Scope(Struct, frozen=True):
 
     def by(self, options: WriteOptions) -> dict[str, Any]:
         """What a command of the core is told about who acts, with the options of one call."""
-        if unknown := sorted(set(options) - set(_OPTIONS)):
-            raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
         told: dict[str, Any] = {
             "user": self.user,
             "actor": self.actor,
@@ -51,6 +49,10 @@ class Scope(Struct, frozen=True):
             "channel": self.channel,
             "agent": self.agent,
         }
+        if not options:
+            return told
+        if unknown := sorted(set(options) - set(_OPTIONS)):
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
         return told | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
 
     def by_search(self, options: WriteOptions) -> dict[str, Any]:

@@ -46,7 +46,6 @@ class HistoryRead(Area):
             command_id: Only the events of one call.
             correlation_id: Only those of this run, request or import.
         """
-        now = self._core._writer.now()
         filters = {
             "subject": subject,
             "actor": actor,
@@ -56,10 +55,7 @@ class HistoryRead(Area):
             "command_id": command_id,
             "correlation_id": correlation_id,
         }
-        bounds = {
-            "since": times.since("since", since, now) if since is not None else None,
-            "until": times.since("until", until, now) if until is not None else None,
-        }
+        bounds = self._bounds(since, until)
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
             asked: dict[str, Any] = {**filters, **bounds, "session_id": session}

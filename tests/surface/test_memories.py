@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from ledger import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.types import Page
+from projections import memories
 
 
 @pytest.fixture
@@ -118,3 +121,13 @@ def test_review_is_oldest_first_and_goes_on_where_a_page_ended(ledger: Ledger) -
     assert [each.id for each in page] == ids[:2]
     ledger.promote(ids[0])
     assert [each.id for each in ledger.review(limit=2, after=page.next)] == ids[2:4]
+
+
+def test_a_page_of_a_listing_is_read_in_order_and_nothing_is_sorted(ledger: Ledger) -> None:
+    ledger.remember("Newest first is the order of the rows.")
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        asked = list[str]()
+        connection.set_trace_callback(asked.append)
+        assert memories.listing(connection, user="ada", statuses=("active",), limit=50)
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+    assert plan and not any("TEMP B-TREE" in step for step in plan), plan

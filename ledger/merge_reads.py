@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from ledger import merge_answers
@@ -19,6 +19,7 @@ from projections import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
 _NEEDS = ("memories", "projects")
+_AT_A_TIME = 50  # rows; of those that are read, those whose status was asked for are shown
 
 
 class MergeReads(Reads):
@@ -35,7 +36,10 @@ class MergeReads(Reads):
             if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
                 return []
             found = []
-            for each in _behind(connection, merges.listing(connection, owner), after):
+            stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in wanted}
+            some = max(count, _AT_A_TIME)
+            listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
+            for each in _behind(connection, listing, some, after):
                 if project is None or each.project == about:
                     told = self._merge_answer(connection, each)
                     found += [told] if told.status in wanted else []
@@ -85,7 +89,9 @@ class MergeReads(Reads):
             if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
                 return []
             found = []
-            for each in _behind(connection, conflicts.listing(connection, owner), after):
+            some = max(count, _AT_A_TIME)
+            listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
+            for each in _behind(connection, listing, some, after):
                 if project is None or each.project == about:
                     told = self._conflict_answer(connection, each)
                     found += [told] if told.status in wanted else []
@@ -118,10 +124,14 @@ class MergeReads(Reads):
         )
 
 
-def _behind(connection: Any, states: Sequence[S], after: str | None) -> Iterator[S]:
-    """What comes after the subject of this id in a listing, newest first."""
-    start = first_position(connection, after) if after is not None else None
-    return (each for each in states if start is None or each.row < start)
+def _behind(connection: Any, listing: Callable[[int | None], Sequence[S]], size: int, after: str | None) -> Iterator[S]:
+    """What comes after the subject of this id in a listing, newest first, read ``size`` rows at a time."""
+    place = first_position(connection, after) if after is not None else None
+    while some := listing(place):
+        yield from some
+        if len(some) < size:
+            return
+        place = some[-1].row
 
 
 def _name(connection: Any, project: str | None) -> str | None:

@@ -154,10 +154,10 @@ def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(connection: sqlite3.Connection, user: str) -> list[Conflict]:
-    """Every conflict of a user, newest first."""
-    sql = "SELECT * FROM conflicts WHERE user = ? ORDER BY row DESC"
-    return [from_row(row) for row in connection.execute(sql, (user,))]
+def listing(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Conflict]:
+    """The conflicts of a user, whatever became of them, newest first."""
+    sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
 
 
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conflict]:

@@ -13,7 +13,7 @@ from ledger.domain import merge
 from ledger.domain.events import AnyEvent
 from ledger.domain.merge import Merge
 from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, versioned
+from projections.subjects import Change, Family, end, ended, keep, newest, versioned
 
 MERGES, VERSIONS = versioned(
     "merges",
@@ -103,11 +103,15 @@ def about(rows: Rows, memory: str) -> list[int]:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(connection: sqlite3.Connection, user: str, statuses: Sequence[str] = merge.STATUSES) -> list[Merge]:
+def listing(
+    connection: sqlite3.Connection,
+    user: str,
+    statuses: Sequence[str] = merge.STATUSES,
+    before: int | None = None,
+    limit: int = -1,
+) -> list[Merge]:
     """The merges of a user in these statuses, newest first."""
-    among = ", ".join("?" * len(statuses))
-    sql = f"SELECT * FROM merges WHERE user = ? AND status IN ({among}) ORDER BY row DESC"
-    return [from_row(row) for row in connection.execute(sql, (user, *statuses))]
+    return [from_row(row) for row in newest(connection, "merges", ("user", user), statuses, before, limit)]
 
 
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merge]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -100,6 +101,27 @@ def keep(change: Change, rows: Rows, family: Family) -> None:
         rows.remove(family.live, (change.first,))
     else:
         rows.put(family.live, (change.first,), family.to_row(change.new))
+
+
+def newest(
+    connection: sqlite3.Connection,
+    table: str,
+    of: tuple[str, Any],
+    statuses: Sequence[str],
+    before: int | None,
+    limit: int,
+) -> list[Values]:
+    """The newest rows of a user or session in some statuses, behind a row; -1 for all of them.
+
+    Each status is walked by the index of (whose, status), and what they give is merged: no more rows are read than are shown.
+    """
+    if not statuses:
+        return []
+    column, key = of
+    one = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row < ?"
+    sql = " UNION ALL ".join([one] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
+    values = [each for status in statuses for each in (key, status, 2**62 if before is None else before)]
+    return connection.execute(sql, (*values, limit)).fetchall()
 
 
 def of_projects(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:

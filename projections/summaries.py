@@ -14,7 +14,7 @@ from ledger.domain import standing
 from ledger.domain.events import AnyEvent, SummaryCreated
 from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
 from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, end, ended
+from projections.subjects import Change, end, ended, newest
 
 WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
 
@@ -156,6 +156,13 @@ def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
     """Every summary of a session, whatever became of it, in the order in which they were written."""
     sql = "SELECT * FROM summaries WHERE session = ? ORDER BY row"
     return [summary(each) for each in connection.execute(sql, (row,))]
+
+
+def listing(
+    connection: sqlite3.Connection, row: int, statuses: Sequence[str], before: int | None, limit: int
+) -> list[Summary]:
+    """The summaries of a session in these statuses, newest first."""
+    return [summary(each) for each in newest(connection, "summaries", ("session", row), statuses, before, limit)]
 
 
 def at_position(connection: sqlite3.Connection, position: int) -> Summary | None:

@@ -11,7 +11,7 @@ from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
-from ledger.engine.paging import LIMIT, of_all, page, plural
+from ledger.engine.paging import LIMIT, page, plural
 from ledger.engine.scope import Area, Scope
 from ledger.sessions import answers
 from ledger.sessions.assembled import Window
@@ -425,11 +425,10 @@ class SummariesRead:
         wanted = plural("statuses", statuses, get_args(SummaryStatus))
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": wanted}
 
-        def fetch(count: int, start: str | None) -> Sequence[answers.Summary]:
-            found = [each for each in self._inner.summaries()[::-1] if not wanted or each.status in wanted]
-            return of_all(found, _id)(count, start)
+        def fetch(count: int, start: int | None) -> Sequence[answers.Summary]:
+            return self._inner._newest_summaries(wanted or get_args(SummaryStatus), count, start)
 
-        return page("summaries", filters, limit, after, fetch, _id)
+        return page("summaries", filters, limit, after, fetch, lambda each: each.position)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
         """Return the window with the summaries that each summary was written from; ``draw("mermaid")`` gives a diagram.

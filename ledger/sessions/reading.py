@@ -206,6 +206,14 @@ class SessionReads:
             found = summaries.of_session(connection, state.row) if state is not None else []
             return [self._summary(connection, row) for row in found if status in ("", row.status)]
 
+    def _newest_summaries(self, statuses: Sequence[str], limit: int, before: int | None = None) -> list[answers.Summary]:
+        """The summaries of these statuses, newest first, behind the one at a position."""
+        with self._reading() as (connection, state):
+            if state is None:
+                return []
+            found = summaries.listing(connection, state.row, statuses, before, limit)
+            return [self._summary(connection, row) for row in found]
+
     def _summary(self, connection: Any, row: SummaryRow) -> answers.Summary:
         event = read_known(connection, row.row, row.session)
         content = self._ledger._text(connection, event.data.content)

@@ -1,5 +1,8 @@
 """Calls every public method with what no method takes: each answers or raises a LedgerError, and nothing else.
 
+Nor may it be a StorageError that says that the database was asked wrongly, or that a row is damaged: then a value reached it
+that nobody had looked at.
+
 ``python -m tools.fuzz_surface [CALLS] [SEED]`` finds the methods by themselves and says which calls raised something else.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.api import Ledger
-from ledger.domain.errors import LedgerError
+from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName, WriteOptions
 from tools.public_surface import methods
 
@@ -145,12 +149,18 @@ def tried(method: Callable[..., Any], given: dict[str, Any]) -> str:
         elif hasattr(answer, "__enter__") and not isinstance(answer, Ledger):
             with answer:
                 pass
-    except LedgerError:
-        return ""
+    except LedgerError as error:
+        cause = error.__cause__ or error.__context__
+        wrong = isinstance(error, DamagedError) or isinstance(cause, sqlite3.ProgrammingError | TypeError)
+        return _told(error) if wrong and isinstance(error, StorageError) else ""
     except Exception as error:
-        place = inspect.trace()[-1]
-        return f"{type(error).__name__}: {str(error)[:100]!r} at {Path(place.filename).name}:{place.lineno}"
+        return _told(error)
     return ""
+
+
+def _told(error: Exception) -> str:
+    place = inspect.trace()[-1]
+    return f"{type(error).__name__}: {str(error)[:100]!r} at {Path(place.filename).name}:{place.lineno}"
 
 
 def names(owner: Any) -> list[str]:

@@ -90,6 +90,13 @@ def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, 
     return found
 
 
+def texts(**given: object) -> None:
+    """Refuse what is no text where one is asked for; None is nothing asked for."""
+    for name, each in given.items():
+        if each is not None and not isinstance(each, str):
+            raise RejectedError(f"{name} is a text, and {each!r:.40} is none")
+
+
 def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
     if allowed and given not in allowed:
         raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, of_all, one_of, page
+from ledger.engine.paging import LIMIT, found, of_all, one_of, page, texts
 from ledger.engine.scope import Area
 from ledger.language.door import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
@@ -55,6 +55,7 @@ class HistoryRead(Area):
             "command_id": command_id,
             "correlation_id": correlation_id,
         }
+        texts(**filters)
         bounds = self._bounds(since, until)
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
@@ -171,6 +172,7 @@ class History(HistoryRead):
         }
         if session is None and command is None and all(value is None for value in group.values()):
             raise RejectedError("undo_all needs to know which: session, command, correlation_id, since or until")
+        texts(session=session, command=command, correlation_id=correlation_id)
         return self._core.undo(
             None,
             reason,

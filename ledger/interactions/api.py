@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, page, plural
+from ledger.engine.paging import LIMIT, found, page, plural, texts
 from ledger.engine.scope import Area, Scope, callback
 from ledger.types import Page, Since, Time, WriteOptions
 
@@ -39,6 +39,7 @@ class InteractionsRead(Area):
             RejectedError: A limit, cursor or time that cannot be.
         """
         filters = {"project": project, "session": session, "client": client, "since": since, "until": until}
+        texts(client=client)
         bounds = self._bounds(since, until)
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:

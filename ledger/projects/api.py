@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger.answers import Project, StateEntry
 from ledger.domain.errors import NotFoundError
-from ledger.engine.paging import LIMIT, page
+from ledger.engine.paging import LIMIT, page, texts
 from ledger.engine.scope import Area
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
@@ -73,6 +73,7 @@ class ProjectsRead(Area):
         Raises:
             NotFoundError: This user has no such project.
         """
+        texts(category=category, name=name)
         found = self.get(project)
         return tuple(self._core.state(found.id, category, name, history=history, user=self._scope.user))
 

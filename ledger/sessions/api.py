@@ -11,7 +11,7 @@ from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
-from ledger.engine.paging import LIMIT, page, plural
+from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
 from ledger.sessions import answers
 from ledger.sessions.assembled import Window
@@ -143,6 +143,7 @@ class SessionRead(Area):
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """
         wanted = plural("among", among, get_args(Corpus))
+        texts(query=query)
         return self._past.assemble(budget, unit=unit, query=query, share=share, among=wanted, tail=tail, record=receipt)
 
     def grep(

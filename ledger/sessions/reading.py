@@ -206,7 +206,9 @@ class SessionReads:
             found = summaries.of_session(connection, state.row) if state is not None else []
             return [self._summary(connection, row) for row in found if status in ("", row.status)]
 
-    def _newest_summaries(self, statuses: Sequence[str], limit: int, before: int | None = None) -> list[answers.Summary]:
+    def _newest_summaries(
+        self, statuses: Sequence[str], limit: int, before: int | None = None
+    ) -> list[answers.Summary]:
         """The summaries of these statuses, newest first, behind the one at a position."""
         with self._reading() as (connection, state):
             if state is None:

@@ -90,3 +90,23 @@ def test_a_time_without_an_offset_is_rejected_and_a_duration_is_a_time_ago(
 def test_a_write_takes_no_time_without_an_offset(filled: tuple[Ledger, list[Any]], parameter: str, wrong: Any) -> None:
     with pytest.raises(RejectedError):
         filled[0].remember("The lamp is off.", **{parameter: wrong})
+
+
+@pytest.mark.parametrize("wrong", [1j, 7, b"ada", ["ada"], object()])
+def test_a_filter_that_is_no_text_is_rejected_and_never_reaches_the_database(
+    filled: tuple[Ledger, list[Any]], wrong: Any
+) -> None:
+    ledger, _ = filled
+    for then in (ledger, ledger.at(ledger.position)):
+        for name in ("subject", "actor", "type", "command", "command_id", "correlation_id"):
+            with pytest.raises(RejectedError, match=f"{name} is a text"):
+                then.history.audit(**{name: wrong})
+        with pytest.raises(RejectedError, match="client is a text"):
+            then.interactions.list(client=wrong)
+        with pytest.raises(RejectedError, match="name is a text"):
+            then.projects.state("atlas", name=wrong)
+        with pytest.raises(RejectedError, match="query is a text"):
+            then.session("talk").window(100, query=wrong)
+    for name in ("session", "command", "correlation_id"):
+        with pytest.raises(RejectedError, match=f"{name} is a text"):
+            ledger.history.undo_all(**{name: wrong})

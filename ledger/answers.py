@@ -642,10 +642,13 @@ class Hold(Answer, frozen=True, kw_only=True):
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):
+    """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be."""
+
     events: int
     seconds: float
     digest: str
     suspended: tuple[str, ...] = ()
+    projections: tuple[str, ...] = ()
 
 
 class ProjectionStatus(Answer, frozen=True, kw_only=True):

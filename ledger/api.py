@@ -720,7 +720,7 @@ class Ledger(LedgerRead):
         """Void everything that one command recorded, as if it had never been given.
 
         Args:
-            target: The command: its id, the position or id of one of its events, or the id of what it made.
+            target: The command: its id, or the position or id of one of its events.
             cascade: Also void what later commands built on it.
 
         Raises:

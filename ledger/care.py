@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger import answers
-from ledger.domain.errors import ConflictError
+from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.log_reading import Reading
 from ledger.memory_writes import By, who
 from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
-from projections import documents, interactions, memories, observations, projects, sessions, shadow, vectors
+from projections import documents, interactions, memories, observations, projector, projects, sessions, shadow, vectors
 from projections.projector import Projector, resumed
 from projections.rebuild import Rebuild
 
@@ -81,8 +81,12 @@ class Numbers(Reads):
 class Care(Numbers):
     """What keeps a ledger well."""
 
-    def rebuild(self, *, progress: Progress | None = None, by: By | None = None) -> answers.RebuildReport:
+    def rebuild(
+        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    ) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+
+        With ``name`` only that projection and those that read its rows are switched.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
         suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
@@ -90,15 +94,21 @@ class Care(Numbers):
         """
         if self._writer.batching:
             raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
+        if name is not None and name not in projector.names():
+            raise RejectedError(
+                f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}"
+            )
         started = time.monotonic()
         parked_before = self._parked()
-        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress)
-        events, parked, digest = work.run(
-            lambda transaction, projector: self._switched(transaction, projector, parked_before, by)
+        only = projector.read_by(name) if name is not None else frozenset[str]()
+        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress, only)
+        events, digest = work.run(
+            lambda transaction, fold: self._switched(transaction, fold, work.names, parked_before, by)
         )
+        parked, names = tuple(sorted(self._parked())), tuple(sorted(work.names))
         seconds = time.monotonic() - started
         _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(parked) or "none")
-        return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked)
+        return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked, projections=names)
 
     def _parked(self) -> set[str]:
         with self._store.snapshot() as connection:
@@ -108,22 +118,26 @@ class Care(Numbers):
                 return set()
         return {name for (name,) in rows}
 
-    def _switched(self, transaction: Any, projector: Projector, parked_before: set[str], by: By | None) -> None:
+    def _switched(
+        self, transaction: Any, fold: Projector, names: frozenset[str], parked_before: set[str], by: By | None
+    ) -> None:
         """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
         writer, upto = self._writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)
         work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
-        for name in sorted(parked_before - projector.parked):
+        for name in sorted((parked_before & names) - fold.parked):
             work.emit(LEDGER_STREAM, resumed(name))
-        for name, at, error in projector.poisoned:
-            if name not in parked_before:
+        for name, at, error in fold.poisoned:
+            if name in names - parked_before:
                 work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
         if work.emitted:
             writer.append(work, None, None, LEDGER_STREAM)
         if by is not None:
             work = Work(writer, transaction, "maintenance.rebuild", who(self._default, by), writer.now())
-            work.emit(LEDGER_STREAM, ProjectionsRebuilt(upto))
+            work.emit(
+                LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names)))
+            )
             writer.append(work, None, None, LEDGER_STREAM)
 
     def _fold_privately(self) -> None:

@@ -8,7 +8,7 @@ of force, and what comes out is one more change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -59,6 +59,7 @@ _READERS = {  # what reads the states of each kind of subject
     "o": ("observations",),
 }
 _READERS |= {"g": ("merges",), "k": ("conflicts",)}
+_BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
 ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -108,6 +109,25 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         calls.Calls(),
         quarantine.Quarantine(),
     )
+
+
+def names() -> tuple[str, ...]:
+    """The name of every projection."""
+    return tuple(each.name for each in projections(b""))
+
+
+def read_by(name: str) -> frozenset[str]:
+    """A projection with all whose rows rest on its rows: what it says wrong, they may have taken over."""
+    if name == "force":  # which events count is asked for whatever is folded again
+        return frozenset(names())
+    found, waiting = set[str](), [name]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            kinds = (kind for kind, owner in OWNERS.items() if owner == each)
+            waiting += [*_BESIDES.get(each, ()), *(reader for kind in kinds for reader in _READERS[kind])]
+    return frozenset(found)
 
 
 def text_indexes() -> list[tuple[str, TextIndex]]:
@@ -287,6 +307,17 @@ def write_checkpoints(
     connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
     shared = (ledger_id, generation, position, head)
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
+
+
+def write_checkpoints_of(
+    connection: sqlite3.Connection, secret: bytes, names: Collection[str], poisoned: Poisoned
+) -> None:
+    """The same where only these projections have other tables now, and the others stand at the same position."""
+    parked = {name: (at, error) for name, at, error in poisoned}
+    some = (each for each in projections(secret) if each.name in names)
+    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in some]
+    connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
+    connection.execute("UPDATE checkpoint SET generation = generation + 1")
 
 
 def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:

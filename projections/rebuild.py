@@ -2,6 +2,9 @@
 
 A log that is no longer than the tail is folded in that last transaction alone, into tables that are made anew in their
 place: to rename a table SQLite reads the whole schema again, which takes longer than such a fold.
+All projections are folded together, for each takes over the states of subjects that others hold. Where only some are asked
+for, only their tables change places at the end.
+
 Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed at any point it leaves the
 live tables whole; what it left behind is dropped by the next one.
 """
@@ -17,7 +20,13 @@ from ledger import lease
 from ledger.domain.errors import ConflictError
 from ledger.domain.events import AnyEvent
 from projections import digests, projector, sqlite
-from projections.projector import Projector, create_checkpoints, projections, write_checkpoints
+from projections.projector import (
+    Projector,
+    create_checkpoints,
+    projections,
+    write_checkpoints,
+    write_checkpoints_of,
+)
 from projections.rows import Table, TextIndex
 from projections.sqlite import SQLiteRows
 
@@ -53,7 +62,7 @@ class Reading(projector.Log, Protocol):
 
 
 class Rebuild:
-    """One rebuild; ``run`` returns the number of events folded, what is parked after it, and the digest."""
+    """One rebuild; ``run`` returns the number of events folded and the digest, ``names`` are the projections that it is of."""
 
     def __init__(
         self,
@@ -62,7 +71,10 @@ class Rebuild:
         ledger_id: str,
         reading: Callable[[Callable[[], Any]], Reading],
         progress: Progress | None,
+        only: frozenset[str] = frozenset(),
     ) -> None:
+        """``only`` are projections with all that read them (``projector.read_by``); none for every projection."""
+        self.names = only or frozenset(projector.names())
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._progress = progress
         self._holder = lease.new_holder()
@@ -72,7 +84,7 @@ class Rebuild:
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._beside = True  # fresh tables stand beside the live ones, and will change places with them
 
-    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, tuple[str, ...], str]:
+    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
         with self._leased():
             self._start()
@@ -80,9 +92,10 @@ class Rebuild:
             self._make_late_indexes()
             position = self._switch(self._catch_up(position), switched)
             self._empty(OLD)
+            self._empty(FRESH)
             with self._log.snapshot() as connection:
                 digest = digests.digest(connection, self._secret)
-        return position, tuple(sorted(self._projector.parked)), digest
+        return position, digest
 
     def drop_remains(self) -> None:
         """Drops what killed rebuilds left, for an erasure leaves no text in them."""
@@ -123,7 +136,7 @@ class Rebuild:
         self._empty(FRESH)
         with self._writing(durable=True) as transaction:
             create_checkpoints(transaction.connection)
-            self._beside = transaction.position > TAIL
+            self._beside = transaction.position > TAIL or not self._is_whole
             self._late = [each for each in self._tables() if isinstance(each, Table) and each.late]
             self._late = self._late if transaction.position <= INDEXED else []
             for table in self._tables() if self._beside else ():
@@ -131,8 +144,15 @@ class Rebuild:
                     transaction.connection, table, FRESH, indexes=table.name not in {t.name for t in self._late}
                 )
 
+    @property
+    def _is_whole(self) -> bool:
+        return len(self.names) == len(projector.names())
+
     def _tables(self) -> list[Table | TextIndex]:
         return [table for projection in projections(self._secret) for table in projection.tables]
+
+    def _switching(self) -> list[Table | TextIndex]:
+        return [table for each in projections(self._secret) if each.name in self.names for table in each.tables]
 
     def _catch_up(self, done: int) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
@@ -183,10 +203,16 @@ class Rebuild:
             for event in self._reading.known(done + 1, transaction.position):
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
-            for table in self._tables() if self._beside else ():
-                _swap(connection, table)
             at = (transaction.position, transaction.head)
-            write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
+            folded = "SELECT position, head FROM checkpoint"
+            if not self._is_whole and connection.execute(folded).fetchall() != [at]:
+                self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
+            for table in self._switching() if self._beside else ():
+                _swap(connection, table)
+            if self._is_whole:
+                write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
+            else:
+                write_checkpoints_of(connection, self._secret, self.names, self._projector.poisoned)
             position = int(transaction.position)
             switched(transaction, self._projector)
         self._tell(position, position)

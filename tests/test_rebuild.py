@@ -6,16 +6,20 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from soundness import assert_sound, contents, problems, tables, types
 
 from ledger import ConflictError, RejectedError
 from ledger.core import Core as Ledger
-from projections import memories, rebuild
+from ledger.log_reading import Reading
+from projections import memories, projector, rebuild
 from projections.projector import projections
+from projections.sqlite import SQLiteRows
+from projections.subjects import EVERYTHING
 
 
 @pytest.fixture
@@ -49,6 +53,56 @@ def life(ledger):
     ledger.restore(idea.id)
     ledger.adopt_policy(gain=0.1)
     ledger.remember("Their fact.", user="another", key="k1")
+
+
+class Watched:
+    """A projection, and in ``seen`` the tables that it looks into while it folds."""
+
+    def __init__(self, inner, seen):
+        self.name, self.follows, self.tables = inner.name, inner.follows, inner.tables
+        self._inner, self._seen = inner, seen
+
+    def fold(self, event, changes, rows):
+        def watched(name):
+            def look(table, *more):
+                self._seen.add((self.name, table))
+                return getattr(rows, name)(table, *more)
+
+            return look
+
+        looks = {name: watched(name) for name in ("get", "find", "within")}
+        others = {name: getattr(rows, name) for name in ("put", "append", "remove", "index")}
+        self._inner.fold(event, changes, SimpleNamespace(**looks, **others))
+
+
+def test_no_projection_reads_another_that_does_not_take_it_along(path):
+    """Which would be left with what the other one had said wrong, when that is made again by its name."""
+    seen = set()
+    with Ledger.open(path) as ledger:
+        life(ledger)
+        document = ledger.ingest("# Kiln\n\nIt fires at 1,200 degrees.", key="k9")
+        ledger.remove_document(document.id)
+        ledger.session("chat").append("user", "The kiln is hot.", key="k8")
+        ledger.observe("The kiln is hot.", [ledger.remember("The kiln fires.").id])
+        ledger.distrust("chat", kind="session")
+        ledger.undo(ledger.position, cascade=True)
+        with ledger._store.snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
+            projector.create_all(copy, ledger._writer.secret, ledger.id)
+            log = Reading(lambda: connection)
+            fold = projector.Projector(ledger._writer.secret, log)
+            fold.all = tuple(Watched(each, seen) for each in fold.all)
+            rows = SQLiteRows(copy)
+            for event in log.events(1, ledger.position):
+                fold.fold(event, rows)
+            assert fold.poisoned == []
+    owners = {table: each.name for each in projections(b"") for table in each.tables}
+    owners = {table.name: name for table, name in owners.items()}
+    read = {(reader, owners[table.name]) for reader, table in seen if owners[table.name] != reader}
+    assert ("passages", "documents") in read and ("keys", "force") in read
+    assert [(reader, other) for reader, other in sorted(read) if reader not in projector.read_by(other)] == []
+    for kind, owner in projector.OWNERS.items():
+        follow = {each.name for each in projections(b"") if each.follows is not EVERYTHING and kind in each.follows}
+        assert follow <= projector.read_by(owner), kind
 
 
 def open_and_digest(path):

@@ -46,9 +46,13 @@ def digest(
     return ledger.digest(beliefs=beliefs)
 
 
-def rebuild(ledger: Ledger, progress: Progress | None) -> Any:
-    """Fold every projection again from the log."""
-    return ledger.rebuild(progress=progress, by={})
+def rebuild(
+    ledger: Ledger,
+    progress: Progress | None,
+    name: Annotated[str | None, typer.Argument(help="Only this projection, and those that read its rows.")] = None,
+) -> Any:
+    """Compute every projection again from the log."""
+    return ledger.rebuild(name, progress=progress, by={})
 
 
 def embed(

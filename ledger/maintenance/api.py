@@ -48,17 +48,19 @@ class Maintenance(MaintenanceRead):
         """
         return self._core.doctor(progress=callback(progress))
 
-    def rebuild(self, *, progress: Progress | None = None) -> answers.RebuildReport:
+    def rebuild(self, name: str | None = None, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
 
         Args:
+            name: Only switch to this projection and those that read its rows, as ``stats().projections`` names them; the
+                whole log is read all the same. None for every projection.
             progress: Called with (events done, events).
 
         Raises:
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return self._core.rebuild(progress=callback(progress), by=cast(By, self._scope.by({})))
+        return self._core.rebuild(name, progress=callback(progress), by=cast(By, self._scope.by({})))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

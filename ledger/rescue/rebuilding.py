@@ -23,6 +23,7 @@ from ledger.proof.schema_check import has_changed, misshapen
 from ledger.rescue.copying import check_log, copy_log, in_the_making
 from ledger.sqlite_files import typed
 from ledger.work import Work
+from projections import projector
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
@@ -54,7 +55,9 @@ def _code(error: BaseException) -> int:
 class Rebuilding(Care):
     """The one repair of the projections."""
 
-    def rebuild(self, *, progress: Progress | None = None, by: By | None = None) -> answers.RebuildReport:
+    def rebuild(
+        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    ) -> answers.RebuildReport:
         """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
         ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
@@ -63,7 +66,7 @@ class Rebuilding(Care):
         """
         started, recorded = time.monotonic(), by is None
         try:
-            report = super().rebuild(progress=progress, by=by)
+            report = super().rebuild(name, progress=progress, by=by)
             recorded = True
             if self._is_sound():
                 return report
@@ -76,7 +79,11 @@ class Rebuilding(Care):
             self._writer.run("maintenance.rebuild", who(self._default, by or By()), self._rebuilt)
         events, parked = self._store.head()[0], tuple(sorted(self._parked()))
         return answers.RebuildReport(
-            events=events, seconds=time.monotonic() - started, digest=self.digest(), suspended=parked
+            events=events,
+            seconds=time.monotonic() - started,
+            digest=self.digest(),
+            suspended=parked,
+            projections=tuple(sorted(projector.names())),
         )
 
     @staticmethod

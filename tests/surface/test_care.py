@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ledger.answers import Policy
 from ledger.api import Ledger
 from ledger.proof.api import Proofs
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
+from tests.conftest import folded_from_zero
 
 
 @pytest.fixture
@@ -286,6 +289,44 @@ def test_users_are_listed_by_name_page_by_page(ledger: Ledger) -> None:
     for name in ("ada", "bob", "cleo", ""):
         ledger.bind(user=name).remember("A fact.")
     assert list(ledger.maintenance.users(limit=2).all()) == ["", "ada", "bob", "cleo"]
+
+
+def test_one_projection_is_made_again_with_those_that_read_it_and_no_other(ledger: Ledger) -> None:
+    for number in range(3):
+        turn = ledger.capture(f"What is lamp {number}?", f"Lamp {number} is on.", session="chat")
+        fact = ledger.remember(f"Lamp {number} is on.", sources=[turn.id], relations=[(f"Lamp {number}", "is", "on")])
+    ledger.undo(fact.position)
+    digest = ledger.proof.digest()
+
+    def damage(sql: str) -> None:
+        with closing(sqlite3.connect(ledger.path)) as connection, connection:
+            connection.execute(sql)
+
+    damage("UPDATE edges SET target = 'off'")
+    damage("UPDATE audit SET actor = 'nobody' WHERE position = 2")
+    assert [each.startswith("the projection") for each in ledger.proof.verify().problems] == [True, True]
+    report = ledger.maintenance.rebuild("graph")
+    assert report.projections == ("graph",) and report.suspended == ()
+    (left,) = ledger.proof.verify().problems
+    assert "audit" in left  # which nobody asked for
+    assert ledger.maintenance.rebuild("audit").digest == ledger.proof.digest() == folded_from_zero(ledger._core)
+    assert ledger.proof.verify().ok and digest != ledger.proof.digest()  # the trail tells of both
+    rebuilt = [entry.command for entry in ledger.history.audit(type="ProjectionsRebuilt")]
+    assert rebuilt == ["maintenance.rebuild"] * 2
+
+    damage("UPDATE memories SET content = 'Lamp 1 is off.' WHERE content = 'Lamp 1 is on.'")
+    wider = ledger.maintenance.rebuild("memories").projections  # what it said wrong, those may have taken over
+    assert {"memories", "graph", "search"} <= set(wider) and not {"audit", "interactions", "force"} & set(wider)
+    assert ledger.proof.verify().ok and len(ledger.memories.list()) == 2
+    assert ledger.recall("lamp").items and ledger.remember("Lamp 4 is on.").position == ledger.position
+    every = {each.name for each in ledger.maintenance.stats().projections}
+    assert (
+        set(ledger.maintenance.rebuild("force").projections) == set(ledger.maintenance.rebuild().projections) == every
+    )
+    damage("UPDATE checkpoint SET position = position - 1")  # as if the others had still to read the end of the log
+    assert set(ledger.maintenance.rebuild("graph").projections) == every and ledger.proof.verify().ok
+    with pytest.raises(RejectedError, match="no projection is called 'graphs'; there are: audit, confidence"):
+        ledger.maintenance.rebuild("graphs")
 
 
 def test_a_file_is_copied_exported_rebuilt_and_looked_at(ledger: Ledger, tmp_path: Path) -> None:

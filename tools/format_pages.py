@@ -28,7 +28,7 @@ DOCS = Path(__file__).resolve().parent.parent / "ledger" / "docs"
 COLUMNS = "## Columns"  # of schema.md; all from here on is written by this tool
 INTRO = """# Events
 
-Look up here what each event of the log stores. `python tools/format_pages.py` writes this page from `ledger/domain/events.py`.
+Look up here what each event of the log stores. `python tools/format_pages.py` writes this page from `ledger/domain/events/`.
 
 A row of the table `events` has the JSON below as its `state`; `position`, `stream`, `version` and `type` are columns next to
 it. A field that has its default is left out. *erasable* fields hold what a person or a model wrote: an erasure makes them
@@ -55,6 +55,16 @@ WORDS = {
     "bool": "boolean",
     "Moved": "(first, last, to)",
 }
+SECTIONS = (
+    ("Ledger", (events.ledger,)),
+    ("Project and session", (events.project, events.session)),
+    ("Document", (events.document,)),
+    ("Interaction", (events.interaction,)),
+    ("Memory", (events.memory,)),
+    ("Merge and conflict", (events.merge,)),
+    ("Observation", (events.observation,)),
+    ("Keyed values", (events.value,)),
+)
 STRUCTS: tuple[type[Any], ...] = (
     *(events.Blob, events.Redaction, events.Acted, events.Delivered, events.Dropped, events.LeftOut),
     *(events.Matched, events.Origin, events.Evidence, events.Redacted),
@@ -65,16 +75,12 @@ STRUCTS: tuple[type[Any], ...] = (
 
 
 def sections() -> Iterator[tuple[str, list[str]]]:
-    """Each heading of the catalogue with the names of its types, in their order."""
-    source = inspect.getsource(events)
-    lines = source.splitlines()
-    headings = [
-        (at, found[1]) for at, line in enumerate(lines, 1) if (found := re.match(r"# --- (.+?)(?:: .*)? -*$", line))
-    ]
-    classes = [(node.lineno, node.name) for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-    for (start, title), (end, _) in zip(headings, [*headings[1:], (len(lines) + 1, "")], strict=True):
-        if names := [name for at, name in classes if start < at < end and name in events.TYPES]:
-            yield title, names
+    """Each heading of the page with the names of its types, in their order."""
+    for title, streams in SECTIONS:
+        yield (
+            title,
+            [name for name, kind in events.TYPES.items() if kind.__module__ in {each.__name__ for each in streams}],
+        )
 
 
 def spoken(annotation: str) -> str:
@@ -136,7 +142,7 @@ def described(kind: type[Any], level: str) -> list[str]:
 def events_page() -> str:
     lines = [INTRO, "## The envelope", "", *described(events.Envelope, "###")[2:]]
     for title, names in sections():
-        lines += [f"## {title[0].upper()}{title[1:]}", ""]
+        lines += [f"## {title}", ""]
         for name in names:
             lines += described(events.TYPES[name], "###")
     lines += ["## Parts of events", ""]

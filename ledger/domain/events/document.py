@@ -1,0 +1,66 @@
+"""The events of a document."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Text
+
+
+class DocumentAdded(Event, frozen=True):
+    """A document begins; its chunks are the ChunkAdded next to it. ``size`` is in characters.
+
+    ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
+    """
+
+    path: Text | None
+    title: Text | None
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    tags: tuple[Text, ...] | None = ()
+    type: Code = "markdown"
+
+
+class ChunkAdded(Event, frozen=True):
+    """One piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above it, outermost first."""
+
+    chunk: Id
+    index: int
+    content: Text | None
+    heading_path: tuple[Text, ...] | None = ()
+    metadata: Json = NOTHING
+
+
+Moved = tuple[int, int, int]
+
+
+class DocumentReplaced(Event, frozen=True):
+    """The document has another text from here; what is new in it are the ChunkAdded next to this.
+
+    ``previous`` is the position of the DocumentAdded or DocumentReplaced whose chunks these are counted in: ``kept`` has
+    (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
+    ranges of the indexes before. A title or tags that are not there stay as they are, and null is what was erased; the
+    project is that of the envelope.
+    """
+
+    previous: int
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    kept: tuple[Moved, ...] = ()
+    removed: Ranges = ()
+    title: Text | UnsetType | None = UNSET
+    tags: tuple[Text, ...] | UnsetType | None = UNSET
+
+
+class DocumentRemoved(Event, frozen=True):
+    """The document and its chunks are no longer found."""
+
+    reason: Text | None = ""
+
+
+class DocumentRestored(Event, frozen=True):
+    """A removed document is found again, as it was."""
+
+    reason: Text | None = ""

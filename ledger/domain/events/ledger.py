@@ -1,0 +1,321 @@
+"""The events of the ledger itself: its format, what was undone, distrusted, erased and sealed, calls of models, recalls."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Secret, Text
+
+FORMAT = 1
+LEDGER_STREAM = "ledger"
+
+
+class LedgerCreated(Event, frozen=True):
+    """The first event: the id of the ledger, its format, and the least format that reads and writes it. ``secret`` is the key of
+    all keyed digests; no read shows it."""
+
+    ledger_id: Id
+    format: int
+    least_reader: int
+    least_writer: int
+    secret: Secret
+
+
+class LedgerUpgraded(Event, frozen=True):
+    """From here the log may hold what readers and writers before these formats do not know."""
+
+    format: int
+    least_reader: int
+    least_writer: int
+
+
+class PolicyAdopted(Event, frozen=True):
+    """These parameters hold from here for one user; the others stay as they are."""
+
+    parameters: dict[Code, int | bool | Code]
+
+
+class CommandAnswered(Event, frozen=True):
+    """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
+
+    subject: Id
+    seen: int
+
+
+class CommandUndone(Event, frozen=True):
+    """The events at these positions (inclusive ranges) are void from here."""
+
+    commands: tuple[Id, ...]
+    ranges: Ranges
+    reason: Text | None = ""
+
+
+class CommandRedone(Event, frozen=True):
+    """Those events count again; ``undone`` is the command that made them void."""
+
+    undone: Id
+    ranges: Ranges
+    reason: Text | None = ""
+
+
+class OriginDistrusted(Event, frozen=True):
+    """What an origin recorded from the position ``since`` on, and all it caused, is void from here.
+
+    With ``until`` only what it recorded before that position is meant, and what it writes later counts. ``kind`` says what
+    ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
+    """
+
+    kind: Code
+    origin: Text | None
+    ranges: Ranges
+    since: int = 1
+    until: int | None = None
+    reason: Text | None = ""
+
+
+class OriginTrusted(Event, frozen=True):
+    """Those events count again; ``distrusted`` is the command that made them void."""
+
+    distrusted: Id
+    ranges: Ranges
+    reason: Text | None = ""
+
+
+TAKEN_OUT, PUT_BACK = (CommandUndone, OriginDistrusted), (CommandRedone, OriginTrusted)
+WAYS_BACK = TAKEN_OUT + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
+
+
+class Redaction(Struct, frozen=True, omit_defaults=True):
+    """What was erased of one event: whole fields by name, or spans (field, start, end) of characters, become null or U+2588.
+
+    ``before`` and ``after`` are SHA-256 (hex) of the state's bytes. Fields of the data are named "data.content" and so on,
+    those of the envelope by their name. The salt, and the keyed digests of what went, become null with them.
+    """
+
+    position: int
+    before: Digest
+    after: Digest
+    fields: tuple[Code, ...] = ()
+    spans: tuple[tuple[Code, int, int], ...] = ()
+
+
+class ContentErased(Event, frozen=True):
+    """Texts that are gone: from these rows of the log, and these blobs whole. ``kind`` and ``subject`` say what was asked."""
+
+    kind: Code
+    subject: Id | None
+    targets: tuple[Redaction, ...]
+    blobs: tuple[Id, ...] = ()
+    kept: tuple[int, ...] = ()
+    reason: Text | None = ""
+
+
+class ErasureCompleted(Event, frozen=True):
+    """Projections, indexes and files no longer hold what the command ``erasure`` erased: what was searched, and how.
+
+    ``replica`` names the copy of the projections that was searched, where there are several; "" is the one in the file.
+    """
+
+    erasure: Id
+    searched: tuple[Code, ...]
+    bytes_searched: int
+    hits: int = 0
+    replica: Code = ""
+
+
+class LegalHoldPlaced(Event, frozen=True):
+    """Nothing of the subject may be erased; without one, nothing of the user."""
+
+    subject: Id | None
+    reason: Text | None = ""
+
+
+class LegalHoldReleased(Event, frozen=True):
+    """``hold`` is the command that placed it."""
+
+    hold: Id
+    reason: Text | None = ""
+
+
+class CheckpointSealed(Event, frozen=True):
+    """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain; ``peaks`` are the roots of the
+    full subtrees that the tree consists of, so that the next checkpoint begins where this one ended."""
+
+    size: int
+    root: Digest
+    head: Digest
+    peaks: tuple[Digest, ...]
+
+
+class WriteRefused(Event, frozen=True):
+    """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
+
+    rule: Code
+    subject: Id | None = None
+    limit: int | None = None
+    current: int | None = None
+    requested: int | None = None
+    finding: Code = ""
+    scanner: Code = ""
+
+
+class TextQuarantined(Event, frozen=True):
+    """A scanner found something in the text of the event at ``position``: nothing of it is recalled until it is released.
+
+    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, added or summarized.
+    """
+
+    position: int
+    finding: Code = ""
+    scanner: Code = ""
+    reason: Text | None = ""
+
+
+class TextReleased(Event, frozen=True):
+    """It may be recalled again: somebody says so, or a later ``scanner`` finds nothing in it."""
+
+    position: int
+    scanner: Code = ""
+    reason: Text | None = ""
+
+
+class Acted(Struct, frozen=True, omit_defaults=True):
+    """One action that a model asked for: ``what``; "kept", or why it was dropped; what it came to (``subject``); and which
+    of the items that it was shown it was about (``target``). "cites" says for what came about in ``subject`` the message
+    that the model named for it (the id of its event), or None where it named none that it was shown."""
+
+    what: Code
+    outcome: Code
+    subject: Id | None = None
+    target: Id | None = None
+
+
+class ModelCalled(Event, frozen=True):
+    """A model answered. ``ranges`` are the positions of what it was given to read, ``shown`` what the numbers in its prompt
+    stood for, in their order.
+
+    ``texts`` has what the actions said that were dropped, in the order of ``actions`` ("" for what was kept, which lies with
+    its subject, and for what must not be kept); ``left_over`` counts the actions beyond those listed.
+    """
+
+    purpose: Code
+    model: Text | None
+    prompt: Code
+    ranges: Ranges = ()
+    shown: tuple[Id, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    attempts: int = 1
+    milliseconds: int = 0
+    actions: tuple[Acted, ...] = ()
+    texts: tuple[Text, ...] | None = ()
+    left_over: int = 0
+
+
+class ModelCallFailed(Event, frozen=True):
+    """A model did not answer, or not so that it could be understood; ``error`` is the kind of failure, ``status`` HTTP's."""
+
+    purpose: Code
+    model: Text | None
+    prompt: Code
+    error: Code
+    ranges: Ranges = ()
+    attempts: int = 1
+    milliseconds: int = 0
+    status: int | None = None
+
+
+class ConsolidationCompleted(Event, frozen=True):
+    """New sources were searched for what they have in common, up to the log position ``to``.
+
+    ``over`` says of what kind ("memories", "interactions" or "asked", where the sources were named); ``tags`` are those that the
+    sources had to have. Counts are of observations, and of what was not taken, by reason.
+    """
+
+    consolidator: Code
+    over: Code
+    to: int
+    sources: int
+    formed: int = 0
+    revised: int = 0
+    retracted: int = 0
+    refreshed: int = 0
+    skipped: dict[Code, int] = field(default_factory=dict)
+    tags: tuple[Text, ...] | None = ()
+
+
+class ConsolidationFailed(Event, frozen=True):
+    """A consolidation that failed on the sources up to the log position ``to``; ``error`` is the kind of failure."""
+
+    consolidator: Code
+    over: Code
+    to: int
+    error: Code
+    tags: tuple[Text, ...] | None = ()
+
+
+class Delivered(Struct, frozen=True, omit_defaults=True):
+    """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
+    words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
+    Scores are in millionths; ``cut`` says why it was left out of the pack."""
+
+    subject: Id
+    position: int
+    score: int
+    signals: dict[Code, int] = field(default_factory=dict)
+    field: Code = ""
+    start: int = 0
+    end: int = 0
+    cut: Code = ""
+
+
+class RecallDelivered(Event, frozen=True):
+    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts.
+
+    ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
+    """
+
+    query: Body | None
+    seen: int
+    settings: dict[Code, int | Code | tuple[Code, ...] | None]
+    items: tuple[Delivered, ...] = ()
+    searched: int = 0
+    used: int = 0
+    warnings: tuple[Text, ...] | None = ()
+
+
+class ProjectionSuspended(Event, frozen=True):
+    """A projection could not fold the event at ``position``; the others went on. ``error`` is the kind of failure."""
+
+    projection: Code
+    position: int
+    error: Code
+
+
+class ProjectionResumed(Event, frozen=True):
+    """A suspended projection was computed again and stands where the others do."""
+
+    projection: Code
+
+
+class ProjectionsRebuilt(Event, frozen=True):
+    """Somebody had these projections computed again from the log up to the position ``to``; none named are all of them.
+
+    No digest of them: one over rows with a text in them would confirm a guess of the text after its erasure.
+    """
+
+    to: int
+    projections: tuple[Code, ...] = ()
+
+
+class LedgerBranched(Event, frozen=True):
+    """From here this is a ledger of its own: what is before is a copy of the ledger ``parent`` up to ``position`` and ``head``.
+
+    Registered for branches (``replay(…, branch=True)``); no command appends it yet, and no projection follows it.
+    """
+
+    ledger_id: Id
+    parent: Id
+    position: int
+    head: Digest
+    reason: Text | None = ""

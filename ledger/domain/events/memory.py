@@ -1,0 +1,178 @@
+"""The events of a memory, and of the relations it says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledger.domain.events.base import Code, Event, Id, Text, Time
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Which rule found a candidate, and where: characters ``start`` to ``end`` of ``field`` of its first source, which of a
+    session is the message at ``position``. A model names no span: both are 0."""
+
+    rule: Code
+    extractor: Code
+    field: Code
+    start: int
+    end: int
+    position: int = 0
+
+
+class MemoryCaptured(Event, frozen=True):
+    """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
+    found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over."""
+
+    content: Text | None
+    kind: Code
+    status: Code
+    confidence: int
+    entities: tuple[Text, ...] | None = ()
+    tags: tuple[Text, ...] | None = ()
+    sources: tuple[Id, ...] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    supersedes: Id | None = None
+    origin: Origin | None = None
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
+
+
+class DuplicateAbsorbed(Event, frozen=True):
+    """The full attempt to capture what was there already; should its first capture become void, this one takes over."""
+
+    content: Text | None
+    kind: Code
+    status: Code
+    confidence: int
+    entities: tuple[Text, ...] | None = ()
+    tags: tuple[Text, ...] | None = ()
+    sources: tuple[Id, ...] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    supersedes: Id | None = None
+    origin: Origin | None = None
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
+    rule: Code = "verbatim/1"
+
+
+class MemoryPromoted(Event, frozen=True):
+    """A candidate is active from here."""
+
+    reason: Text | None = ""
+
+
+class MemoryRejected(Event, frozen=True):
+    """A candidate was turned down."""
+
+    reason: Text | None = ""
+
+
+class MemoryReinforced(Event, frozen=True):
+    """Evidence (interaction, matcher) and rule with its delta. What came of it is folded, never stored: an undo of an earlier
+    reinforcement would make it untrue; the confidence timeline has it for every moment."""
+
+    rule: Code
+    delta: int
+    interaction: Id | None = None
+    matcher: Code | None = None
+    fraction: int | None = None
+    echo: bool = False
+
+
+class ConfidenceAdjusted(Event, frozen=True):
+    """Somebody set the confidence."""
+
+    rule: Code
+    confidence: int
+    reason: Text | None = ""
+
+
+class MemoryRevised(Event, frozen=True):
+    """Another wording of the same memory."""
+
+    content: Text | None
+    reason: Text | None = ""
+
+
+class MemoryRetagged(Event, frozen=True):
+    """Tags that were added and removed."""
+
+    added: tuple[Text, ...] | None = ()
+    removed: tuple[Text, ...] | None = ()
+
+
+class ValidityChanged(Event, frozen=True):
+    """From when to when it holds; without ``valid_from`` it begins as it did."""
+
+    valid_from: Time | None
+    valid_to: Time | None
+    reason: Text | None = ""
+
+
+class MemorySuperseded(Event, frozen=True):
+    """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
+    at all where it began later."""
+
+    by: Id | None
+    valid_to: Time
+    reason: Text | None = ""
+    rule: Code | None = None
+
+
+class MemoryInvalidated(Event, frozen=True):
+    """The memory was wrong."""
+
+    reason: Text | None = ""
+
+
+class MemoryRetracted(Event, frozen=True):
+    """The memory is no longer used; nothing is said of whether it was right."""
+
+    reason: Text | None = ""
+
+
+class MemoryRestored(Event, frozen=True):
+    """Back to the status before, which is folded: what made it so may be void by then."""
+
+    reason: Text | None = ""
+
+
+class MemoryQuarantined(Event, frozen=True):
+    """Kept out of recall: by somebody, or because of what a ``scanner`` found in it."""
+
+    reason: Text | None = ""
+    finding: Code = ""
+    scanner: Code = ""
+
+
+class MemoryReleased(Event, frozen=True):
+    """The quarantine of a memory ends: somebody says so, or a later ``scanner`` finds nothing."""
+
+    reason: Text | None = ""
+    scanner: Code = ""
+
+
+class RelationAdded(Event, frozen=True):
+    """The memory says that ``subject`` stands in ``relation`` to ``object``, while it holds or as long as is said here."""
+
+    subject: Text | None
+    relation: Text | None
+    object: Text | None
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+
+
+class RelationRemoved(Event, frozen=True):
+    """It no longer does; ``by`` is the memory whose relation replaced it.
+
+    ``added`` is the position of the RelationAdded that said it last: which relation was meant, once its words are erased.
+    """
+
+    subject: Text | None
+    relation: Text | None
+    object: Text | None
+    by: Id | None = None
+    reason: Text | None = ""
+    added: int = 0

@@ -1,0 +1,45 @@
+"""The events of a project."""
+
+from __future__ import annotations
+
+from ledger.domain.events.base import Code, Event, Id, Text
+
+
+class ProjectRegistered(Event, frozen=True):
+    """A project begins, under its name."""
+
+    name: Text | None
+    description: Text | None = ""
+
+
+class ProjectAliasAdded(Event, frozen=True):
+    """Another name of the project."""
+
+    alias: Text | None
+
+
+class ProjectStateSet(Event, frozen=True):
+    """A person's statement about a project; it replaces the one of the same category and name."""
+
+    category: Code
+    name: Text | None
+    value: Text | None
+    source: Text | None = ""
+
+
+class ProjectJoined(Event, frozen=True):
+    """What belongs to ``project`` is found under this project from here, and its names are names of this one.
+
+    Registered for ``projects.join``; no command appends it yet, and no projection follows it.
+    """
+
+    project: Id
+    reason: Text | None = ""
+
+
+class ProjectStateInvalidated(Event, frozen=True):
+    """The statement under this category and name no longer counts."""
+
+    category: Code
+    name: Text | None
+    reason: Text | None = ""

@@ -1,0 +1,172 @@
+"""The events of a session: its messages, its summaries, and what was given of it."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from ledger.domain.events.base import ESTIMATE, NO_PARTS, Body, Code, Dropped, Event, Id, Json, Ranges, Text, Time
+
+
+class SessionOpened(Event, frozen=True):
+    """A session begins, under its name."""
+
+    name: Text | None
+
+
+class SessionAliasAdded(Event, frozen=True):
+    """Another name of the session; with ``to``, one that it gives up to that session, which has the history from here."""
+
+    alias: Text | None
+    to: Id | None = None
+
+
+class MessageAppended(Event, frozen=True):
+    """A message of the conversation, known by the position of this event.
+
+    ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
+    the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
+    ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
+    """
+
+    role: Code
+    tokens: int
+    counter: Code = ESTIMATE
+    content: Body | None = ""
+    reasoning: Body | None = ""
+    parts: Json = NO_PARTS
+    content_of: int = -1
+    model: Text | None = ""
+    interaction: Id | None = None
+    field: Code = ""
+    speaker: Text | None = ""
+
+
+class MessageRepaired(Event, frozen=True):
+    """What the message at ``message`` was recorded without: each field that is not there stays as it is."""
+
+    message: int
+    reasoning: Text | UnsetType | None = UNSET
+    model: Text | UnsetType | None = UNSET
+    occurred_at: Time | UnsetType = UNSET
+
+
+class MessagesHidden(Event, frozen=True):
+    """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
+
+    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` are how many they are.
+    """
+
+    why: Code
+    ranges: Ranges
+    messages: int
+    tokens: int
+
+
+class AbstractSet(Event, frozen=True):
+    """What somebody wrote as the summary of the session as a whole; "" for none."""
+
+    content: Body | None
+
+
+class SummaryCreated(Event, frozen=True):
+    """A summary of ``ranges`` of the session's messages, written from these or from other ``summaries``, in their order.
+
+    ``kind`` is "leaf" or "condensed", ``level`` how it came about: "normal", "aggressive", or "fallback" (the beginning of
+    the text, cut). ``messages`` and ``source_tokens`` count what it stands for, ``descendants`` and ``descendant_tokens``
+    the summaries it was written from. ``first`` is its place: the position of the oldest message. ``replaces`` was rewritten.
+    """
+
+    summary: Id
+    kind: Code
+    level: Code
+    depth: int
+    content: Body | None
+    tokens: int
+    counter: Code
+    ranges: Ranges
+    messages: int
+    source_tokens: int
+    first: int
+    earliest: Time
+    latest: Time
+    summaries: tuple[Id, ...] = ()
+    descendants: int = 0
+    descendant_tokens: int = 0
+    model: Text | None = ""
+    prompt: Code = ""
+    replaces: Id | None = None
+
+
+class ContextReplaced(Event, frozen=True):
+    """In the window the summary stands for its messages from here, and for these ``summaries``, which leave it."""
+
+    summary: Id
+    summaries: tuple[Id, ...] = ()
+
+
+class SummaryInvalidated(Event, frozen=True):
+    """These summaries no longer stand for anything; the ``returned`` ones that they were written from are in the window again.
+
+    ``why`` is "asked", "hidden" (messages of theirs are) or "rewritten".
+    """
+
+    summaries: tuple[Id, ...]
+    why: Code
+    returned: tuple[Id, ...] = ()
+    reason: Text | None = ""
+
+
+class SummaryRestored(Event, frozen=True):
+    """An invalidated summary is in the window again, and those it was written from leave it; ``summaries`` come with it."""
+
+    summary: Id
+    summaries: tuple[Id, ...] = ()
+    reason: Text | None = ""
+
+
+class ExtractionCursorMoved(Event, frozen=True):
+    """The session's messages after ``since`` up to ``to`` (positions) were looked at for what to remember.
+
+    ``why`` is "extracted", "empty", "not_salient", "skipped" (they are another session's too) or "asked". ``kept`` and
+    ``dropped`` are what it came to, where no model was asked.
+    """
+
+    since: int
+    to: int
+    why: Code
+    extractor: Code = ""
+    kept: tuple[Id, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    parent: Id | None = None
+
+
+class CompactionSkipped(Event, frozen=True):
+    """A compaction that was begun and came to nothing: why, and the kind of error if there was one."""
+
+    why: Code
+    kind: Code
+    messages: int = 0
+    tokens: int = 0
+    error: Code = ""
+
+
+class LeftOut(Struct, frozen=True):
+    """An item of a window, by the position that has its text, that was considered and not given, and why."""
+
+    position: int
+    why: Code
+
+
+class WindowAssembled(Event, frozen=True):
+    """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
+    and summaries, and the recall (the id of its RecallDelivered) that was woven in. ``settings`` say how it was asked, and what
+    was left out in numbers; ``tokens`` is all that it takes."""
+
+    seen: int
+    budget: int
+    tokens: int
+    messages: Ranges = ()
+    summaries: tuple[Id, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    recall: Id | None = None
+    settings: dict[Code, int | Code | tuple[Code, ...] | None] = field(default_factory=dict)

@@ -1,0 +1,36 @@
+"""The events of a keyed value: registered, so that a log with them can be read; no command appends them yet."""
+
+from __future__ import annotations
+
+from ledger.domain.events.base import Body, Code, Event, Text, Time
+
+
+class ValuePut(Event, frozen=True):
+    """What stands under a name from here, whole: a value's first event has its ``namespace`` and ``name``, a later one of
+    the same value may leave them out. ``type`` is "json" or "text"; at ``expires_at`` it is no longer given."""
+
+    content: Body | None
+    type: Code = "json"
+    namespace: tuple[Text, ...] | None = ()
+    name: Text | None = ""
+    expires_at: Time | None = None
+
+
+class ValueMoved(Event, frozen=True):
+    """The value has another name from here."""
+
+    namespace: tuple[Text, ...] | None
+    name: Text | None
+    reason: Text | None = ""
+
+
+class ValueRemoved(Event, frozen=True):
+    """The value is no longer given."""
+
+    reason: Text | None = ""
+
+
+class ValueRestored(Event, frozen=True):
+    """A removed value stands again under the name that it had."""
+
+    reason: Text | None = ""

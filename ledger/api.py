@@ -349,7 +349,7 @@ class Ledger(LedgerRead):
             settings=settings,
             **given,
         )
-        default = core._default  # with what the settings say
+        default = core.default  # with what the settings say
         return cls(core, Scope(default.user, default.actor, default.client, default.channel, default.agent))
 
     @classmethod

@@ -57,7 +57,7 @@ class Numbers(Reads):
             said, noticed = sessions.counts(connection, owner), observations.counts(connection, owner)
             position, head = read_tip(connection.cursor())
         return answers.Stats(
-            ledger_id=self._created.ledger_id,
+            ledger_id=self.created.ledger_id,
             position=position,
             head=head.hex(),
             format=FORMAT,
@@ -71,8 +71,8 @@ class Numbers(Reads):
             summaries=said[2],
             pending=pending,
             projections=tuple(standing),
-            size_bytes=_size(self._store.path),
-            wal_bytes=_size(self._store.path + "-wal"),
+            size_bytes=_size(self.store.path),
+            wal_bytes=_size(self.store.path + "-wal"),
             sqlite_version=sqlite3.sqlite_version,
             vectors=made,
         )
@@ -92,7 +92,7 @@ class Care(Numbers):
         suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
         what the ledger does by itself on opening is not.
         """
-        if self._writer.batching:
+        if self.writer.batching:
             raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
         if name is not None and name not in projector.names():
             raise RejectedError(
@@ -101,7 +101,7 @@ class Care(Numbers):
         started = time.monotonic()
         parked_before = self._parked()
         only = projector.read_by(name) if name is not None else frozenset[str]()
-        work = Rebuild(self._store, self._writer.secret, self._created.ledger_id, Reading, progress, only)
+        work = Rebuild(self.store, self.writer.secret, self.created.ledger_id, Reading, progress, only)
         events, digest = work.run(
             lambda transaction, fold: self._switched(transaction, fold, work.names, parked_before, by)
         )
@@ -111,7 +111,7 @@ class Care(Numbers):
         return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked, projections=names)
 
     def _parked(self) -> set[str]:
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             try:
                 rows = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
             except sqlite3.OperationalError:
@@ -122,7 +122,7 @@ class Care(Numbers):
         self, transaction: Any, fold: Projector, names: frozenset[str], parked_before: set[str], by: By | None
     ) -> None:
         """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
-        writer, upto = self._writer, int(transaction.position)
+        writer, upto = self.writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)
         work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
@@ -134,7 +134,7 @@ class Care(Numbers):
         if work.emitted:
             writer.append(work, None, None, LEDGER_STREAM)
         if by is not None:
-            work = Work(writer, transaction, "maintenance.rebuild", who(self._default, by), writer.now())
+            work = Work(writer, transaction, "maintenance.rebuild", who(self.default, by), writer.now())
             work.emit(
                 LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names)))
             )
@@ -142,8 +142,8 @@ class Care(Numbers):
 
     def _fold_privately(self) -> None:
         """The projections of a file that cannot be written, folded into tables of this connection alone."""
-        with self._store.private() as connection:
-            fold_apart(connection, self._writer.secret, self._created.ledger_id)
+        with self.store.private() as connection:
+            fold_apart(connection, self.writer.secret, self.created.ledger_id)
 
 
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:

@@ -108,7 +108,7 @@ class News(Struct):
 class Consolidating(InteractionWrites):
     """Consolidation, as a part of the library door."""
 
-    _rarity: Rarity
+    rarity: Rarity
 
     def consolidate(
         self,
@@ -133,7 +133,7 @@ class Consolidating(InteractionWrites):
 
         ``ModelError`` where the model fails, which is recorded; the sources are new as before.
         """
-        run = self._consolidation(over, project, tags, using, limit, who(self._default, by))
+        run = self._consolidation(over, project, tags, using, limit, who(self.default, by))
         run.dry_run, run.progress = dry_run, progress
         if run.consolidator == GROUPING:
             self._by_rules(run)
@@ -183,7 +183,7 @@ class Consolidating(InteractionWrites):
             return LEDGER_STREAM
 
         with suppress(LedgerError):  # what is distrusted or parked leaves nothing
-            self._writer.run("consolidate", run.told, body)
+            self.writer.run("consolidate", run.told, body)
 
     def _by_model(self, run: Run) -> None:
         raise RejectedError("consolidating with a model needs one", rule="model")
@@ -277,7 +277,7 @@ class Consolidating(InteractionWrites):
                 work.emit(LEDGER_STREAM, done[0])
             return LEDGER_STREAM
 
-        outcome = self._writer.run("consolidate", run.told, body)
+        outcome = self.writer.run("consolidate", run.told, body)
         if not done:
             return False
         run.looks = False
@@ -408,7 +408,7 @@ class Consolidating(InteractionWrites):
 
     def _rows_with_words(self, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
         schema = self._schema()
-        for expression in self._rarity.expressions(connection, search.SEARCH, schema, asked):
+        for expression in self.rarity.expressions(connection, search.SEARCH, schema, asked):
             found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
             if found:
                 return {state.row for state, _ in found}
@@ -421,7 +421,7 @@ class Consolidating(InteractionWrites):
         schema, source = self._schema(), observations.SOURCE
         condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
         values = (scope.user, scope.project, consolidations.told(scope.tags))
-        for expression in self._rarity.expressions(connection, source.index, schema, asked):
+        for expression in self.rarity.expressions(connection, source.index, schema, asked):
             told = (expression, (condition, values), lambda row: row[0])
             found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
             if found:

@@ -59,7 +59,7 @@ class DocumentWrites(DocumentReads):
         ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
         is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
         """
-        told = who(self._default, by)
+        told = who(self.default, by)
         text, name = _given(source, path)
         text, taken = self._without_secrets(text, told)
         labels = tag_list(tags) if tags is not None else None
@@ -82,7 +82,7 @@ class DocumentWrites(DocumentReads):
             work.taken.update(taken)
             return _ingest(work, given, command, project, doc_type)
 
-        outcome = self._writer.run("documents.add", told, body, (given.digest, name, title, labels, project, doc_type))
+        outcome = self.writer.run("documents.add", told, body, (given.digest, name, title, labels, project, doc_type))
         return self._document_answer(outcome)
 
     def _without_secrets(self, text: str, told: Who) -> tuple[str, dict[str, tuple[Taken, ...]]]:
@@ -90,11 +90,11 @@ class DocumentWrites(DocumentReads):
         with self._read("force") as connection:
             policy = control.policy(connection, told.user).secrets
         taken: dict[str, tuple[Taken, ...]] = {}
-        return (self._writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
+        return (self.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
 
     def _cut(self, text: str, path: str, doc_type: str | None, told: Who) -> _Text:
         """The text in pieces, outside the lock; not those of one that is known as it is."""
-        digest = self._writer.mac("document", told.user, text).hex()
+        digest = self.writer.mac("document", told.user, text).hex()
         with self._read("documents") as connection:
             known = documents.known_as(connection, told.user, path, digest)
         kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
@@ -120,7 +120,7 @@ class DocumentWrites(DocumentReads):
                 work.emit(state.id, event, first=state.row)
             return state.id
 
-        return self._document_answer(self._writer.run(verb, who(self._default, by), body, (id, command)))
+        return self._document_answer(self.writer.run(verb, who(self.default, by), body, (id, command)))
 
     def _document_answer(self, outcome: Outcome) -> answers.Document:
         if outcome.state is None:

@@ -52,7 +52,7 @@ class VectorSearch:
     """Search by the vectors of one model, for one open ledger and all its threads. It never raises: it warns."""
 
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
-        self._store, self._writer, self.embedder = store, writer, embedder
+        self.store, self.writer, self.embedder = store, writer, embedder
         matrix = nearest.matrix()
         self._index = Index(writer.secret, embedder.name, matrix) if matrix is not None else None
 
@@ -117,11 +117,11 @@ class VectorSearch:
             self._index.clear()
 
     def _why_not(self) -> str | None:
-        if self._writer.batching:
+        if self.writer.batching:
             return INSIDE_A_BATCH
         if self._index is None:
             return "vectors not used: NumPy is not installed; memory-ledger[vectors] brings it"
-        if self._store.folded_privately:
+        if self.store.folded_privately:
             return "vectors not used: the tables of this file are of another version, and it cannot be written"
         return None
 
@@ -146,31 +146,31 @@ class VectorSearch:
 
     def _fill(self, user: str, corpora: Sequence[str], limit: int, dimension: int) -> None:
         """Makes vectors of the newest texts without one; they are kept in memory, and written unless somebody else is."""
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             index = self._fresh(connection, dimension)
             keys = index.lacking(user, corpora)[: max(0, limit)]
             texts = read(connection, keys)
         made: list[Entry] = []
         deadline = time.monotonic() + FILL_SECONDS
         for start in range(0, len(texts), FILL_BATCH):
-            made += entries(self.embedder, self._writer.secret, texts[start : start + FILL_BATCH], dimension)
+            made += entries(self.embedder, self.writer.secret, texts[start : start + FILL_BATCH], dimension)
             if time.monotonic() > deadline:
                 break
         if not made:
             return
         index.add(made)
-        if not self._store.readonly:
+        if not self.store.readonly:
             with suppress(LedgerError):
-                self._store.write_now(lambda transaction: self._write(transaction, made))
+                self.store.write_now(lambda transaction: self._write(transaction, made))
 
     def _write(self, transaction: Transaction, made: Sequence[Entry]) -> None:
-        write(self._writer, transaction, self.embedder.name, made)
+        write(self.writer, transaction, self.embedder.name, made)
 
 
 class Embedding(Reads):
     """The part of the library door that makes vectors."""
 
-    _vectors: VectorSearch | None = None  # of the model that the ledger was opened with
+    vectors: VectorSearch | None = None  # of the model that the ledger was opened with
 
     def embed(
         self,
@@ -200,7 +200,7 @@ class Embedding(Reads):
         embedder = self._embedder_of(model)
         dimension = self._dimension_of(embedder)
         with self._read() as connection:
-            found = vectors.survey(connection, self._writer.secret, embedder.name, dimension)
+            found = vectors.survey(connection, self.writer.secret, embedder.name, dimension)
         dropped = self._delete_vectors(found.useless)
         wanted = found.lacking[:limit]
         written = 0
@@ -241,11 +241,11 @@ class Embedding(Reads):
         return self._drop_vectors(name, started)
 
     def _check_writable(self) -> None:
-        if self._store.readonly:
+        if self.store.readonly:
             raise RejectedError(
                 "this ledger was opened for reading (readonly=True), and vectors are written", rule="readonly"
             )
-        if self._writer.batching:
+        if self.writer.batching:
             raise ConflictError(
                 "vectors cannot be changed inside a batch, for a model makes them; leave the batch first"
             )
@@ -253,9 +253,9 @@ class Embedding(Reads):
     def _embedder_of(self, given: EmbedderLike | None) -> Embedder:
         if given is not None:
             return as_embedder(given)
-        if self._vectors is None:
+        if self.vectors is None:
             raise RejectedError("embed() needs a model: name one with model=, or open the ledger with embedder=")
-        return self._vectors.embedder
+        return self.vectors.embedder
 
     def _model_name(self, given: EmbedderLike | None) -> str:
         """The name under which vectors are kept; one that is stored need not be a model that is still there."""
@@ -280,23 +280,23 @@ class Embedding(Reads):
             texts = read(connection, keys)
         if not texts:
             return 0
-        made = entries(embedder, self._writer.secret, texts, dimension)
-        with self._store.transact() as transaction:
-            return write(self._writer, transaction, embedder.name, made)
+        made = entries(embedder, self.writer.secret, texts, dimension)
+        with self.store.transact() as transaction:
+            return write(self.writer, transaction, embedder.name, made)
 
     def _drop_vectors(self, name: str, started: float) -> answers.VectorReport:
         with self._read() as connection:
             ids = sorted(vectors.ids(connection, name))
         dropped = self._delete_vectors(ids)
-        if self._vectors is not None:
-            self._vectors.clear()
+        if self.vectors is not None:
+            self.vectors.clear()
         return answers.VectorReport(model=name, dropped=dropped, seconds=time.monotonic() - started)
 
     def _delete_vectors(self, ids: Sequence[int]) -> int:
         dropped = 0
         for start in range(0, len(ids), DROPPED):
-            with self._store.transact() as transaction:
-                self._writer.attend(transaction)
+            with self.store.transact() as transaction:
+                self.writer.attend(transaction)
                 if vectors.is_there(transaction.connection):
                     dropped += vectors.delete(transaction.connection, ids[start : start + DROPPED])
         return dropped

@@ -38,7 +38,7 @@ class GraphReads(Reads):
         with self._read("memories", "graph", "projects") as connection:
             scope = None if project is None else [None, named(connection, owner, "p", project)]
             statuses = self._believed(("active",))
-            asked = graph.Asked(owner, self._valid or self._writer.now(), statuses, scope, supplied_only)
+            asked = graph.Asked(owner, self.valid or self.writer.now(), statuses, scope, supplied_only)
             seeds, complete = graph.named(connection, name_or_text, asked)
             found = [
                 each for each in graph.around(connection, seeds, asked) if wanted is None or each.relation == wanted

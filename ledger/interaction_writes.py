@@ -48,9 +48,9 @@ Progress = Callable[[int, int], None]
 class InteractionWrites(MergeWrites, Reads):
     """The half of the library door that takes in what was said and lets the policies look at it."""
 
-    _store: EventStore
+    store: EventStore
     session: Callable[..., Any]
-    _after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
 
     def capture(
         self,
@@ -91,7 +91,7 @@ class InteractionWrites(MergeWrites, Reads):
             reinforce=reinforce,
         )
         skipped = self._keeps_out(session_id or "") if append else ""
-        turn = Turn(self._counter, self._keeps_out, prompt, response) if append and not skipped else None
+        turn = Turn(self.counter, self._keeps_out, prompt, response) if append and not skipped else None
 
         def body(work: Work) -> str:
             work.project = work.project_named(project)
@@ -105,14 +105,14 @@ class InteractionWrites(MergeWrites, Reads):
                 turn.emit(work, stream)
             return stream
 
-        told = who(self._default, by)
+        told = who(self.default, by)
         arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
-        outcome = self._writer.run("capture", told, body, arguments)
-        if self._writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
+        outcome = self.writer.run("capture", told, body, arguments)
+        if self.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
             answer = {"response": response, "summary": response_summary}
             told_of = [prompt, answer, msgspec.json.decode(pack)]
             if outcome.redacted:
-                told_of = self._writer.guard.cleaned(told_of, {})
+                told_of = self.writer.guard.cleaned(told_of, {})
             found = answers.interaction(outcome.state, outcome.names, *told_of)
             return msgspec.structs.replace(found, skipped=skipped)
         return msgspec.structs.replace(self._react(outcome, told), skipped=skipped)
@@ -136,7 +136,7 @@ class InteractionWrites(MergeWrites, Reads):
         )
         if not attached.response and not attached.summary:
             raise RejectedError("a response is added by a response or a summary, and both are blank")
-        turn = Turn(self._counter, self._keeps_out, response=response) if response else None
+        turn = Turn(self.counter, self._keeps_out, response=response) if response else None
 
         def body(work: Work) -> str:
             subject: Interaction = work.load(id, "i")
@@ -149,8 +149,8 @@ class InteractionWrites(MergeWrites, Reads):
                 turn.emit(work, subject.id)
             return subject.id
 
-        told = who(self._default, by)
-        return self._react(self._writer.run("interactions.add_response", told, body, (id, attached)), told)
+        told = who(self.default, by)
+        return self._react(self.writer.run("interactions.add_response", told, body, (id, attached)), told)
 
     def _capture_line(self, line: Any, by: By) -> answers.Interaction:
         """One line of an import, as a capture."""
@@ -162,18 +162,18 @@ class InteractionWrites(MergeWrites, Reads):
         large = {
             name: body
             for name in ("prompt", "response", "response_summary")
-            if (text := getattr(data, name, "")) and (body := self._writer.body(work, text)) is not text
+            if (text := getattr(data, name, "")) and (body := self.writer.body(work, text)) is not text
         }
         return msgspec.structs.replace(data, **large) if large else data
 
     def _react(self, outcome: Outcome, told: Who) -> answers.Interaction:
         """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
         subject: Interaction = outcome.state
-        if subject.reinforcement == "pending" and not outcome.replayed and not self._writer.batching:
+        if subject.reinforcement == "pending" and not outcome.replayed and not self.writer.batching:
             cause = outcome.events[-1].envelope.event_id if outcome.events else None
             self._try_reinforcement(subject, cause, told.correlation_id)
-        if self._after_capture is not None and not outcome.replayed and not self._writer.batching:
-            self._after_capture()
+        if self.after_capture is not None and not outcome.replayed and not self.writer.batching:
+            self.after_capture()
         answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
         if answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
@@ -195,7 +195,7 @@ class InteractionWrites(MergeWrites, Reads):
             raise RejectedError(
                 "an interaction reinforces by the current policy and is its own source: give no amount and no source"
             )
-        told = who(self._default, by)
+        told = who(self.default, by)
         with self._read("interactions") as connection:
             subject = self._load(connection, id, "i", told.user)
         if subject is None:
@@ -227,11 +227,11 @@ class InteractionWrites(MergeWrites, Reads):
             if current is None:
                 raise NotFoundError(f"the interaction {subject.id} was undone")
             work.project, work.session = current.project, current.session
-            self._writer.need("confidence")
+            self.writer.need("confidence")
             evaluated.append(reinforcement.record(work, current, found, work.policy()))
             return current.id
 
-        outcome = self._writer.run("interactions.reinforce", told, body, subject.id)
+        outcome = self.writer.run("interactions.reinforce", told, body, subject.id)
         with self._read("audit", "confidence") as connection:
             events = list(outcome.events) or self._events_of_command(connection, outcome)
             recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
@@ -273,7 +273,7 @@ class InteractionWrites(MergeWrites, Reads):
                     work.emit(current.id, event, first=current.row)
             return subject.id
 
-        self._writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
+        self.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
 
     # --- extraction ----------------------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class InteractionWrites(MergeWrites, Reads):
             return report
         if since is not None:
             raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
-        told, meant = who(self._default, by), meant_model(self, using, model)
+        told, meant = who(self.default, by), meant_model(self, using, model)
         check_call(timeout, cancelled)
         with self._read("interactions", "memories") as connection:
             subject = self._load(connection, id, "i", told.user)
@@ -321,7 +321,7 @@ class InteractionWrites(MergeWrites, Reads):
         if subject.extraction == "done" and told.key is None:
             return self._extraction_report(subject, told.user)
         if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
-            check_outside(self._writer)
+            check_outside(self.writer)
             done, outcome = mine_turn(self, subject, told, self._asker(meant, subject, timeout, cancelled))
             return self._extraction_report(subject, told.user, done, replayed=outcome.replayed)
         return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
@@ -346,7 +346,7 @@ class InteractionWrites(MergeWrites, Reads):
                 extraction.record(work, current, found, quarantined=is_held)
             return current.id
 
-        return self._writer.run("extract", told, body, subject.id)
+        return self.writer.run("extract", told, body, subject.id)
 
     def _preview(self, subject: Interaction, found: Any) -> answers.ExtractionReport:
         rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
@@ -381,7 +381,7 @@ class InteractionWrites(MergeWrites, Reads):
 
     def adopt_policy(self, *, by: By | None = None, **parameters: Any) -> dict[str, Any]:
         """Changes the policy of one user from here on: matcher, gain, echo_gain, max_matches, extract, expire."""
-        told = who(self._default, by or By())
+        told = who(self.default, by or By())
 
         def body(work: Work) -> str:
             policy, given = work.policy(), checked(parameters)
@@ -389,7 +389,7 @@ class InteractionWrites(MergeWrites, Reads):
                 work.emit(LEDGER_STREAM, PolicyAdopted(given))
             return LEDGER_STREAM
 
-        self._writer.run("policy.set", told, body, parameters)
+        self.writer.run("policy.set", told, body, parameters)
         return self.policy(user=told.user)
 
 

@@ -95,8 +95,8 @@ def _expected(given: object) -> Expected:
 class MemoryWrites:
     """The half of the library door that changes memories."""
 
-    _writer: Writer
-    _default: Who
+    writer: Writer
+    default: Who
 
     # --- new memories --------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class MemoryWrites:
             return id
 
         given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
-        return self._memory(self._writer.run(verb, who(self._default, by), body, given))
+        return self._memory(self.writer.run(verb, who(self.default, by), body, given))
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class MemoryWrites:
                 raise domain.refusal(domain.Supersede(None, ""), old)
             return _succeed(work, old, attempt, reason, relations)
 
-        return self._memory(self._writer.run("supersede", who(self._default, by), body, given))
+        return self._memory(self.writer.run("supersede", who(self.default, by), body, given))
 
     # --- what it says of names -----------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class MemoryWrites:
             body(work, memory)
             return memory.id
 
-        return self._memory(self._writer.run(verb, who(self._default, by), on_memory, arguments))
+        return self._memory(self.writer.run(verb, who(self.default, by), on_memory, arguments))
 
     def _memory(self, outcome: Outcome) -> answers.Memory:
         if outcome.state is None:

@@ -34,8 +34,8 @@ LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 class MergeWrites(MemoryWrites, MergeReads):
     """The part of the library door that brings near duplicates together and contradictions to an end."""
 
-    _vectors: VectorSearch | None
-    _looked: dict[tuple[str, str], int]  # (what for, user) -> the position up to which this process has looked
+    vectors: VectorSearch | None
+    looked: dict[tuple[str, str], int]  # (what for, user) -> the position up to which this process has looked
 
     # --- near duplicates -----------------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         least = millionths("threshold", threshold)
         if least < LEAST_THRESHOLD * ONE:
             raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
-        told = who(self._default, By(**by, key=None))
+        told = who(self.default, By(**by, key=None))
         with self._read("memories", "merges", "conflicts") as connection:
             scope = _scope(connection, told.user, project)
             searched = merging.search(connection, told.user, least, scope=scope, vectors=self._known_vectors())
@@ -64,7 +64,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         """What gives the vectors that were made already of the texts as they are; None without an embedder."""
         if getattr(self, "_vectors", None) is None:
             return None
-        model, secret = self._vectors.embedder.name, self._writer.secret  # type: ignore[union-attr]
+        model, secret = self.vectors.embedder.name, self.writer.secret  # type: ignore[union-attr]
 
         def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
             if not vectors.is_there(connection):
@@ -90,7 +90,7 @@ class MergeWrites(MemoryWrites, MergeReads):
                 act(work, lot)
                 return work.emitted[-1][0] if work.emitted else "ledger"
 
-            concerned |= {event.stream: None for event in self._writer.run(verb, told, body).events}
+            concerned |= {event.stream: None for event in self.writer.run(verb, told, body).events}
         return list(concerned)
 
     def merge(
@@ -131,7 +131,7 @@ class MergeWrites(MemoryWrites, MergeReads):
 
         given = (memories if is_proposal else ids, content, reason)
         command = "merges.apply" if is_proposal else "merges.combine"
-        return self._memory(self._writer.run(command, who(self._default, by), body, given))
+        return self._memory(self.writer.run(command, who(self.default, by), body, given))
 
     @staticmethod
     def _own_memory(work: Work, given: str) -> str:
@@ -152,7 +152,7 @@ class MergeWrites(MemoryWrites, MergeReads):
                 work.emit(proposal.id, event, first=proposal.row)
             return proposal.id
 
-        outcome = self._writer.run("merges.reject", who(self._default, by), body, (id, reason))
+        outcome = self.writer.run("merges.reject", who(self.default, by), body, (id, reason))
         with self._read("memories", "projects", "merges") as connection:
             answer = self._merge_answer(connection, _there(outcome))
         return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
@@ -165,7 +165,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
         Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
         """
-        told = who(self._default, By(**by, key=None))
+        told = who(self.default, By(**by, key=None))
         with self._read("memories", "conflicts") as connection:
             scope = _scope(connection, told.user, project)
             found = conflict_rules.search(connection, told.user, scope=scope)
@@ -197,7 +197,7 @@ class MergeWrites(MemoryWrites, MergeReads):
             return conflict.id
 
         command = "conflicts.accept" if both else "conflicts.resolve"
-        outcome = self._writer.run(command, who(self._default, by), body, (id, keep, reason))
+        outcome = self.writer.run(command, who(self.default, by), body, (id, keep, reason))
         with self._read("memories", "projects", "conflicts") as connection:
             answer = self._conflict_answer(connection, _there(outcome))
         return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
@@ -234,7 +234,7 @@ class MergeWrites(MemoryWrites, MergeReads):
         for user in users:
             with self._read("memories", "merges", "conflicts") as connection:
                 head, _ = read_tip(connection.cursor())
-                if (after := self._looked.get((what, user))) == head:
+                if (after := self.looked.get((what, user))) == head:
                     continue
                 found = look(connection, user, after)
             try:
@@ -243,7 +243,7 @@ class MergeWrites(MemoryWrites, MergeReads):
                 if refusal.rule != "trust":
                     raise
             else:
-                self._looked[what, user] = head
+                self.looked[what, user] = head
         return recorded
 
 

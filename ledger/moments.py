@@ -43,7 +43,7 @@ WARNING = "texts, statuses and confidences are those of position {}; how rare a 
 class Moments(Reads):
     """Time travel, as a part of the library door."""
 
-    _times: Times
+    times: Times
 
     def at(self, moment: Instant, valid: Instant | None = None) -> Moment:
         """The ledger as it was known at a moment, for reading: it answers what it would have answered then.
@@ -61,7 +61,7 @@ class Moments(Reads):
         holds = None if valid is None else times.moment("valid", _time("valid", valid))
         with self._committed() as connection:
             position = self._position_of(connection, moment)
-            return Moment(self, position, self._times.at(connection, position), holds)
+            return Moment(self, position, self.times.at(connection, position), holds)
 
     def diff(
         self, start: Instant, end: Instant | None = None, *, user: str | None = None, project: str | None = None
@@ -79,7 +79,7 @@ class Moments(Reads):
                 raise RejectedError(
                     f"a diff goes forward, and position {last} comes before {first}: name the earlier first"
                 )
-            bounds = [self._times.at(connection, each) for each in (first, last)]
+            bounds = [self.times.at(connection, each) for each in (first, last)]
         return Moment(self, last, bounds[1], None)._since(first, bounds[0], self._user(user), project)
 
     @contextmanager
@@ -111,11 +111,11 @@ class Moments(Reads):
         return self._position_at(connection, times.moment("the moment", _time("the moment", moment)), head)
 
     def _position_at(self, connection: Any, time: str, head: int) -> int:
-        if time > max(self._writer.now(), known := self._times.at(connection, head)):
+        if time > max(self.writer.now(), known := self.times.at(connection, head)):
             raise RejectedError(f"{time} lies in the future; the last event, at position {head}, is of {known}")
-        position = self._times.last(connection, time, head)
+        position = self.times.last(connection, time, head)
         if not position:
-            first = self._times.at(connection, 1)
+            first = self.times.at(connection, 1)
             raise RejectedError(f"{time} is before the first event, which is of {first}: nothing was known then")
         return position
 
@@ -134,26 +134,21 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
     """
 
     def __init__(self, ledger: Reads, position: int, time: str, valid: str | None) -> None:
-        self._ledger, self._position, self.as_of, self._valid = ledger, position, time, valid
-        self._default, self._created = ledger._default, ledger._created
-        self._writer = cast("Writer", _Present(ledger._writer.secret, time))
-        self._store = cast("EventStore", _Past(ledger, position))
-        self._rarity = Rarity()
-        self._vectors = getattr(ledger, "_vectors", None)
-        self._counter, self._patterns = ledger._counter, ledger._patterns
+        self._ledger, self._position, self.as_of, self.valid = ledger, position, time, valid
+        self.default, self.created = ledger.default, ledger.created
+        self.writer = cast("Writer", _Present(ledger.writer.secret, time))
+        self.store = cast("EventStore", _Past(ledger, position))
+        self.rarity = Rarity()
+        self.vectors = getattr(ledger, "vectors", None)
+        self.counter, self.patterns = ledger.counter, ledger.patterns
 
     @property
     def path(self) -> str:
-        return self._store.path
+        return self.store.path
 
     @property
     def position(self) -> int:
         return self._position
-
-    @property
-    def valid(self) -> str | None:
-        """The time of the world that is asked about, if any."""
-        return self._valid
 
     distrusted = Distrusting.distrusted
     quarantined = Quarantining.quarantined
@@ -179,8 +174,8 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         )
 
     def __repr__(self) -> str:
-        holds = f", valid {self._valid}" if self._valid is not None else ""
-        return f"<Ledger {self._store.path!r} at position {self._position}{holds}>"
+        holds = f", valid {self.valid}" if self.valid is not None else ""
+        return f"<Ledger {self.store.path!r} at position {self._position}{holds}>"
 
     # --- what is found otherwise than now ------------------------------------------------------------------------------
 
@@ -224,7 +219,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
 
     @property
     def _past(self) -> _Past:
-        return cast("_Past", self._store)
+        return cast("_Past", self.store)
 
     def _active_twins(self, connection: Any, states: Sequence[Memory]) -> dict[str, str]:
         """The index of duplicates knows today's only, so all active memories are looked through once."""
@@ -276,25 +271,25 @@ class _Past:
     readonly = True
 
     def __init__(self, ledger: Reads, position: int) -> None:
-        self._store, self._secret, self._id = ledger._store, ledger._writer.secret, ledger._created.ledger_id
-        self._position, self.path = position, ledger._store.path
+        self.store, self._secret, self._id = ledger.store, ledger.writer.secret, ledger.created.ledger_id
+        self._position, self.path = position, ledger.store.path
 
     @property
     def apart(self) -> bool:
         """Whether the file's own tables are of no use, so that the log up to here is folded again."""
-        return self._store.folded_privately
+        return self.store.folded_privately
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         if not self.apart:
-            with self._store.travelling(as_of.shadow) as connection:
+            with self.store.travelling(as_of.shadow) as connection:
                 as_of.stand(connection, self._position)
                 yield connection
         elif self._position == HEAD:
-            with self._store.snapshot() as connection:
+            with self.store.snapshot() as connection:
                 yield connection
         else:
-            with self._store.travelling(as_of.shadow_the_log) as connection:
+            with self.store.travelling(as_of.shadow_the_log) as connection:
                 self._fold(connection)
                 yield connection
 

@@ -106,7 +106,7 @@ class ObservationReads(Reads):
             return observation_answers(connection, [state], then)[0] if state is not None else None
 
     def _trend_at(self, as_of: Time | None) -> str:
-        return self._writer.now() if as_of is None else times.moment("as_of", as_of)
+        return self.writer.now() if as_of is None else times.moment("as_of", as_of)
 
     # --- why -----------------------------------------------------------------------------------------------------
 

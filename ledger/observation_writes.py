@@ -76,7 +76,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return stream
 
         arguments = (text, given, believed, project, labels, why)
-        return self._observed(self._writer.run("observations.add", who(self._default, by), body, arguments))
+        return self._observed(self.writer.run("observations.add", who(self.default, by), body, arguments))
 
     def revise(  # type: ignore[override]
         self, id: str, content: str, reason: str = "", **by: Unpack[By]
@@ -146,7 +146,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         return self._change_observation("restore", id, body, by, (id, reason))
 
     def _restore_source(self, id: str, reason: str, by: By) -> Evident:
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
 
         def body(work: Work) -> str:
             source = own(work, source_list(id)[0])
@@ -154,7 +154,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
             return source
 
-        outcome = self._writer.run("restore", told, body, (id, reason))
+        outcome = self.writer.run("restore", told, body, (id, reason))
         source = outcome.subject
         if source[0] == "c":
             return self.chunk(source, user=told.user)
@@ -180,7 +180,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
         nobody else can write until it is done. A ``dry_run`` only says what it would do.
         """
-        told, reason, given = who(self._default, by), check_reason("reason", reason), source_list(ids)
+        told, reason, given = who(self.default, by), check_reason("reason", reason), source_list(ids)
         if not given:
             raise RejectedError("withdraw needs at least one source by its id")
         if dry_run:
@@ -192,7 +192,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
             return "ledger"
 
-        outcome = self._writer.run("observations.withdraw", told, body, (given, reason))
+        outcome = self.writer.run("observations.withdraw", told, body, (given, reason))
         return self._withdrawal(outcome, tuple(named), given, told.user)
 
     def _would_withdraw(self, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
@@ -255,7 +255,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             body(work, state)
             return state.id
 
-        return self._observed(self._writer.run(verb, who(self._default, by), on_observation, arguments))
+        return self._observed(self.writer.run(verb, who(self.default, by), on_observation, arguments))
 
     def _observed(self, outcome: Outcome) -> observation_answers.Observation:
         user = outcome.state.user if outcome.state is not None else None

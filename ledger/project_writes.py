@@ -27,7 +27,7 @@ class ProjectWrites(Reads):
         check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
 
         def body(work: Work) -> str:
-            known = self._writer.named(work.who.user, "p", name)
+            known = self.writer.named(work.who.user, "p", name)
             if known is not None:
                 work.absorbed = True
                 return known
@@ -35,14 +35,14 @@ class ProjectWrites(Reads):
             work.emit(stream, ProjectRegistered(name, description))
             return stream
 
-        return self._project_answer(self._writer.run("projects.add", who(self._default, by), body, (name, description)))
+        return self._project_answer(self.writer.run("projects.add", who(self.default, by), body, (name, description)))
 
     def add_alias(self, project: str, alias: str, **by: Unpack[By]) -> answers.Project:
         """Another name for a project; what was recorded under the project is found by it from now on."""
         _name("an alias", alias)
 
         def body(work: Work, state: Project) -> None:
-            known = self._writer.named(work.who.user, "p", alias)
+            known = self.writer.named(work.who.user, "p", alias)
             if known is not None and known != state.id:
                 raise ConflictError(f"the name {alias!r:.60} stands for another project already")
             _emit(work, state, domain.AddAlias(alias))
@@ -108,12 +108,12 @@ class ProjectWrites(Reads):
             body(work, state)
             return state.id
 
-        return self._project_answer(self._writer.run(verb, who(self._default, by), on_project, arguments))
+        return self._project_answer(self.writer.run(verb, who(self.default, by), on_project, arguments))
 
     def _known_project(self, work: Work, project: str, register: bool) -> Project:
         """The project of that name; with ``register`` an unknown one begins in this append."""
         check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
-        named = self._writer.named(work.who.user, "p", project) if project.strip() else None
+        named = self.writer.named(work.who.user, "p", project) if project.strip() else None
         if named is not None:
             state: Project = work.load(named, "p")
             return state

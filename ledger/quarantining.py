@@ -48,7 +48,7 @@ class Quarantining(InteractionWrites):
     @property
     def redactions(self) -> dict[str, int]:
         """How many secrets of each kind were taken out of texts through this open ledger."""
-        return dict(self._writer.guard.counts)
+        return dict(self.writer.guard.counts)
 
     def quarantined(
         self: Reads, *, user: str | None = None, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
@@ -75,7 +75,7 @@ class Quarantining(InteractionWrites):
 
     def _hold(self, id: str | int, reason: str, by: By, *, hold: bool) -> answers.Memory | Quarantined:
         verb = "guards.quarantine" if hold else "guards.release"
-        told = who(self._default, by)
+        told = who(self.default, by)
         with self._read("interactions", "documents", "summaries", "observations", "audit") as connection:
             given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
             positions = self._positions_of(connection, given, told.user)
@@ -94,13 +94,13 @@ class Quarantining(InteractionWrites):
                     )
             return e.LEDGER_STREAM
 
-        outcome = self._writer.run(verb, told, body, (str(id), reason))
-        self._writer.settle()
+        outcome = self.writer.run(verb, told, body, (str(id), reason))
+        self.writer.settle()
         with self._read("quarantine") as connection:
             found = quarantine.among(connection, positions[:1]).get(positions[0])
             now = outcome.events[-1] if outcome.events else None
             since, time = (
-                (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, self._writer.now())
+                (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, self.writer.now())
             )
             at = found or quarantine.Held(positions[0], since, told.user, "", "", "", time)
             answer = _shown(connection, at)
@@ -185,7 +185,7 @@ class Quarantining(InteractionWrites):
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
             raise RejectedError(f"since is a position, and {since!r:.40} is none")
-        self._writer.settle()
+        self.writer.settle()
         scan = _Rescan(self, since or 0, progress, dry_run)
         scan.run()
         return scan.report()
@@ -211,7 +211,7 @@ class _Rescan:
 
     def __init__(self, door: Quarantining, since: int, progress: Progress | None, dry_run: bool) -> None:
         self._door, self._since, self._progress, self._dry_run = door, since, progress, dry_run
-        self._guard: Guard = door._writer.guard
+        self._guard: Guard = door.writer.guard
         self._counts = dict.fromkeys(("memories", "texts", "quarantined", "released", "secrets"), 0)
         self._seen: set[int] = set()
         self._secrets: list[StoredSecret] = []
@@ -319,7 +319,7 @@ class _Rescan:
                 work.emitted.clear()
             return e.LEDGER_STREAM
 
-        self._door._writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
+        self._door.writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
         self._counts["quarantined"] += done["quarantined"]
         self._counts["released"] += done["released"]
 

@@ -42,20 +42,20 @@ QUOTED_CHARS = 500  # of a message that a model found something in
 class Reads:
     """Everything that asks. ``user`` is always the ledger's own unless another is named."""
 
-    _store: EventStore
-    _writer: Writer
-    _default: Who
-    _created: LedgerCreated
-    _patterns: Patterns = Patterns()  # which sessions are kept out
-    _counter: Counter = ESTIMATE
-    _valid: str | None = None  # a time of the world: what is believed of then, and not of any time
+    store: EventStore
+    writer: Writer
+    default: Who
+    created: LedgerCreated
+    patterns: Patterns = Patterns()  # which sessions are kept out
+    counter: Counter = ESTIMATE
+    valid: str | None = None  # a time of the world: what is believed of then, and not of any time
 
     @contextmanager
     def _read(self, *needs: str) -> Iterator[Any]:
         """A snapshot, after a look at the tables: what is suspended answers nothing."""
-        self._writer.settle()
-        with self._store.snapshot() as connection:
-            _, parked = check_tables(connection, self._writer.secret)
+        self.writer.settle()
+        with self.store.snapshot() as connection:
+            _, parked = check_tables(connection, self.writer.secret)
             for name in needs:
                 if name in parked:
                     raise SuspendedError(
@@ -71,15 +71,15 @@ class Reads:
 
     def _schema(self) -> str:
         """Where the text indexes lie: in the file, or where this process folded its own."""
-        return "temp" if self._store.folded_privately else "main"
+        return "temp" if self.store.folded_privately else "main"
 
     def _keeps_out(self, *names: str) -> str:
         """Whether a pattern keeps the messages of a session of these names out: "ignored", "stateless" or ""."""
-        kinds = {self._patterns.kind(name) for name in names}
+        kinds = {self.patterns.kind(name) for name in names}
         return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
 
     def _user(self, user: str | None) -> str:
-        return self._default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)
+        return self.default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)
 
     @staticmethod
     def _load(connection: Any, given: str, kind: str, user: str) -> Any:
@@ -181,7 +181,7 @@ class Reads:
         """One memory, whatever its status, or None."""
         with self._read("memories", "projects") as connection:
             state = self._load(connection, id, "m", self._user(user))
-            if state is not None and self._valid is not None and not memories.believed(state, self._valid):
+            if state is not None and self.valid is not None and not memories.believed(state, self.valid):
                 return None
             return self._memories(connection, [state])[0] if state is not None else None
 
@@ -219,13 +219,13 @@ class Reads:
                 min_confidence=least,
                 limit=listed(limit, MEMORY_CAP),
                 before=first_position(connection, after) if after is not None else None,
-                valid=self._valid,
+                valid=self.valid,
             )
             return self._memories(connection, found)
 
     def _believed(self, statuses: tuple[str, ...]) -> tuple[str, ...]:
         """The statuses meant; of a time of the world what was true then, whether or not something else is by now."""
-        if self._valid is None:
+        if self.valid is None:
             return statuses
         if statuses in ((), ("active",)):
             return memories.BELIEVED
@@ -306,7 +306,7 @@ class Reads:
         """Of each memory that an active one says already: that one's id."""
         found = {}
         for state in states:
-            number = content_fingerprint(self._writer.secret, state.user, state.kind, state.project, state.content)
+            number = content_fingerprint(self.writer.secret, state.user, state.kind, state.project, state.content)
             sql = (
                 "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
                 " WHERE d.fingerprint = ? AND d.status = 'active' ORDER BY d.memory LIMIT 1"
@@ -368,8 +368,8 @@ class Reads:
     @property
     def position(self) -> int:
         """The position of the last event."""
-        self._writer.settle()
-        return self._store.head()[0]
+        self.writer.settle()
+        return self.store.head()[0]
 
     def digest(self, *, beliefs: bool = False, user: str | None = None) -> str:
         """A hash (SHA-256, hex) over all rows of all projections, equal after any rebuild; the text index is outside it.
@@ -380,7 +380,7 @@ class Reads:
         owner = self._user(user)
         with self._read(*(("memories", "projects") if beliefs else ())) as connection:
             if not beliefs:
-                return digests.digest(connection, self._writer.secret)
+                return digests.digest(connection, self.writer.secret)
             found = memories.listing(connection, user=owner, limit=-1)
             names = projects.names(connection, {each.project for each in found})
         said = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]

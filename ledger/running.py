@@ -218,7 +218,7 @@ class Running(Consolidating):
     def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
         told = Who(user=user or "", actor=expiry.ACTOR)
         try:
-            done = self._writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+            done = self.writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
         except RejectedError as refusal:
             if has_to_wait(refusal):
                 return False
@@ -241,7 +241,7 @@ class Running(Consolidating):
 
     def _scope_key(self, scope: Scope) -> str:
         """Names nobody: a lease is no event, and no erasure looks for it."""
-        return self._writer.mac("lease", scope.user, scope.project or "").hex()
+        return self.writer.mac("lease", scope.user, scope.project or "").hex()
 
     # --- running them --------------------------------------------------------------------------------------------
 
@@ -255,10 +255,10 @@ class Running(Consolidating):
         What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
         which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
         """
-        run = Run(self._writer.now() if as_of is None else moment("now", as_of), progress, counts={})
+        run = Run(self.writer.now() if as_of is None else moment("now", as_of), progress, counts={})
         jobs = self._chosen(only)
         if meant_model(self, None, None) is not None and any(job.name in ASKING for job in jobs):
-            check_outside(self._writer)
+            check_outside(self.writer)
         for job in jobs:
             for piece in job.pieces(run):
                 job.do(piece, run)
@@ -278,7 +278,7 @@ class Running(Consolidating):
         faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
         free at once. ``RejectedError`` inside of ``batch``.
         """
-        if self._writer.batching:
+        if self.writer.batching:
             raise RejectedError(
                 "work shares what it does with other workers, and they cannot see into a batch; leave it first"
             )
@@ -295,7 +295,7 @@ class Running(Consolidating):
             with suppress(LedgerError):
                 self.run_policies(only=jobs)
 
-        self._after_capture = run
+        self.after_capture = run
 
     def _passes(
         self, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
@@ -303,7 +303,7 @@ class Running(Consolidating):
         failed = 0
         while not halt.is_set():
             seen = self.position
-            report = self._share(jobs, Run(self._writer.now(), progress, halt.is_set, counts={}))
+            report = self._share(jobs, Run(self.writer.now(), progress, halt.is_set, counts={}))
             yield report
             if not follow:
                 return
@@ -318,7 +318,7 @@ class Running(Consolidating):
             for piece in job.pieces(run):
                 if run.stop():
                     return run.report()
-                with leased(self._store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
+                with leased(self.store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
                     if lease is not None:
                         run.hold = lease.renew
                         job.do(piece, run)

@@ -79,7 +79,7 @@ class Trail(DocumentReads, ObservationReads):
             if stream is None:
                 return None
             state = self._load(connection, stream, "o", owner)
-            found = observation_answers(connection, [state], self._writer.now())[0] if state is not None else None
+            found = observation_answers(connection, [state], self.writer.now())[0] if state is not None else None
             return answers.Why(
                 memory=None,
                 id=stream,

@@ -70,7 +70,7 @@ class Transfer(Reads):
                 f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
             )
         good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
-        correlation = uuid7(time.time_ns(), self._writer.random(8))
+        correlation = uuid7(time.time_ns(), self.writer.random(8))
         by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
         if occurred_at is not None:
             by["occurred_at"] = with_offset("occurred_at", occurred_at)
@@ -79,7 +79,7 @@ class Transfer(Reads):
             known = self._known_lines(owner, [key for _, _, key in good])
             captured, good = len(good) - known, []
         for start in range(0, len(good), CHUNK):
-            with self._writer.batch():
+            with self.writer.batch():
                 for number, line, key in good[start : start + CHUNK]:
                     outcome = self._import_line(line, by | By(key=key), errors, number, strict)
                     captured += outcome is False
@@ -100,7 +100,7 @@ class Transfer(Reads):
     def _known_lines(self, owner: str, keys: Sequence[str]) -> int:
         """How many of these keys were used by this user already."""
         with self._read("keys") as connection:
-            return sum(control.has_answered(connection, self._writer.mac("key", owner, key)) for key in keys)
+            return sum(control.has_answered(connection, self.writer.mac("key", owner, key)) for key in keys)
 
     def _import_line(self, line: Any, by: By, errors: list[tuple[int, str]], number: int, strict: bool) -> bool | None:
         """Whether the line was known already; None when it was refused, which is listed."""
@@ -127,7 +127,7 @@ class Transfer(Reads):
         name, events, blobs = path_name(path), 0, 0
         with _new_file(name) as file, self._read() as connection:
             total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
-            file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self._created.ledger_id, "events": total}))
+            file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self.created.ledger_id, "events": total}))
             for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
                 file.write(_json_line(_row_line(LogRow(*row))))
                 events += 1

@@ -253,7 +253,7 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
     say(f"reinforce: capture() with {size:,} memories")
     texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
     with Ledger.open(path) as ledger:
-        store = ledger._store
+        store = ledger.store
         held = Held(store)
         with patch.object(store, "transact", held):
             stop = now() + 60
@@ -621,7 +621,7 @@ def measure_vectors(options: Options) -> list[Figure]:
             for number in range(count):
                 ledger.remember(f"{number} {texts.words(10)}")
         made = lasting(lambda: ledger.embed(batch=1_000))
-        search = ledger._vectors
+        search = ledger.vectors
         assert search is not None
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")

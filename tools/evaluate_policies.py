@@ -74,7 +74,7 @@ def _extracted(ledger: Ledger) -> dict[str, Any]:
     """Candidates by rule, and what was dropped by its reason; "duplicate", "known" and "repeated" say the same twice."""
     candidates: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    with ledger._store.snapshot() as connection:
+    with ledger.store.snapshot() as connection:
         sql = "SELECT json_extract(state, '$.data.origin.rule') FROM events WHERE type = 'MemoryCaptured'"
         candidates.update(rule for (rule,) in connection.execute(sql) if rule is not None)
         for (state,) in connection.execute("SELECT state FROM events WHERE type = ?", (CandidatesExtracted.__name__,)):

@@ -66,7 +66,7 @@ def embed(
     drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,
 ) -> Any:
     """Make the vectors that texts still lack, for search by meaning; nothing is downloaded."""
-    if model is None and ledger._vectors is None:
+    if model is None and ledger.vectors is None:
         raise typer.BadParameter("name a model with --model, or in the settings as embedder")
     return ledger.embed(model=model, batch=batch, limit=limit, drop=drop, progress=progress)
 

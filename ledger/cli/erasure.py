@@ -77,7 +77,7 @@ def erase(
     }
     told |= named | {"fields": field, "spans": [_span(each) for each in span]}
     told |= {"subject": _number(subject)} if subject is not None else {}
-    told |= dict(by) | ({"user": ledger._default.user} if whole_user else {})
+    told |= dict(by) | ({"user": ledger.default.user} if whole_user else {})
     if dry_run:
         return ledger.erase(dry_run=True, **told)
     if not yes and sys.stdin.isatty():

@@ -87,7 +87,7 @@ class Area:
     def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:
         """The bounds that are given, as stored times; a duration counts back from now, or from the moment asked about."""
         given = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
-        return {name: times.since(name, value, self._core._writer.now()) for name, value in given.items()}
+        return {name: times.since(name, value, self._core.writer.now()) for name, value in given.items()}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._core.path!r} user={self._scope.user!r}>"

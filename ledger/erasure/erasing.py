@@ -67,9 +67,9 @@ class _Moved(Exception):
 class Erasing(Distrusting, Holding):
     """The part of the library door that erases."""
 
-    _store: EventStore
-    _unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
-    _erased_vectors: dict[bytes, None]  # and what of vectors
+    store: EventStore
+    unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
+    erased_vectors: dict[bytes, None]  # and what of vectors
 
     def erase(
         self,
@@ -108,10 +108,10 @@ class Erasing(Distrusting, Holding):
         user's. The report is
         "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
         """
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
         choices = _choices(derived=derived, sources=sources, quotes=quotes)
         kept = _kept(keep)
-        if self._writer.batching and not dry_run:
+        if self.writer.batching and not dry_run:
             raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
         with self._read(*NEEDED) as connection:
             of_one = (_several("fields", fields), _several("spans", spans))
@@ -181,14 +181,14 @@ class Erasing(Distrusting, Holding):
             _check_decided(plan)
             _check_reason(plan, reason)
             try:
-                outcome = self._writer.run("erase", told, partial(self._decide, plan, reason, exclusive), given)
+                outcome = self.writer.run("erase", told, partial(self._decide, plan, reason, exclusive), given)
                 break
             except _Moved:
                 continue
         else:
             raise ConflictError("others write about the same all the time, so that nothing was erased; try again")
         act = outcome.events[0].envelope.command_id
-        self._unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
+        self.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
         return self._finished(_report(plan, "pending"), act)
 
     def _dry(self, plan: Plan, owner: str) -> answers.ErasureReport:
@@ -217,7 +217,7 @@ class Erasing(Distrusting, Holding):
         spans: tuple[Span, ...],
         by: By,
     ) -> Asked:
-        owner = who(self._default, by).user
+        owner = who(self.default, by).user
         called = [(kind, name) for kind, name in given.items() if name is not None]
         count = (subject is not NOTHING) + len(called)
         if count > 1 or (not count and "user" not in by):
@@ -246,7 +246,7 @@ class Erasing(Distrusting, Holding):
             raise _Moved
 
         try:
-            outcome = self._writer.run("erase", told, nothing, given)
+            outcome = self.writer.run("erase", told, nothing, given)
         except _Moved:
             return None
         with self._read("audit", "erasures") as connection:
@@ -281,7 +281,7 @@ class Erasing(Distrusting, Holding):
         """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
         erased = [event for event in events if isinstance(event.data, ContentErased)]
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
-        writer, connection = self._writer, transaction.connection
+        writer, connection = self.writer, transaction.connection
         blob = Reading(lambda: connection).blob
         before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
         for position, (at, target) in by.items():
@@ -292,7 +292,7 @@ class Erasing(Distrusting, Holding):
         refolding.replace(connection, writer.rows, before, after)
         writer.rows.flush()
         gone = vectors.purge(connection, before.rows, after.rows, writer.projector.parked)
-        self._erased_vectors |= dict.fromkeys(gone)
+        self.erased_vectors |= dict.fromkeys(gone)
         refolding.empty(connection, writer.secret, writer.projector.parked)
         writer.projector.forget()
         writer.forget_names()
@@ -332,16 +332,16 @@ class Erasing(Distrusting, Holding):
         return [each.certificate for each in self.erasures() if each.certificate is not None]
 
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
-        texts, raw = self._unsearched.get(act), list(self._erased_vectors)
+        texts, raw = self.unsearched.get(act), list(self.erased_vectors)
         try:
-            purge = Purging(self._store, self._writer, self._created.ledger_id).run(texts, raw)
+            purge = Purging(self.store, self.writer, self.created.ledger_id).run(texts, raw)
         except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
             purge = Purge(str(error))
         if purge.why:
             _log.warning("the erasure %s is pending: what it erased may still lie in the files", act)
         else:
             for each in raw:
-                self._erased_vectors.pop(each, None)
+                self.erased_vectors.pop(each, None)
             self._complete(act, purge)
         with self._read("audit", "erasures") as connection:
             told = self._remembered(connection, act)
@@ -369,27 +369,27 @@ class Erasing(Distrusting, Holding):
                 connection.execute("DELETE FROM leases WHERE work = 'erase'")
             return LEDGER_STREAM
 
-        self._writer.run("erase", Who(actor="ledger"), body)
-        self._unsearched.pop(act, None)
+        self.writer.run("erase", Who(actor="ledger"), body)
+        self.unsearched.pop(act, None)
         _log.info("the erasure %s is completed", act)
 
     def _purge_what_a_crash_left(self) -> None:
         """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             if _is_parked(connection):
                 return
             waiting = erasures.pending(connection)
             if not waiting or _under_way(connection):
                 return
-        purging = Purging(self._store, self._writer, self._created.ledger_id)
+        purging = Purging(self.store, self.writer, self.created.ledger_id)
         if not purging.run(None).why:
             for each in waiting:
                 self._complete(each.act, Purge(""))
 
     def _remembered(self, connection: Any, act: str) -> answers.ErasureReport:
         """What the log says of an erasure."""
-        issued = certificates.issue(connection, self._created.ledger_id, self._writer.mac, act)
-        told = certificates.read(issued, self._created.ledger_id, self._writer.mac)
+        issued = certificates.issue(connection, self.created.ledger_id, self.writer.mac, act)
+        told = certificates.read(issued, self.created.ledger_id, self.writer.mac)
         if not told.events:
             raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
         standing = next(each for each in erasures.erasures(connection) if each.act == act)
@@ -421,16 +421,16 @@ class Erasing(Distrusting, Holding):
         What a certificate names must be as it was before that erasure, or as it was after it. Otherwise, and for a certificate
         of another ledger or one that was changed, ``RejectedError``, with nothing erased.
         """
-        read = [certificates.read(each, self._created.ledger_id, self._writer.mac) for each in given]
+        read = [certificates.read(each, self.created.ledger_id, self.writer.mac) for each in given]
         applied = 0
         with self._read("audit", "erasures") as connection:
             left = certificates.outstanding(connection, read)
             planner = Planner(connection, "", {}, ())
             texts = [text for _, data in left for text in planner.said(data.targets)]
         for event, data in left:
-            outcome = self._writer.run("erase", _who_again(event), _again(self, event, data))
+            outcome = self.writer.run("erase", _who_again(event), _again(self, event, data))
             act = outcome.events[0].envelope.command_id
-            self._unsearched[act] = texts
+            self.unsearched[act] = texts
             applied += 1
         if left:
             self.finish_erasures()

@@ -37,7 +37,7 @@ class Holding(Reads):
 
         Without a subject nothing of the user can be erased. What is on hold already stays as it is.
         """
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
         if subject is not None:
             check_text("subject", subject, max_bytes=1024)
         given = {"session": session, "project": project, "document": document}
@@ -57,7 +57,7 @@ class Holding(Reads):
                 work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
             return LEDGER_STREAM
 
-        outcome = self._writer.run("holds.add", told, body, (subject or called, reason))
+        outcome = self.writer.run("holds.add", told, body, (subject or called, reason))
         with self._read("erasures") as connection:
             stream = held_stream(connection)
             held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
@@ -69,7 +69,7 @@ class Holding(Reads):
         self, hold: str | None = None, reason: str = "", *, by_id: bool = False, **by: Unpack[By]
     ) -> answers.Hold:
         """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
         if hold is not None or by_id:
             check_text("hold", hold, max_bytes=1024)
         lifted: list[answers.Hold] = []
@@ -89,7 +89,7 @@ class Holding(Reads):
             work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
             return LEDGER_STREAM
 
-        outcome = self._writer.run("holds.remove", told, body, (hold, reason))
+        outcome = self.writer.run("holds.remove", told, body, (hold, reason))
         return lifted[0] if lifted else self._lifted(outcome)
 
     def _lifted(self, outcome: Outcome) -> answers.Hold:

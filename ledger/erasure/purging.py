@@ -55,7 +55,7 @@ class Purging:
     """One purge of one ledger's files."""
 
     def __init__(self, store: EventStore, writer: Writer, ledger_id: str) -> None:
-        self._store, self._writer, self._ledger_id = store, writer, ledger_id
+        self.store, self.writer, self._ledger_id = store, writer, ledger_id
 
     def run(self, texts: Iterable[str] | None, raw: Sequence[bytes] = (), *, indexed: bool = True) -> Purge:
         """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead.
@@ -86,16 +86,16 @@ class Purging:
     def _drop_remains(self) -> None:
         """The tables of a rebuild that was killed, or that the erasure ended."""
         with suppress(RebuildUnderWay):  # one that began after the erasure has dropped them itself
-            Rebuild(self._store, self._writer.secret, self._ledger_id, Reading, None).drop_remains()
+            Rebuild(self.store, self.writer.secret, self._ledger_id, Reading, None).drop_remains()
 
     def _merge_index(self, owner: str, index: str) -> None:
         """All segments of a text index into one, in which no deleted word is left."""
         sql = f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)"
         pages = -MERGED_PAGES
         while True:
-            with self._store.transact() as transaction:
-                self._writer.attend(transaction)
-                if owner in self._writer.projector.parked:
+            with self.store.transact() as transaction:
+                self.writer.attend(transaction)
+                if owner in self.writer.projector.parked:
                     return
                 before = transaction.connection.total_changes
                 transaction.connection.execute(sql, (pages,))
@@ -105,7 +105,7 @@ class Purging:
 
     def _truncate(self) -> bool:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self._store.checkpoint():
+        while not self.store.checkpoint():
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.02)
@@ -113,7 +113,7 @@ class Purging:
 
     def _write_anew(self) -> None:
         """Every page of the file, in one transaction; the copy on the way is in memory, for no text goes to another disk."""
-        with self._store.lent() as connection:
+        with self.store.lent() as connection:
             try:
                 connection.execute("PRAGMA temp_store = MEMORY")
                 connection.execute("VACUUM")
@@ -125,7 +125,7 @@ class Purging:
     # --- the search ----------------------------------------------------------------------------------------------
 
     def _search(self, texts: list[str], raw: Sequence[bytes]) -> Purge:
-        paths = [self._store.path + end for end in BESIDE if os.path.lexists(self._store.path + end)]
+        paths = [self.store.path + end for end in BESIDE if os.path.lexists(self.store.path + end)]
         names = tuple(map(os.path.basename, paths))
         read, hits = _ask(paths, texts, raw)
         scan = Scan(texts, raw)
@@ -143,7 +143,7 @@ class Purging:
         And what a vector holds that is there rightly: two texts may have one vector.
         """
         found: set[int] = set()
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             for chunk in _chunks(connection):
                 found |= {scan.patterns[number][0] for number in scan.within(chunk)}
                 if found >= pieces:

@@ -164,7 +164,7 @@ class History(HistoryRead):
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
-        now = self._core._writer.now()
+        now = self._core.writer.now()
         group = {
             "correlation_id": correlation_id,
             "since": times.since("since", since, now) if since is not None else None,
@@ -242,7 +242,7 @@ class History(HistoryRead):
         """A position as it is; a time or duration as a time."""
         if given is None or isinstance(given, int):
             return given
-        return times.since(name, given, self._core._writer.now())
+        return times.since(name, given, self._core.writer.now())
 
 
 def _position(answer: Any) -> int:

@@ -38,9 +38,9 @@ class ModelConsolidating(Consolidating, Language):
     """What consolidation is with a model."""
 
     def _consolidator(self, using: str | None) -> str:
-        if using == "model" and self._model is None:
+        if using == "model" and self.model is None:
             raise RejectedError("consolidating with a model needs one: open the ledger with model=…", rule="model")
-        return CONSOLIDATOR if using != "grouping" and self._model is not None else GROUPING
+        return CONSOLIDATOR if using != "grouping" and self.model is not None else GROUPING
 
     def _by_model(self, run: Run) -> None:
         if run.dry_run:
@@ -86,15 +86,15 @@ class ModelConsolidating(Consolidating, Language):
 
     @property
     def _asked_model(self) -> Model:
-        assert self._model is not None  # ``_consolidator`` has seen to that
-        return self._model
+        assert self.model is not None  # ``_consolidator`` has seen to that
+        return self.model
 
     # --- one call ------------------------------------------------------------------------------------------------
 
     def _one_call(self, run: Run, news: News) -> bool:
         """Asks about the next few sources; whether to go on."""
         check_trusted(self, run.told, None)
-        check_outside(self._writer)
+        check_outside(self.writer)
         batch, upto, ranges = self._batch(run, news)
         request = self._as_set(consolidator.request(batch))
         try:
@@ -205,7 +205,7 @@ class ModelConsolidating(Consolidating, Language):
             emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
             return LEDGER_STREAM
 
-        outcome = self._writer.run("consolidate", run.told, body)
+        outcome = self.writer.run("consolidate", run.told, body)
         run.position = max(run.position, outcome.position)
         return done[0] if done else None
 
@@ -219,7 +219,7 @@ class ModelConsolidating(Consolidating, Language):
             emit_failure(work, request, error, model=self._asked_model.name, ranges=ranges)
             return LEDGER_STREAM
 
-        self._writer.run("consolidate", run.told, body)
+        self.writer.run("consolidate", run.told, body)
 
     # --- what the model left -------------------------------------------------------------------------------------
 

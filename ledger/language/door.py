@@ -64,14 +64,14 @@ class ModelReads(Reads):
 class Language(ModelReads):
     """Asking the model that the ledger was opened with."""
 
-    _model: Model | None = None
-    _settings: Settings | None = None
+    model: Model | None = None
+    settings: Settings | None = None
 
     def _meant_model(self, given: Any) -> Model | None:
-        return self._model if given is None else as_model(given, self._settings)
+        return self.model if given is None else as_model(given, self.settings)
 
     def _as_set(self, request: ModelRequest) -> ModelRequest:
-        return as_set(request, self._settings)
+        return as_set(request, self.settings)
 
 
 def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:

@@ -48,10 +48,10 @@ class Proving(Reads):
         ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
         ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.
         """
-        path = self._store.path
+        path = self.store.path
         from_elsewhere = kept.checkpoint(against, public_key, path)
-        self._writer.settle()
-        with self._store.snapshot() as connection:
+        self.writer.settle()
+        with self.store.snapshot() as connection:
             return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
 
     def checkpoint(
@@ -64,22 +64,22 @@ class Proving(Reads):
         or a key of the package cryptography, which ``memory-ledger[sign]`` brings). ``progress`` is called
         with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
         """
-        if self._writer.batching:
+        if self.writer.batching:
             raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
-        signer = checkpoints.private_key(kept.key(sign, self._store.path)) if sign is not None else None
-        with self._store.snapshot() as connection:
+        signer = checkpoints.private_key(kept.key(sign, self.store.path)) if sign is not None else None
+        with self.store.snapshot() as connection:
             seal = next(seals(connection), None)
             new = _computed(connection, seal, progress)
         if new is not None:
             seal = self._sealed(new, actor)
         assert seal is not None
-        stated = checkpoints.Stated(self._created.ledger_id, seal.size, seal.root, seal.head, seal.time)
+        stated = checkpoints.Stated(self.created.ledger_id, seal.size, seal.root, seal.head, seal.time)
         return _answer(stated if signer is None else checkpoints.sign(stated, signer), seal.position or None)
 
     def _sealed(self, new: CheckpointSealed, actor: str | None) -> Seal:
         """The event, appended unless somebody else sealed as much meanwhile; where nothing can be written, without it."""
-        if self._store.readonly:
-            return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), self._writer.now())
+        if self.store.readonly:
+            return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), self.writer.now())
 
         def body(work: Work) -> str:
             sql = "SELECT count(*) FROM main.events WHERE position > ? AND type = 'CheckpointSealed'"
@@ -87,8 +87,8 @@ class Proving(Reads):
                 work.emit(LEDGER_STREAM, new)
             return LEDGER_STREAM
 
-        self._writer.run("proof.checkpoint", who(self._default, By(actor=actor) if actor is not None else By()), body)
-        with self._store.snapshot() as connection:
+        self.writer.run("proof.checkpoint", who(self.default, By(actor=actor) if actor is not None else By()), body)
+        with self.store.snapshot() as connection:
             return next(seals(connection))
 
     def prove(
@@ -109,20 +109,20 @@ class Proving(Reads):
         not the one that a checkpoint covers.
         """
         place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
-        given = kept.checkpoint(against, None, self._store.path)
+        given = kept.checkpoint(against, None, self.store.path)
         older = given.stated if given is not None else None
-        if older is not None and older.ledger_id != self._created.ledger_id:
+        if older is not None and older.ledger_id != self.created.ledger_id:
             raise RejectedError(
-                f"the checkpoint is of the ledger {older.ledger_id}, and this is {self._created.ledger_id}"
+                f"the checkpoint is of the ledger {older.ledger_id}, and this is {self.created.ledger_id}"
             )
-        self._writer.settle()
-        with self._store.snapshot() as connection:
+        self.writer.settle()
+        with self.store.snapshot() as connection:
             last = _last(connection)
             if place > last:
                 raise RejectedError(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
             seal = next(seals(connection), None)
             proof = proofs.inclusion(
-                connection, self._created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
+                connection, self.created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
             )
             if seal is not None and seal.size == proof.size:
                 proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")

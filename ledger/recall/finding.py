@@ -46,7 +46,7 @@ class Finder:
     ) -> None:
         self._door, self._connection, self._asked, self._scope = door, connection, asked, scope
         self._question, self._sought = question, sought
-        at = door._valid or (asked.now if asked.statuses == ("active",) else None)
+        at = door.valid or (asked.now if asked.statuses == ("active",) else None)
         self.memories = search.Wanted(asked.user, at, scope, asked.kinds, door._believed(asked.statuses))
         self.passages = passages.Wanted(asked.user, asked.corpora, scope)
         self.warnings: tuple[str, ...] = ()
@@ -101,12 +101,12 @@ class Finder:
         return found
 
     def _expressions(self, index: TextIndex) -> list[str]:
-        return self._door._rarity.expressions(self._connection, index, self._door._schema(), self._question)
+        return self._door.rarity.expressions(self._connection, index, self._door._schema(), self._question)
 
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
         door, connection = self._door, self._connection
-        idf, mean = door._rarity.of(connection, index, door._schema(), unseen=door._unseen(connection, index))
+        idf, mean = door.rarity.of(connection, index, door._schema(), unseen=door._unseen(connection, index))
         terms = ranking.terms(self._question, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
@@ -161,13 +161,13 @@ class Finder:
 
     def _add_nearest(self, found: list[Found]) -> None:
         """Adds what only its vector found; of a turn the nearest passage counts."""
-        if self._sought is None or self._door._vectors is None:
+        if self._sought is None or self._door.vectors is None:
             return
 
         def keep(letter: str, rows: Collection[int]) -> Collection[int]:
             return [row[0] for row in self._rows_of(letter, rows)]
 
-        nearest = self._door._vectors.hits(
+        nearest = self._door.vectors.hits(
             self._connection, self._sought, self._asked.user, self._asked.letters, POOL, keep
         )
         self.warnings = nearest.warnings
@@ -188,13 +188,13 @@ class Finder:
             found += fresh.values()
 
     def _add_cosines(self, found: Sequence[Found]) -> None:
-        if self._sought is None or self._door._vectors is None:
+        if self._sought is None or self._door.vectors is None:
             return
         lacking = [each.candidate for each in found if each.candidate.cosine is None]
         for letter in self._asked.letters:
             some = [each for each in lacking if _letter(each) == letter]
             rows = [each.row for each in some]
-            cosines = self._door._vectors.cosines(self._connection, self._sought, self._asked.user, letter, rows)
+            cosines = self._door.vectors.cosines(self._connection, self._sought, self._asked.user, letter, rows)
             for each in some:
                 each.cosine = cosines.get(each.row)
 

@@ -74,7 +74,7 @@ class Observing:
     def __init__(self, door: Recalling, connection: Any, asked: Asked, scope: Scope, question: Question) -> None:
         self._door, self._connection, self._asked, self._question = door, connection, asked, question
         self._wanted = Wanted(asked.user, scope)
-        self._holding = door._valid or (asked.now if asked.statuses == ("active",) else None)
+        self._holding = door.valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self, said: Collection[str] = ()) -> list[Borne]:
@@ -101,11 +101,11 @@ class Observing:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
         door, connection, schema = self._door, self._connection, self._door._schema()
         hits: Hits = []
-        for expression in door._rarity.expressions(connection, observations.SEARCH, schema, self._question):
+        for expression in door.rarity.expressions(connection, observations.SEARCH, schema, self._question):
             hits = door._observation_hits(connection, expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
-        idf, mean = door._rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
+        idf, mean = door.rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(ranking.word_score(state.text or "", terms, stem), state) for state in near]

@@ -54,8 +54,8 @@ RANKED = 1_000  # candidates that are listed at the most: with the others no mor
 class Recalling(Reads):
     """The part of the library door that searches."""
 
-    _rarity: Rarity
-    _vectors: VectorSearch | None
+    rarity: Rarity
+    vectors: VectorSearch | None
     _counted: tuple[object, int] = (None, 0)
 
     def recall(
@@ -106,14 +106,14 @@ class Recalling(Reads):
             packing=packing,
             ranking=ranking,
             explain=explain,
-            now=self._writer.now(),
+            now=self.writer.now(),
             observations=observations,
         )
         return self._answered(asked, receipt=self._whoever(receipt))
 
     def _whoever(self, receipt: bool | Who) -> Who | None:
         """Who acts, where a receipt is to be written: whoever is bound, or whoever opened the ledger."""
-        return receipt if isinstance(receipt, Who) else self._default if receipt else None
+        return receipt if isinstance(receipt, Who) else self.default if receipt else None
 
     def _answered(self, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
         """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
@@ -159,15 +159,15 @@ class Recalling(Reads):
 
     def _sought(self, asked: Asked, told: Question) -> Sought | None:
         """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
-        if self._vectors is None or not asked.k or not _VISIBLE.search(asked.query):
+        if self.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
             return None
         whole = asked.query[: question.READ_CHARS]
         if "turns" not in asked.among:
-            return self._vectors.ask(whole, asked.user, asked.letters)
+            return self.vectors.ask(whole, asked.user, asked.letters)
         with self._read("passages") as connection:
             names = passages.speakers(connection, told, asked.user)
         text = " ".join(word for word in told.words if word not in names) if names else whole
-        return self._vectors.ask(text or whole, asked.user, asked.letters)
+        return self.vectors.ask(text or whole, asked.user, asked.letters)
 
     def _recorded(self, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None) -> str:
         raise RejectedError(
@@ -208,9 +208,9 @@ class Recalling(Reads):
         """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
         with self._read() as connection:
             late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
-        if late and not self._store.readonly:
+        if late and not self.store.readonly:
             with suppress(LedgerError):
-                self._writer.index_waiting()
+                self.writer.index_waiting()
 
     # --- items ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Recalling(Reads):
         if "memories" not in asked.among:
             return []
         known, found = {item.id for item in items}, list[Memory]()
-        wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": self._valid or asked.now}
+        wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": self.valid or asked.now}
         if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
             found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
         if scope:
@@ -276,7 +276,7 @@ class Recalling(Reads):
 
     def _searched(self, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
         """Among how many memories, turns and chunks; counted once while nothing is written."""
-        wanted = replace(finder.memories, at=self._valid)
+        wanted = replace(finder.memories, at=self.valid)
         what = (seen, repr((asked.letters, wanted, finder.passages)))
         key, number = self._counted
         if key != what:
@@ -303,7 +303,7 @@ class Recalling(Reads):
         self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None, unit: str = "chars"
     ) -> Pack:
         one_of("unit", unit, tuple(UNITS))
-        now = self._writer.now()
+        now = self.writer.now()
         with self._read("memories", "projects", "quarantine") as connection:
             about = named(connection, owner, "p", project)
             scope = [about] if project is not None else None
@@ -315,7 +315,7 @@ class Recalling(Reads):
                 kinds=kinds,
                 projects=scope,
                 limit=limit,
-                valid=self._valid or now,
+                valid=self.valid or now,
             )
             items = self._items(connection, [of_memory(each, now) for each in found])
         together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]

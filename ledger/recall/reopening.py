@@ -64,12 +64,12 @@ class Reopening(Recalling):
 
         def body(work: Work) -> str:
             work.project, work.session = project, session
-            query = self._writer.body(work, asked.query)
+            query = self.writer.body(work, asked.query)
             numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
             work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
             return LEDGER_STREAM
 
-        outcome = self._writer.run("recall", replace(who, user=asked.user, key=None), body)
+        outcome = self.writer.run("recall", replace(who, user=asked.user, key=None), body)
         return str(outcome.events[-1].envelope.event_id)
 
     def reopen(self, receipt: str, *, user: str | None = None) -> Pack | None:

@@ -38,7 +38,7 @@ class BackingUp(Rebuilding):
         is called with (bytes written, bytes about). ``RejectedError`` where something is, ``StorageError`` when the disk is
         full or the log is damaged.
         """
-        if self._writer.batching:
+        if self.writer.batching:
             raise ConflictError("maintenance.backup() cannot run inside a batch; leave the batch first")
         started = time.monotonic()
         place = free_place(path, "a backup")
@@ -62,10 +62,10 @@ class BackingUp(Rebuilding):
 
     def _back_up(self, place: str, progress: Progress | None) -> tuple[int, bytes]:
         with in_the_making(place, "a backup") as part:
-            with self._store.lent() as live:
+            with self.store.lent() as live:
                 copy_file(live, part, progress)
             position, head = _tidy(part)
-            row = self._store.row(position)
+            row = self.store.row(position)
             if row is None or row.head != head:
                 raise StorageError(
                     f"the backup has another head at position {position} than the ledger; nothing was kept"
@@ -126,20 +126,20 @@ class BackingUp(Rebuilding):
     ) -> dict[str, Any]:
         """Compares what was folded with what the backup held, and erases again; what the report says."""
         self._check()
-        parked, readonly = self._parked(), self._store.readonly
+        parked, readonly = self._parked(), self.store.readonly
         differing: tuple[str, ...] = ()
         if held is not None and not parked and not readonly:
-            with self._store.snapshot() as connection:
-                now = _digests(connection, self._writer.secret)
+            with self.store.snapshot() as connection:
+                now = _digests(connection, self.writer.secret)
             differing = tuple(sorted(name for name in held if held[name] != now[name]))
         erased = self._erase_again(certificates)
         return {
-            "events": self._store.head()[0],
-            "head": self._store.head()[1].hex(),
+            "events": self.store.head()[0],
+            "head": self.store.head()[1].hex(),
             "digest": self.digest(),
             "rebuilt": ()
             if readonly
-            else tuple(sorted({each.name for each in projections(self._writer.secret)} - parked)),
+            else tuple(sorted({each.name for each in projections(self.writer.secret)} - parked)),
             "suspended": tuple(sorted(parked)),
             "compared": held is not None and not parked and not readonly,
             "differing": differing,
@@ -152,7 +152,7 @@ class BackingUp(Rebuilding):
         """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
         door: Any = self  # its part that erases stands beside this one
         done: int = door._apply_certificates(certificates) if certificates else 0
-        left = [] if self._store.readonly else [each for each in door.erasures() if each.state != "completed"]
+        left = [] if self.store.readonly else [each for each in door.erasures() if each.state != "completed"]
         if left:
             raise StorageError(
                 f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"
@@ -162,8 +162,8 @@ class BackingUp(Rebuilding):
 
     def _check(self) -> None:
         """The whole log as it is in the new file, and the file itself; ``StorageError`` for the first that is wrong."""
-        with self._store.snapshot() as connection:
-            report = verify(connection, self._store.path, full=True, folded=False)
+        with self.store.snapshot() as connection:
+            report = verify(connection, self.store.path, full=True, folded=False)
         wrong = next((each for each in report.problems if not OF_PROJECTIONS(each)), None)
         if wrong is not None:
             raise StorageError(f"the log is damaged: {wrong}")

@@ -59,9 +59,9 @@ class Doctoring(Reads):
 
         ``progress`` is called with (steps done, steps).
         """
-        if self._writer.batching:
+        if self.writer.batching:
             raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
-        return examine(self._store.path, progress=progress)
+        return examine(self.store.path, progress=progress)
 
     @classmethod
     def examine(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:

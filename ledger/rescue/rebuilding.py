@@ -76,8 +76,8 @@ class Rebuilding(Care):
         self._check_log()
         self._replace()
         if not recorded:
-            self._writer.run("maintenance.rebuild", who(self._default, by or By()), self._rebuilt)
-        events, parked = self._store.head()[0], tuple(sorted(self._parked()))
+            self.writer.run("maintenance.rebuild", who(self.default, by or By()), self._rebuilt)
+        events, parked = self.store.head()[0], tuple(sorted(self._parked()))
         return answers.RebuildReport(
             events=events,
             seconds=time.monotonic() - started,
@@ -94,7 +94,7 @@ class Rebuilding(Care):
     def _is_sound(self) -> bool:
         """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
         try:
-            with self._store.snapshot() as connection:
+            with self.store.snapshot() as connection:
                 said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
                 return said == "ok" and not has_changed(connection)
         except StorageError as error:
@@ -103,7 +103,7 @@ class Rebuilding(Care):
             raise
 
     def _check_log(self) -> None:
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             position = check_log(connection)[0]
             with suppress(sqlite3.Error):
                 folded = connection.execute("SELECT max(position) FROM main.checkpoint").fetchone()[0]
@@ -116,15 +116,15 @@ class Rebuilding(Care):
 
     def _replace(self) -> None:
         """Every page of this file anew, from its own log; who has it open stays where he is."""
-        with in_the_making(self._store.path, "a repaired copy", put=False) as part:
+        with in_the_making(self.store.path, "a repaired copy", put=False) as part:
             for _ in range(ROUNDS):
-                with closing(EventStore.open(part)) as fresh, self._store.snapshot() as connection:
+                with closing(EventStore.open(part)) as fresh, self.store.snapshot() as connection:
                     copied = copy_log(connection, fresh)
                 door: Any = type(self)
-                door.open(part, clock=self._writer.clock).close()  # folds the projections
+                door.open(part, clock=self.writer.clock).close()  # folds the projections
                 if self._pour(part, copied):
                     with suppress(LedgerError):
-                        self._store.checkpoint()
+                        self.store.checkpoint()
                     return
         raise StorageError(
             "the projections are damaged, and others wrote too much meanwhile for the file to be made again"
@@ -139,11 +139,11 @@ class Rebuilding(Care):
                 if time.monotonic() > deadline:
                     raise ConflictError("another process kept the ledger locked for longer than the timeout")
             elif not looked:  # from the first step to the last the writer's lock is held
-                looked.append(self._store.head()[0])
+                looked.append(self.store.head()[0])
                 if looked[0] != copied:
                     raise _WentOn
 
-        with self._store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
+        with self.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
             pages = fresh.execute("PRAGMA page_count").fetchone()[0]
             try:
                 fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)

@@ -559,7 +559,7 @@ class Sessions(SessionsRead):
 def _grep(
     inner: Any, asked: dict[str, Any], limit: int, after: str | None, filters: dict[str, Any], *, everywhere: bool
 ) -> Hits:
-    now = inner._ledger._writer.now()
+    now = inner._ledger.writer.now()
     since, until = asked["since"], asked["before"]
     bounds = {
         "since": times.since("since", since, now) if since is not None else None,

@@ -61,10 +61,10 @@ class Asker(Struct, frozen=True):
         """
         from ledger.language import extracting
 
-        check_outside(self.ledger._writer)
+        check_outside(self.ledger.writer)
         scope = [None] if self.project is None else [self.project, None]
         with self.ledger._read("memories") as connection:
-            now = self.ledger._writer.now()
+            now = self.ledger.writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
             )

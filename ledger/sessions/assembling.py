@@ -108,7 +108,7 @@ class SessionAssembly(SessionReads):
             k=RECALLED,
             budget=max(1, int(budget * share)),
             unit=unit,
-            now=recall._writer.now(),
+            now=recall.writer.now(),
             observations=OBSERVATIONS,
         )
         pack: Pack = recall._answered(asked, receipt=self._who if record else None, session=session)
@@ -184,7 +184,7 @@ class SessionAssembly(SessionReads):
         if unit == "chars":
             return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
         inside = sum(each.item.tokens for each in found) + _used(pack)
-        return max(0, self._counter.of_text(known) + MESSAGE_TOKENS - inside)
+        return max(0, self.counter.of_text(known) + MESSAGE_TOKENS - inside)
 
     # --- receipts --------------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class SessionAssembly(SessionReads):
         )
 
         def body(work: Work) -> str:
-            now = self._ledger._writer.named(work.who.user, "s", self._given)
+            now = self._ledger.writer.named(work.who.user, "s", self._given)
             if now is None:
                 raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
             session = work.load(now, "s")
@@ -229,7 +229,7 @@ class SessionAssembly(SessionReads):
                 work.emit(session.id, more, first=session.row)
             return str(session.id)
 
-        outcome = self._ledger._writer.run("session.window", self._who, body)
+        outcome = self._ledger.writer.run("session.window", self._who, body)
         return replace(found, receipt=str(outcome.events[0].envelope.event_id))
 
     def _entries_of(self, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:

@@ -59,7 +59,7 @@ class Seen(Struct, frozen=True):
 class Compacting(Reconciling):
     """The part of a session that keeps its window small."""
 
-    _summariser: Summariser | None = None
+    summariser: Summariser | None = None
 
     def compact(
         self,
@@ -169,7 +169,7 @@ class Compacting(Reconciling):
             return state.id
 
         try:
-            self._writer.run("session.summaries.rewrite", told, body, (self._given, id, writer.name))
+            self.writer.run("session.summaries.rewrite", told, body, (self._given, id, writer.name))
         except (RejectedError, ConflictError, NotFoundError):
             kept("moved")
             raise
@@ -205,7 +205,7 @@ class Compacting(Reconciling):
             emit_heard(work, writer, heard, ranges, why=why)
             return state.id
 
-        self._writer.run("session.compact", told, body)
+        self.writer.run("session.compact", told, body)
 
     # --- one compaction ------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Compacting(Reconciling):
         with self._reading() as (_, state):
             self._needed(state)
         work = f"compact {state.id}"  # type: ignore[union-attr]
-        with leased(self._ledger._store, work, timeout + 30) as lease:
+        with leased(self._ledger.store, work, timeout + 30) as lease:
             before = self._standing()
             if lease is None:
                 skipped = [answers.CompactionSkip(why="under_way", kind="")]
@@ -239,14 +239,14 @@ class Compacting(Reconciling):
 
     def _check_patience(self, timeout: object) -> None:
         """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
-        if self._writer.batching:
+        if self.writer.batching:
             raise RejectedError(
                 "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
             )
         check_seconds(timeout)
 
     def _writer_of(self, given: Any) -> Summariser | None:
-        return as_summariser(given) if given is not None else self._summariser
+        return as_summariser(given) if given is not None else self.summariser
 
     def _standing(self) -> tuple[int, int]:
         """Tokens and items of the window."""
@@ -324,12 +324,12 @@ class Compacting(Reconciling):
             if counted is not None:
                 counted()
             text = answer_of(writer, asked, timeout, heard)
-            tokens = self._counter.of_text(text)
+            tokens = self.counter.of_text(text)
             accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
             if heard and not accepted:
                 heard[-1] = replace(heard[-1], outcome="too_long" if text else "empty")
             if accepted:
-                return Written(kind, attempt.level, text, tokens, self._counter.name, writer.name, PROMPTS[kind])
+                return Written(kind, attempt.level, text, tokens, self.counter.name, writer.name, PROMPTS[kind])
             attempt = compaction.following(tries, attempt, text)
         return None
 
@@ -451,7 +451,7 @@ class Compactor:
             written = session._ask(self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
             text = compaction.fallback(beginning, run.messages)
-            written = Written(LEAF, FALLBACK, text, session._counter.of_text(text), session._counter.name)
+            written = Written(LEAF, FALLBACK, text, session.counter.of_text(text), session.counter.name)
         return sources, written
 
     def _called(self) -> None:
@@ -475,7 +475,7 @@ class Compactor:
                 emit_heard(work, self.writer, self._heard, sources.ranges, why="moved")
             return state.id
 
-        self.session._writer.run("session.compact", self.told, body)
+        self.session.writer.run("session.compact", self.told, body)
         if not made:
             return self._skip("moved", run.kind, run.messages, run.tokens)
         self.made.append(made)
@@ -488,7 +488,7 @@ class Compactor:
             emit_heard(work, self.writer, self._heard, self._read, why=why)
             return state.id
 
-        self.session._writer.run("session.compact", self.told, body)
+        self.session.writer.run("session.compact", self.told, body)
 
     @staticmethod
     def _emit_skip(work: Work, state: State, why: str, run: Run, error: str) -> None:

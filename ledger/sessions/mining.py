@@ -109,7 +109,7 @@ class SessionMining(SessionWrites):
             )
         check_call(timeout, cancelled)
         if meant is not None:
-            check_outside(self._writer)
+            check_outside(self.writer)
         if self._kept_out:
             return answers.ExtractionReport(session=self._given, extractor="", stopped=self._kept_out)
         if since is not None:
@@ -150,7 +150,7 @@ class SessionMining(SessionWrites):
             return Miner(self, told, by_itself=by_itself).run(pieces)
         with self._reading() as (_, state):
             work = f"extract {self._needed(state).id}"
-        with leased(self._ledger._store, work, LEASE_SECONDS) as lease:
+        with leased(self._ledger.store, work, LEASE_SECONDS) as lease:
             if lease is None:
                 return Mined(stopped="under_way")
             return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
@@ -192,7 +192,7 @@ class SessionMining(SessionWrites):
                 work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
             return state.id
 
-        self._writer.run("session.extract", told, body, (self._given, since))
+        self.writer.run("session.extract", told, body, (self._given, since))
 
     def seed_extraction(self, parent: str | None = None, up_to: int | None = None, **by: Unpack[By]) -> SessionInfo:
         """Passes over what this session has in common with the one that it branched off, for that is extracted there.
@@ -226,7 +226,7 @@ class SessionMining(SessionWrites):
                 work.emit(current.id, moved, first=current.row)
             return current.id
 
-        self._writer.run("session.skip_extraction", told, body, (self._given, parent, up_to))
+        self.writer.run("session.skip_extraction", told, body, (self._given, parent, up_to))
         found = self.info()
         if found is None:
             raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
@@ -242,7 +242,7 @@ class SessionMining(SessionWrites):
     def _parent(self, connection: Any, given: str, own: State) -> State:
         if not isinstance(given, str):
             raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
-        other = type(self)(self._ledger, given, self._who, None, self._counter)
+        other = type(self)(self._ledger, given, self._who, None, self.counter)
         found = other._found(connection)
         if found is None:
             raise NotFoundError(f"no session of this user is called {given!r:.60}")
@@ -415,7 +415,7 @@ class Miner:
             return state.id
 
         try:
-            self.session._writer.run("session.extract", self.told, body)
+            self.session.writer.run("session.extract", self.told, body)
         except BaseException:
             self.done = before
             raise
@@ -488,7 +488,7 @@ class Miner:
                 work.emit(state.id, ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind), first=state.row)
             return state.id
 
-        self.session._writer.run("session.extract", self.told, body)
+        self.session.writer.run("session.extract", self.told, body)
 
 
 def is_as_read(work: Work, state: State, read: _Read) -> bool:

@@ -47,12 +47,12 @@ class SessionReads:
     """A session as it can be read. Nothing is written by asking for one: it begins with its first message."""
 
     def __init__(self, ledger: Reads, name: str, who: Who, project: str | None, counter: Counter) -> None:
-        self._ledger, self._given, self._who, self._project, self._counter = ledger, name, who, project, counter
+        self._ledger, self._given, self._who, self._project, self.counter = ledger, name, who, project, counter
         self._kept_out = ledger._keeps_out(*self._names())  # "", "ignored" or "stateless"
 
     def _names(self) -> list[str]:
         """Every name of the session, by whichever it was asked for; looked up only where a pattern could mean one."""
-        if self._ledger._patterns == NO_PATTERNS and len(self._given) != ids.LENGTH:
+        if self._ledger.patterns == NO_PATTERNS and len(self._given) != ids.LENGTH:
             return [self._given]
         with self._ledger._read(*NEEDS) as connection:
             state = self._found(connection)

@@ -131,7 +131,7 @@ class Reconciling(SummaryWrites):
         taken: dict[str, tuple[Taken, ...]] = {}
         if control.policy(connection, self.user).secrets == "redact":
             for at, each in enumerate(lines):
-                clean = self._writer.guard.cleaned(each.draft, taken)
+                clean = self.writer.guard.cleaned(each.draft, taken)
                 if clean is not each.draft:
                     lines[at] = replace(each, draft=clean)
         return taken
@@ -188,18 +188,18 @@ class Reconciling(SummaryWrites):
             for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
                 work.occurred_at = one.created_at
                 data = appended(one.draft, *tokens, one.model)
-                work.emit(stream, with_bodies(self._writer, work, data), first=first)
+                work.emit(stream, with_bodies(self.writer, work, data), first=first)
             return stream
 
         try:
-            outcome = self._writer.run(verb, self._told(by), body, arguments)
+            outcome = self.writer.run(verb, self._told(by), body, arguments)
         except _Moved:
             return None
         change = _CHANGES.get(plan.kind, "repaired")
         return told_of(self._given, outcome, change)
 
     def _unchanged(self, work: Work) -> str:
-        found = self._writer.named(work.who.user, "s", self._given)
+        found = self.writer.named(work.who.user, "s", self._given)
         return found if found is not None else self._opened(work)[0]
 
     @staticmethod

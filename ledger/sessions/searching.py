@@ -118,7 +118,7 @@ class SessionSearch(SessionReads):
             raise RejectedError(
                 f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not"
             )
-        now = times.parse("now", self._ledger._writer.now())
+        now = times.parse("now", self._ledger.writer.now())
         try:
             return times.fixed(now - timedelta(hours=int(told[1]) * _HOURS[told[2]]))
         except OverflowError:

@@ -53,7 +53,7 @@ class AllSessions(SessionSearch):
     """All sessions of a user, to be searched."""
 
     def __init__(self, ledger: Reads, who: Who) -> None:
-        super().__init__(ledger, "", who, None, ledger._counter)
+        super().__init__(ledger, "", who, None, ledger.counter)
 
     def _names(self) -> list[str]:
         return []
@@ -85,19 +85,19 @@ class SessionsRead(Reads):
             return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 
     def _session_of(self, kind: Any, id: str, project: str | None, user: str | None, who: Who | None = None) -> Any:
-        whose = who or replace(self._default, user=self._user(user))
-        return kind(self, session_name(id), whose, project, self._counter)
+        whose = who or replace(self.default, user=self._user(user))
+        return kind(self, session_name(id), whose, project, self.counter)
 
 
 class Sessions(SessionsRead):
     """The part of the library door that opens sessions."""
 
-    _summariser: Summariser | None = None
+    summariser: Summariser | None = None
 
     def session(
         self, id: str, *, project: str | None = None, user: str | None = None, who: Who | None = None
     ) -> CoreSession:
         """The session that goes by this name, or an alias or id of it; it begins with its first message, in ``project``."""
         found: CoreSession = self._session_of(CoreSession, id, project, user, who)
-        found._summariser = self._summariser
+        found.summariser = self.summariser
         return found

@@ -160,7 +160,7 @@ class SummaryWrites(SessionWrites):
                 work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
             return state.id
 
-        self._writer.run("session.summaries.restore", self._told(by), body, (self._given, id, reason))
+        self.writer.run("session.summaries.restore", self._told(by), body, (self._given, id, reason))
         return self._summary_now_of(id)
 
     def _summary_now_of(self, id: str) -> answers.Summary:

@@ -69,7 +69,7 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
             _close_turn(work, current, found, lines, done)
         return subject.id
 
-    return done, ledger._writer.run("extract", told, body, subject.id)
+    return done, ledger.writer.run("extract", told, body, subject.id)
 
 
 def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
@@ -112,4 +112,4 @@ def _fail_turn(
                     work.emit(current.id, event, first=current.row)
         return subject.id
 
-    ledger._writer.run("extract", replace(told, key=None), body)
+    ledger.writer.run("extract", replace(told, key=None), body)

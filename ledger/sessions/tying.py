@@ -18,7 +18,7 @@ class Turn:
     """The messages that a prompt, a response or both become, counted before the lock is taken."""
 
     def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
-        self._counter, self._keeps_out = counter, keeps_out
+        self.counter, self._keeps_out = counter, keeps_out
         given = (("prompt", prompt), ("response", response))
         self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in given if text.strip()}
 
@@ -29,7 +29,7 @@ class Turn:
         if state is not None and self._keeps_out(*(name for name in (state.name, *state.aliases) if name is not None)):
             return
         for field, tokens in self._tokens.items():
-            data = MessageAppended(ROLES[field], tokens, self._counter.name, interaction=interaction, field=field)
+            data = MessageAppended(ROLES[field], tokens, self.counter.name, interaction=interaction, field=field)
             work.emit(work.session, data, first=state.row if state is not None else 0)
 
 

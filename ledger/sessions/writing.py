@@ -73,11 +73,11 @@ class SessionWrites(SessionReads):
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)
-            work.emit(stream, with_bodies(self._writer, work, data), first=first)
+            work.emit(stream, with_bodies(self.writer, work, data), first=first)
             return stream
 
         arguments = (self._given, draft, model, token_count, told.occurred_at)
-        outcome = self._writer.run("session.append", told, body, arguments)
+        outcome = self.writer.run("session.append", told, body, arguments)
         if outcome.replayed:
             return self._again(outcome)
         if outcome.redacted:  # what is stored is not what was given
@@ -101,7 +101,7 @@ class SessionWrites(SessionReads):
         )
 
     def _stored(self, outcome: Outcome) -> answers.Message:
-        self._writer.settle()
+        self.writer.settle()
         found = self.message(outcome.events[-1].position)
         assert found is not None
         return found
@@ -116,13 +116,13 @@ class SessionWrites(SessionReads):
         """How many, and who counted them."""
         if given is not None:
             return check_tokens("token_count", given), "given"
-        return self._counter.of_message(draft), self._counter.name
+        return self.counter.of_message(draft), self.counter.name
 
     # --- how every command begins ----------------------------------------------------------------------------------
 
     @property
-    def _writer(self) -> Writer:
-        return self._ledger._writer
+    def writer(self) -> Writer:
+        return self._ledger.writer
 
     def _told(self, by: By) -> Who:
         """Who acts; always on the memory of the session's user."""
@@ -135,7 +135,7 @@ class SessionWrites(SessionReads):
     def _opened(self, work: Work) -> tuple[str, int]:
         """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
         work.need("sessions", "summaries", "projects")
-        found = self._writer.named(work.who.user, "s", self._given)
+        found = self.writer.named(work.who.user, "s", self._given)
         state: State | None = work.find(found, "s") if found is not None else None
         if state is not None:
             work.project, work.session = state.project, state.id
@@ -166,7 +166,7 @@ class SessionWrites(SessionReads):
             assert work.session is not None
             return work.session
 
-        outcome = self._writer.run(verb, self._told(by), whole, (self._given, arguments))
+        outcome = self.writer.run(verb, self._told(by), whole, (self._given, arguments))
         return told_of(self._given, outcome, change)
 
     # --- hiding ----------------------------------------------------------------------------------------------------
@@ -216,11 +216,11 @@ class SessionWrites(SessionReads):
             state = work.find(stream, "s") if first else None
             said.append(work.cleaned(summary))
             if self._summary_now(work, state) != said[-1]:
-                work.emit(stream, AbstractSet(self._writer.body(work, said[-1])), first=first)
+                work.emit(stream, AbstractSet(self.writer.body(work, said[-1])), first=first)
             return stream
 
         said = [summary]
-        self._writer.run("session.set_abstract", self._told(by), body, (self._given, summary))
+        self.writer.run("session.set_abstract", self._told(by), body, (self._given, summary))
         return said[-1]
 
     def _check_taken_in(self) -> None:
@@ -253,7 +253,7 @@ class SessionWrites(SessionReads):
                 )
             else:
                 state = work.load(stream, "s")
-            known = self._writer.named(work.who.user, "s", alias)
+            known = self.writer.named(work.who.user, "s", alias)
             if known is None:
                 work.check_not_elsewhere("s", alias)
             other = work.find(known, "s") if known is not None else None
@@ -266,7 +266,7 @@ class SessionWrites(SessionReads):
                 work.emit(owner, event, first=rows[owner])
             return stream
 
-        self._writer.run("session.add_alias", self._told(by), body, (self._given, alias))
+        self.writer.run("session.add_alias", self._told(by), body, (self._given, alias))
         found = self.info()
         if found is None:
             raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")

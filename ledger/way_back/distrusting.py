@@ -91,7 +91,7 @@ class Distrusting(Undoing):
         is done. With
         the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
         """
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
         given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
@@ -132,7 +132,7 @@ class Distrusting(Undoing):
         Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
         unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
         """
-        told, reason = who(self._default, by), check_reason("reason", reason)
+        told, reason = who(self.default, by), check_reason("reason", reason)
         check_text("source", source, max_bytes=1024)
 
         def make(connection: Any, head: int) -> Plan:
@@ -232,7 +232,7 @@ class Distrusting(Undoing):
         if kind not in KINDS:
             raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
         name = source if kind in NAMED else self._identified(connection, user, source, kind)
-        now = self._writer.now()
+        now = self.writer.now()
         start = _position("since", connection, since, now) if since is not None else 1
         end = _position("until", connection, until, now) if until is not None else None
         if end is not None and end <= start:
@@ -254,7 +254,7 @@ class Distrusting(Undoing):
     def _observations_moved(self, other: Otherwise, streams: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The observations that will stand otherwise, and those of them that it leaves without a live source."""
         changed, left = list[str](), list[str]()
-        for now, then in other.observations(streams, self._writer.now()):
+        for now, then in other.observations(streams, self.writer.now()):
             changed.append((now or then).id)  # type: ignore[union-attr]
             if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
                 left.append(then.id)
@@ -270,7 +270,7 @@ class Distrusting(Undoing):
             memories,
             gone,
             receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
-            undetermined=undetermined(plan, self._writer.secret, user),
+            undetermined=undetermined(plan, self.writer.secret, user),
             observations=observed,
             unsupported=left,
         )

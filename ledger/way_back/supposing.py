@@ -68,7 +68,7 @@ class Supposing(Distrusting):
             plan = UndoPlan(reader, [entry.position for entry in entries])
             return plan.out, (), plan.streams, ()
         found = source_plan(connection, owner, source, reader)
-        return found.out, found.again, found.streams, undetermined(found, self._writer.secret, owner)
+        return found.out, found.again, found.streams, undetermined(found, self.writer.secret, owner)
 
     def _source_of(self, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
         if isinstance(without, Mapping):
@@ -115,7 +115,7 @@ class Supposing(Distrusting):
             changed=tuple(changed),
             observations=tuple(
                 answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
-                for now, then in other.observations(concerned, self._writer.now())
+                for now, then in other.observations(concerned, self.writer.now())
             ),
             uncertain=told,
         )

@@ -67,7 +67,7 @@ class _Moved(Exception):
 class Undoing(MemoryWrites, Reads):
     """The way back of the library door."""
 
-    _store: EventStore
+    store: EventStore
 
     def undo(
         self,
@@ -90,7 +90,7 @@ class Undoing(MemoryWrites, Reads):
         a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
         are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
         """
-        told = who(self._default, by)
+        told = who(self.default, by)
         reason = check_reason("reason", reason)
         given = target_of(target) if target is not None else None
         bounds = {name: value for name, value in (group or {}).items() if value is not None}
@@ -129,7 +129,7 @@ class Undoing(MemoryWrites, Reads):
         self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
     ) -> answers.UndoReport:
         """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
-        told = who(self._default, by)
+        told = who(self.default, by)
         reason = check_reason("reason", reason)
 
         def make(connection: Any, head: int) -> Plan:
@@ -192,12 +192,12 @@ class Undoing(MemoryWrites, Reads):
                 return LEDGER_STREAM
 
             try:
-                outcome = self._writer.run(verb, told, body, given)
+                outcome = self.writer.run(verb, told, body, given)
                 break
             except _Moved:
                 planned = self._planned(make)
         assert outcome is not None  # the last attempt plans under the lock, where nothing moves
-        self._writer.forget_names()
+        self.writer.forget_names()
         plan = used[-1] if used else self._done_before(outcome.position)
         return Done(plan, outcome, False)
 
@@ -218,13 +218,13 @@ class Undoing(MemoryWrites, Reads):
             plan: Plan = planned
             return plan
         if last:
-            self._writer.settle()
+            self.writer.settle()
             return make(work.connection(), work.transaction.position)
         raise _Moved
 
     def _done_before(self, position: int) -> Plan:
         """What an act did the first time, read from its events."""
-        with self._store.snapshot() as connection:
+        with self.store.snapshot() as connection:
             last = audit.at(connection, position)
             told = audit.of_command(connection, last.command_id) if last is not None else []
             events = [read_event(connection, entry.position) for entry in told]

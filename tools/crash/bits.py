@@ -152,7 +152,7 @@ def build(path: str) -> None:
     sqlite_files.SCHEMA = f"PRAGMA page_size = {PAGE}; {sqlite_files.SCHEMA}"
     ledger = Ledger.open(path)
     fill(ledger)
-    if not ledger._store.checkpoint():
+    if not ledger.store.checkpoint():
         raise RuntimeError("the ledger could not be checkpointed")
     later(ledger)
     print(json.dumps(outside_of(path)), flush=True)
@@ -349,7 +349,7 @@ def told(ledger: Ledger) -> Told:
     indexes = [index for _, index in text_indexes()]
     inside = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
     inside |= {index.waiting.name for index in indexes}
-    with ledger._store.snapshot() as connection:
+    with ledger.store.snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
         listed = connection.execute("SELECT CAST(name AS TEXT) FROM sqlite_master WHERE CAST(type AS TEXT) = 'table'")

@@ -114,7 +114,7 @@ def _backups(path: Path, problems: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ...]:
-    with ledger._store.snapshot() as connection:
+    with ledger.store.snapshot() as connection:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
         blobs = connection.execute("SELECT id, data FROM blobs").fetchall()
         damage = [told for (told,) in connection.execute("PRAGMA integrity_check") if told != "ok"]
@@ -188,11 +188,11 @@ class Folds:
 
     def _begin(self, ledger: Ledger) -> None:
         self._copy = sqlite3.connect(":memory:", isolation_level=None)
-        with ledger._store.snapshot() as connection:
+        with ledger.store.snapshot() as connection:
             tables = connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchall()
         for (table,) in tables:
             self._copy.execute(table)
-        self._secret = ledger._writer.secret
+        self._secret = ledger.writer.secret
         create_all(self._copy, self._secret, ledger.id)
         self._log, self._rows = Reading(lambda: self._copy), SQLiteRows(self._copy)
         self._projector = Projector(self._secret, self._log)

@@ -230,14 +230,14 @@ def checkpointer(report: Report, path: str, seconds: str) -> None:
         wait_for_the_word()
         until = time.monotonic() + float(seconds)
         while time.monotonic() < until:
-            report.timed(ledger._store.checkpoint)
+            report.timed(ledger.store.checkpoint)
             time.sleep(QUIET_SECONDS)
 
 
 def wrong_with(path: Path, acknowledged: list[tuple[str, int]]) -> list[str]:
     """What the ledger that the crowd left does not say as it should."""
     with Ledger.open(path) as ledger:
-        with ledger._store.snapshot() as connection:
+        with ledger.store.snapshot() as connection:
             rows = connection.execute(f"SELECT {CHECKED} FROM events ORDER BY position").fetchall()
         streams = {row[0]: row[1] for row in rows}
         lost = [(subject, position) for subject, position in acknowledged if streams.get(position) != subject]

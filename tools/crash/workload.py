@@ -101,7 +101,7 @@ class Player:
     def _tell(self, step: Callable[[], Sequence[Done]]) -> None:
         early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
         try:
-            with self._open_ledger()._store.transact() if early else nullcontext():
+            with self._open_ledger().store.transact() if early else nullcontext():
                 answers = step()
                 if early:
                     self.acknowledge(answers)
@@ -241,7 +241,7 @@ class Player:
         return ()
 
     def _checkpoint(self) -> Sequence[Done]:
-        self._open_ledger()._store.checkpoint()
+        self._open_ledger().store.checkpoint()
         return ()
 
     def _reopen(self) -> Sequence[Done]:
@@ -263,7 +263,7 @@ def sum_up(session: Any, text: str) -> int:
         record(work, state, sources, Written(kind, "normal", text, 9, "given", "nobody", f"{kind}/1"))
         return str(state.id)
 
-    outcome = session._writer.run("compact", Who(), body)
+    outcome = session.writer.run("compact", Who(), body)
     return int(outcome.events[-1].position)
 
 

@@ -117,7 +117,7 @@ class GroupOptions(TypedDict, total=False):
     agent: str
     """For which agent it is."""
     expected: int | None
-    """A position: refused with ``ConflictError`` if what the command changes has an event after it."""
+    """A position: refused with ``ConflictError`` if what the command changes was changed after it, by an act like undo too."""
 
 
 class WriteOptions(GroupOptions, total=False):

@@ -846,6 +846,7 @@ class Ledger(LedgerRead):
             interaction: The id of the turn.
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
+            dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the call is recorded.
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """

@@ -34,9 +34,10 @@ from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_chunks, text_list, who
 from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
+from ledger.policies.turns import MODEL_EXTRACTOR
 from ledger.reads import Reads
 from ledger.sessions.asker import Asker, Mined, check_call, meant_model
-from ledger.sessions.turn_mining import mine_turn
+from ledger.sessions.turn_mining import mine_turn, preview_turn
 from ledger.sessions.tying import Turn, is_tied
 from ledger.types import Cancel
 from ledger.work import Outcome, Who, Work
@@ -293,7 +294,7 @@ class InteractionWrites(MergeWrites, Reads):
         becomes candidates for review.
 
         A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
-        session see ``Session.extract``. ``preview`` only shows what the rules find in an interaction. An interaction that was
+        session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
         extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
         """
         if isinstance(id, str) and id.startswith("s_"):
@@ -315,7 +316,17 @@ class InteractionWrites(MergeWrites, Reads):
             subject = self._load(connection, id, "i", told.user)
             if subject is None:
                 raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-            found = extraction.search(self._answer_texts(connection, subject)) if preview else None
+            found = extraction.search(self._answer_texts(connection, subject)) if preview and meant is None else None
+        if preview and meant is not None:
+            done = preview_turn(self, subject, self._asker(meant, subject, timeout, cancelled))
+            return answers.ExtractionReport(
+                interaction=subject.id,
+                extractor=MODEL_EXTRACTOR,
+                dropped=tuple(done.dropped),
+                skipped=done.skipped,
+                calls=done.calls,
+                dry_run=True,
+            )
         if preview:
             return self._preview(subject, found)
         if subject.extraction == "done" and told.key is None:

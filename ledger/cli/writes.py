@@ -158,9 +158,7 @@ def extract(
     ledger: Ledger,
     by: By,
     id: Annotated[str, typer.Argument(help="An interaction's id (i_…), or a session's name, alias or id (s_…).")],
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Only show what the rules find in an interaction.")
-    ] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Only show what is found in an interaction.")] = False,
     using: Using = None,
     since: Since = None,
 ) -> Any:

@@ -337,14 +337,14 @@ class Session(SessionRead):
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
             since: Go back to the messages behind this position first; 0 for the beginning.
-            dry_run: Only show what the rules find, in ``dropped``.
+            dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the calls are recorded.
             timeout: Seconds to wait for one answer of the model.
             cancel: An event or a function that says when to give up.
         """
         if dry_run:
-            if method == "model" or since is not None:
-                raise RejectedError("a dry run shows what the rules find behind the cursor: no model, and no since")
-            return self._session._preview()
+            if since is not None:
+                raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
+            return self._session._preview(using=method, model=model, timeout=timeout, cancelled=cancel)
         return self._session.extract(
             using=method, model=model, since=since, timeout=timeout, cancelled=cancel, **self._by(options)
         )

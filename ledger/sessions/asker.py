@@ -202,12 +202,29 @@ def count(done: Mined, batch: Batch, results: Sequence[calls.Taken], found: Answ
         if each.outcome != calls.KEPT:
             told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
             done.dropped.append(told | {"content": each.text})
-    for passed in found.parsed.dropped:
-        done.dropped.append({"what": passed.what, "reason": passed.reason, "content": passed.text})
+    done.dropped += _not_understood(found)
+
+
+def proposed(found: Answered) -> list[dict[str, Any]]:
+    """What a model proposed, as a dry run shows it: nothing is decided about it yet."""
+    facts: list[dict[str, Any]] = [
+        {"what": each.proposal.what, "kind": each.proposal.kind, "content": each.proposal.content, "reason": ""}
+        | {"target": each.target.id if each.target is not None else None}
+        for each in found.seen
+    ]
+    relations = [{"what": found_in.RELATIONS, "content": each.content, "reason": ""} for each in found.relations]
+    return [*facts, *relations, *_not_understood(found)]
+
+
+def _not_understood(found: Answered) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = [
+        {"what": each.what, "reason": each.reason, "content": each.text} for each in found.parsed.dropped
+    ]
     if found.parsed.truncated:
-        done.dropped.append({"what": "", "reason": "truncated"})
+        told.append({"what": "", "reason": "truncated"})
     if found.left_over:
-        done.dropped.append({"what": "", "reason": "left_over", "count": found.left_over})
+        told.append({"what": "", "reason": "left_over", "count": found.left_over})
+    return told
 
 
 def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:

@@ -52,6 +52,7 @@ from ledger.sessions.asker import (
     emit_failure,
     is_quarantined,
     meant_model,
+    proposed,
     record_call,
     record_unread,
 )
@@ -119,21 +120,44 @@ class SessionMining(SessionWrites):
                 return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
         return self._mined(self._mine(told, meant, timeout, cancelled), meant)
 
-    def _preview(self) -> answers.ExtractionReport:
-        """What the rules find behind the cursor, in ``dropped``; nothing is recorded, and the cursor stays."""
+    def _preview(
+        self,
+        *,
+        using: str | None = None,
+        model: Any = None,
+        timeout: float | None = None,
+        cancelled: Cancel | None = None,
+    ) -> answers.ExtractionReport:
+        """What a model or the rules find behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
+        meant = meant_model(self._ledger, using, model)
+        check_call(timeout, cancelled)
         with self._reading() as (_, state):
             start = state.cursor if state is not None else None
-        rows: list[dict[str, Any]] = []
-        messages = 0
-        while start is not None and (read := self._read_piece(gate=False, by_itself=False, start=start)) is not None:
-            found = found_in.by_rules(read.piece.lines)
-            finds: list[Extracted | Passed] = [*found.kept, *found.dropped]
-            for each in finds:
-                line = read.piece.lines[int(each.field)]
-                rows.append(finding(each) | {"field": line.field, "position": line.position})
-            start, messages = read.piece.to, messages + len(read.rows)
+        done, failure = Mined(dropped=[]), ""
+        while start is not None and (read := self._read_piece(gate=meant is not None, by_itself=False, start=start)):
+            start, done.messages = read.piece.to, done.messages + len(read.rows)
+            if meant is None:
+                done.dropped += _found(read.piece.lines)
+            elif read.piece.why != EXTRACTED:
+                done.skipped += len(read.rows)
+            else:
+                done.calls += 1
+                asker = Asker(self._ledger, meant, self.user, read.state.project, timeout, cancelled)
+                try:
+                    done.dropped += proposed(asker.ask(read.piece.lines))
+                except Unanswered as failed:
+                    failure = failed.error.kind
+                    break
         return answers.ExtractionReport(
-            session=self._given, extractor=EXTRACTOR, dropped=tuple(rows), messages=messages, dry_run=True
+            session=self._given,
+            extractor=_extractor(meant),
+            dropped=tuple(done.dropped),
+            messages=done.messages,
+            skipped=done.skipped,
+            calls=done.calls,
+            failure=failure,
+            stopped="cancelled" if failure == "Cancelled" else "",
+            dry_run=True,
         )
 
     def _mine(
@@ -351,6 +375,14 @@ def is_left_to_session(connection: Any, turn: Interaction) -> bool:
         if row > upto and visible(connection, session, row - 1, row):
             return True
     return False
+
+
+def _found(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """What the rules find, each with the message that it is in."""
+    found = found_in.by_rules(lines)
+    finds: list[Extracted | Passed] = [*found.kept, *found.dropped]
+    about = ((each, lines[int(each.field)]) for each in finds)
+    return [finding(each) | {"field": line.field, "position": line.position} for each, line in about]
 
 
 class Miner:

@@ -28,6 +28,7 @@ from ledger.sessions.asker import (
     count,
     emit_failure,
     is_quarantined,
+    proposed,
     record_call,
     record_unread,
 )
@@ -70,6 +71,22 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
         return subject.id
 
     return done, ledger.writer.run("extract", told, body, subject.id)
+
+
+def preview_turn(ledger: Reads, subject: Interaction, asker: Asker) -> Mined:
+    """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
+    done = Mined(dropped=[])
+    with ledger._read("interactions", "sessions") as connection:
+        lines = turn_lines(ledger, connection, subject)
+    if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
+        done.skipped = len(lines)
+        return done
+    done.calls = 1
+    try:
+        done.dropped += proposed(asker.ask(lines))
+    except Unanswered as failed:
+        raise failed.error from failed.__cause__
+    return done
 
 
 def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:

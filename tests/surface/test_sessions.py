@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
 import pytest
 
-from ledger import ConflictError, NotFoundError, RejectedError, Session
+from ledger import ConflictError, ModelError, NotFoundError, RejectedError, Session
 from ledger.api import Ledger
 from ledger.sessions.api import SessionRead, SummariesRead
 from ledger.sessions.session import CoreSession, PastSession
+from ledger.types import ModelRequest
 
 CHAT = ("Which tea is there?", "Green tea and black tea.", "And coffee?", "No coffee today.")
 
@@ -231,8 +233,38 @@ def test_extraction_shows_before_it_records_and_can_pass_over_a_beginning(ledger
     branch = ledger.session("branch")
     branch.append("user", "Decision: use one file for everything.")
     assert branch.skip_extraction(until=branch.messages()[0].position).cursor == branch.messages()[0].position
-    with pytest.raises(RejectedError):
-        session.extract(dry_run=True, method="model")
+    for wrong in ({"method": "model"}, {"since": 0}, {"timeout": -1}):  # there is no model to ask
+        with pytest.raises(RejectedError):
+            session.extract(dry_run=True, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_dry_run_with_a_model_shows_what_it_proposes_and_leaves_no_trace(ledger: Ledger) -> None:
+    """Of a session and of a turn, with the same fields as an extraction."""
+    session = ledger.session("chat")
+    session.append("user", "I prefer green tea over everything else, and my sister lives in Porto.")
+    turn = ledger.capture("I prefer green tea over everything else.", "Noted.")
+    fact = {"content": "The user prefers green tea.", "kind": "preference", "said_by": "user", "messages": [1]}
+    relation = {"subject": "Ana", "relation": "lives_in", "object": "Porto"}
+
+    def model(request: ModelRequest) -> str:
+        return json.dumps({"add": [fact, {"kind": "no content"}], "supersede": [], "relations": [relation]})
+
+    position = ledger.position
+    for would in (session.extract(dry_run=True, model=model), ledger.extract(turn.id, dry_run=True, model=model)):
+        assert (would.dry_run, would.calls, would.kept, would.extractor) == (True, 1, (), "extract/1")
+        proposed = [(each["what"], each["content"]) for each in would.dropped if each["reason"] == ""]
+        assert proposed == [("add", fact["content"]), ("relations", "Ana lives_in Porto")] and len(would.dropped) == 3
+    assert ledger.position == position and ledger.history.model_calls() == [] and ledger.memories.list() == []
+
+    def broken(request: ModelRequest) -> str:
+        raise ValueError("out of order")
+
+    assert session.extract(dry_run=True, model=broken).failure == "ValueError"
+    with pytest.raises(ModelError):
+        ledger.extract(turn.id, dry_run=True, model=broken)
+    assert ledger.position == position
+    report = session.extract(model=model)  # which finds all of it as before
+    assert [each.content for each in report.kept] == [fact["content"]] and report.relations == 1
 
 
 def test_sessions_are_listed_by_page_and_found_by_every_name(ledger: Ledger) -> None:

@@ -80,7 +80,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
         made = record(work, state, found, text, replaces=replaces)
         return str(state.id)
 
-    session._writer.run("compact", Who(user=session.user, **who), body)
+    session.writer.run("compact", Who(user=session.user, **who), body)
     return made
 
 

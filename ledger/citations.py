@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ledger.domain.events import AnyEvent, DuplicateAbsorbed, MemoryCaptured, MessageAppended, ModelCalled
+from ledger.domain.events import AnyEvent, MessageAppended, ModelCalled, of
 from ledger.log_reading import read_event, read_stream
 from ledger.policies.turns import CITES, MODEL_EXTRACTOR
 from projections import audit, control
 
 NOWHERE: frozenset[int] = frozenset()
+ATTEMPTS = of(begins="memory")  # each is enough for a memory to be there
 
 
 class Citations:
@@ -94,4 +95,4 @@ class Citations:
 def attempts(connection: Any, memory: str) -> list[AnyEvent]:
     """Every time that a memory was captured, in force or not."""
     events = read_stream(connection, memory, 2**62)
-    return [event for event in events if isinstance(event.data, MemoryCaptured | DuplicateAbsorbed)]
+    return [event for event in events if isinstance(event.data, ATTEMPTS)]

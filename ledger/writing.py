@@ -30,11 +30,10 @@ from ledger.domain.events import (
     ErasureCompleted,
     Event,
     MemoryQuarantined,
-    PolicyAdopted,
     Recorded,
-    SessionAliasAdded,
     TextQuarantined,
     WriteRefused,
+    of,
 )
 from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
@@ -48,7 +47,10 @@ from projections.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkp
 from projections.sqlite import SQLiteRows, take_in
 
 _OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # what says nothing of its own
-_CHANGING = (*WAYS_BACK, PolicyAdopted, SessionAliasAdded)  # after these names, trust and policies may be others
+_CHANGING: tuple[type[Any], ...] = (
+    *WAYS_BACK,
+    *of(governs=("policy", "session")),
+)  # after these names, trust and policies may be others
 _SAYING_MUCH = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
     *("session.set_abstract", "session.compact"),

@@ -15,11 +15,11 @@ from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
     CommandAnswered,
-    CommandRedone,
     DuplicateAbsorbed,
     OriginDistrusted,
     PolicyAdopted,
     WriteRefused,
+    ids_in,
 )
 from ledger.domain.policy import Policy
 from projections.rows import CURRENT, Rows, Standing, Table
@@ -194,7 +194,7 @@ class Force:
                 row = (act, event.position, *about, envelope.recorded_at, data.reason)
                 rows.put(DISTRUSTED, (act,), row)
         elif isinstance(data, PUT_BACK):
-            act = data.undone if isinstance(data, CommandRedone) else data.distrusted
+            act = next(ids_in(data, "ends"))
             if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
                 end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
             for row in rows.within(OUT_OF_FORCE, "position", data.ranges):

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.domain import ids
-from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, string_fields
+from ledger.domain.events import IDS, TEXT_FIELDS, TYPES, Envelope, string_fields
 from ledger.domain.quotes import BOUNDED_CHARS, merged
 
 BLACK = "\u2588"
@@ -29,8 +29,8 @@ _DIGESTS = {
     for name, kind in TYPES.items()
 }
 GIVEN_IDS = {  # kept as they were given, so they may be anything: the guards look through them, too
-    "InteractionCaptured": ("memories_used", "chunks_used"),
-    "ResponseAttached": ("memories_used", "chunks_used"),
+    kind.__name__: tuple(each.path[0] for each in fields if each.ref is not None and each.ref.among == "anything")
+    for kind, fields in IDS.items()
 }
 _LABELS = (
     "memories_used",

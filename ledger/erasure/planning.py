@@ -25,7 +25,6 @@ from ledger.domain.events import (
     CommandAnswered,
     DocumentAdded,
     DocumentReplaced,
-    EvidenceAdded,
     InteractionCaptured,
     MemoriesMerged,
     MemoryCaptured,
@@ -37,6 +36,7 @@ from ledger.domain.events import (
     Redaction,
     WindowAssembled,
     WriteRefused,
+    ids_in,
 )
 from ledger.domain.quotes import Needles, merged
 from ledger.erasure import acts, conversations
@@ -408,8 +408,7 @@ class Planner:
     def _evidence(self, streams: Iterable[str]) -> Iterator[str]:
         for stream in streams:
             for event in read_stream(self.connection, stream, 2**62) if stream[0] == "o" else ():
-                if isinstance(event.data, ObservationFormed | EvidenceAdded):
-                    yield from (each.source for each in event.data.evidence)
+                yield from ids_in(event.data, "cites", needs="any")
 
     def _said(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
         """The messages of sessions that these memories came from, each by itself, with what else it lies in."""

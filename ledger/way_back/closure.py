@@ -15,23 +15,24 @@ from collections.abc import Collection, Iterable
 from itertools import count
 from typing import Any
 
+from ledger.citations import ATTEMPTS
 from ledger.domain.entities import name_form
 from ledger.domain.events import (
     AnyEvent,
     ChunkAdded,
     MemoriesMerged,
     MemoryPromoted,
-    MemoryReinforced,
     MemorySuperseded,
     MessageAppended,
     ObservationRetracted,
     RelationAdded,
     RelationRemoved,
+    ids_in,
 )
 from ledger.domain.ids import shortened
 from ledger.domain.observation import NO_EVIDENCE, borne_out
 from ledger.way_back.conversations import senseless, sessions_of
-from ledger.way_back.in_force import ATTEMPTS, EVERYTHING, JOINING, NAMES, Reader, is_subject, rests_on, use_of
+from ledger.way_back.in_force import EVERYTHING, NAMES, Reader, is_subject, use_of
 from projections import audit, control, observations
 from projections.projector import FAMILIES
 
@@ -53,16 +54,9 @@ class World:
 
     def is_unsupported(self, event: AnyEvent) -> bool:
         """Whether an event falls with what it was made of."""
-        data = event.data
-        if isinstance(data, ATTEMPTS):
+        if isinstance(event.data, ATTEMPTS):
             return self.reader.is_unsupported(event, self.out, self.again, self.gone)
-        if isinstance(data, MemorySuperseded | RelationRemoved):
-            return data.by in self.gone
-        if isinstance(data, JOINING):
-            return rests_on(data, self.gone)
-        if isinstance(data, ObservationRetracted):
-            return data.by in self.gone
-        return isinstance(data, MemoryReinforced) and data.interaction in self.gone
+        return not self.gone.isdisjoint(ids_in(event.data, "rests_on"))
 
     def is_borne_out(self, retracted: AnyEvent) -> bool:
         """Whether an observation that was retracted for want of a live source would have had one that it did not have."""

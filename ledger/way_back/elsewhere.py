@@ -9,16 +9,14 @@ from ledger.domain.events import (
     ExtractionCursorMoved,
     MessageAppended,
     MessagesHidden,
-    ProjectAliasAdded,
-    SessionAliasAdded,
     SummaryCreated,
+    of,
 )
-from ledger.way_back.in_force import LASTING, NAMES, WITHOUT_EFFECT
+from ledger.way_back.in_force import INERT, LASTING, NAMES
 from ledger.way_back.source_plan import SourcePlan
 
 _NAMING = {  # and the column of the trail that it decides
-    ProjectAliasAdded.__name__: "project",
-    SessionAliasAdded.__name__: "session",
+    kind.__name__: kind.traits.governs for kind in of(governs=("project", "session"))
 }
 Found = tuple[AnyEvent, str]
 
@@ -35,7 +33,7 @@ def named(plan: SourcePlan, user: str) -> Iterator[Found]:
         commands = set[str]()
         for (position,) in plan.reader.connection.execute(sql, (place, first, user)).fetchall():
             written = plan.reader.event(position)
-            is_told = position in plan.out or written.type in (*NAMES, *WITHOUT_EFFECT, *LASTING)
+            is_told = position in plan.out or written.type in (*NAMES, *INERT, *LASTING)
             if not is_told and written.envelope.command_id not in commands:
                 commands.add(written.envelope.command_id)
                 yield written, f"it may have been asked for by a name that the source gave this {column}"

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import answers
+from ledger.citations import ATTEMPTS
 from ledger.domain import ids
 from ledger.domain.errors import ConflictError, DependentsError
 from ledger.domain.events import (
@@ -20,7 +21,7 @@ from ledger.domain.events import (
     SessionAliasAdded,
 )
 from ledger.way_back.conversations import senseless
-from ledger.way_back.in_force import ATTEMPTS, WITHOUT_EFFECT, Reader
+from ledger.way_back.in_force import INERT, Reader
 from ledger.way_back.undo_plan import UndoPlan
 from projections import documents, projects
 from projections.projector import FAMILIES
@@ -127,7 +128,7 @@ def _check_conversation(reader: Reader, session: str, state: Any, again: set[int
 
 def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
     """``ConflictError`` when something would be back in a project whose registration was undone since."""
-    back = [event for event in map(reader.event, sorted(again)) if event.type not in WITHOUT_EFFECT]
+    back = [event for event in map(reader.event, sorted(again)) if event.type not in INERT]
     gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
     for event in back:
         if event.envelope.project in gone:

@@ -6,18 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from ledger.citations import Citations
+from ledger.citations import ATTEMPTS, Citations
 from ledger.domain.errors import UnknownEventError
 from ledger.domain.events import (
+    PUT_BACK,
     AnyEvent,
-    ConflictResolved,
-    DuplicateAbsorbed,
-    Event,
     MemoriesMerged,
-    MemoryCaptured,
     ObservationRetracted,
     RelationAdded,
     Unknown,
+    of,
+    type_names,
 )
 from ledger.domain.observation import NO_EVIDENCE, borne_out
 from ledger.log_reading import read_event, read_stream
@@ -28,25 +27,10 @@ ASKED = (  # the projections that a plan is made by
     *("audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence", "observations"),
     "quarantine",
 )
-NAMES = ("ProjectRegistered", "SessionOpened")  # others may use a name by now; an unused one harms nobody
-LASTING = (  # what nothing takes back, or only an act of its own
-    *("LedgerCreated", "LedgerUpgraded", "CommandRedone", "OriginTrusted", "ContentErased"),
-    *("ErasureCompleted", "CheckpointSealed", "LegalHoldPlaced"),
-    *("LegalHoldReleased", "ProjectionSuspended", "ProjectionResumed", "WriteRefused"),
-    *("ProjectionsRebuilt", "LedgerBranched"),
-)
-ATTEMPTS = (MemoryCaptured, DuplicateAbsorbed)  # each is enough for a memory to be there
-JOINING = (MemoriesMerged, ConflictResolved)  # acts on several memories
-_RESTING = ("ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled")
-WITHOUT_EFFECT = (
-    "WriteRefused",
-    "CommandAnswered",
-    "RecallDelivered",
-    "ModelCalled",
-    "ModelCallFailed",
-    "CompactionSkipped",
-    "WindowAssembled",
-)
+NAMES = type_names(of(effect="name"))  # others may use a name by now; an unused one harms nobody
+LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # what nothing takes back, or only an act of its own
+INERT = type_names(of(effect="inert"))
+_RESTING = type_names(of(falls_with_cause=False))
 
 
 class Reader:
@@ -252,7 +236,7 @@ def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is
 
 def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) -> AnyEvent | None:
     """Something besides what falls that is in a project, about it, or cites it: then the name stands, whoever registered it."""
-    project, idle = registered.stream, WITHOUT_EFFECT + LASTING
+    project, idle = registered.stream, INERT + LASTING
     sql = "SELECT position, type FROM audit WHERE project = ? ORDER BY position"
     used = [at for at, type_ in reader.connection.execute(sql, (project,)) if type_ not in idle]
     cited = (event for memory in reader.citing(project) for event, _ in reader.stream(memory))
@@ -267,13 +251,6 @@ def follows(event: AnyEvent) -> bool:
     if isinstance(event.data, ObservationRetracted):
         return event.data.why in (NO_EVIDENCE, "merged")
     return isinstance(event.data, RelationAdded) and event.envelope.command in ("merges.apply", "merges.combine")
-
-
-def rests_on(data: Event, gone: Collection[str]) -> bool:
-    """Whether one of these memories is what a merge was made of or came to, or was kept over others."""
-    if isinstance(data, MemoriesMerged):
-        return not {data.memory, *data.memories}.isdisjoint(gone)
-    return isinstance(data, ConflictResolved) and data.winner in gone
 
 
 def is_subject(stream: str) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.domain.events import AnyEvent, CommandRedone, CommandUndone, OriginDistrusted, OriginTrusted
+from ledger.domain.events import PUT_BACK, AnyEvent, CommandUndone, OriginDistrusted, of, type_names
 from ledger.way_back.closure import Closure
 from ledger.way_back.conversations import UNSAID
-from ledger.way_back.in_force import JOINING, LASTING, WITHOUT_EFFECT, follows
+from ledger.way_back.in_force import follows
 from projections import control
+
+_STAYING = type_names(of(effect=("lasting", "inert")))
+_WHOLE = of(whole=True)  # acts on several memories: without one of them the whole command falls
 
 
 class SourcePlan(Closure):
@@ -32,17 +35,17 @@ class SourcePlan(Closure):
         return {stream for stream in self.streams if self._now.counting(stream) != self.reader.counting(stream)}
 
     def _falls(self, event: AnyEvent) -> bool:
-        if isinstance(event.data, CommandRedone | OriginTrusted):  # what the source put back falls again
+        if isinstance(event.data, PUT_BACK):  # what the source put back falls again
             self._take(control.positions(event.data.ranges))
         elif isinstance(event.data, CommandUndone):
             self.acts[event.envelope.command_id] = None
             if event.envelope.command_id not in self._given_back:
                 self._count_again(event.envelope.command_id)
         elif not isinstance(event.data, OriginDistrusted):  # which is judged by itself
-            return event.type not in LASTING + WITHOUT_EFFECT
+            return event.type not in _STAYING
         return False
 
     def _with(self, event: AnyEvent) -> Iterable[int]:
-        if isinstance(event.data, JOINING):  # of several memories: without one of them the whole command falls
+        if isinstance(event.data, _WHOLE):
             yield from (e.position for e in self._of_command(event) if not self.reader.is_out(e.position))
         yield from (entry.position for entry in self.reader.caused_by(event))

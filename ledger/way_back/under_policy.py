@@ -10,31 +10,24 @@ import msgspec
 from msgspec.structs import asdict
 
 from ledger.domain.events import (
+    TYPES,
     AnyEvent,
     MemoryCaptured,
     MemoryQuarantined,
     MemorySuperseded,
     TextQuarantined,
     WriteRefused,
+    of,
+    type_names,
 )
 from ledger.domain.policy import Policy
 from ledger.policies import budgets
 from ledger.way_back.source_plan import SourcePlan
 
 Parameters = dict[str, Any]
-_TEXTS = (  # what the guards look through
-    *("MemoryCaptured", "MemoryRevised", "ObservationFormed", "ObservationRevised", "InteractionCaptured"),
-    *("ResponseAttached", "MessageAppended", "DocumentAdded", "DocumentReplaced"),
-)
-_DECIDED = {  # the types of event that a parameter had a part in, whoever asked
-    **dict.fromkeys(("matcher", "gain", "echo_gain", "max_matches"), ("ReinforcementEvaluated",)),
-    **dict.fromkeys(("extract", "extracted", "claim_confidence"), ("CandidatesExtracted", "ExtractionCursorMoved")),
-}
-_BY_ITSELF = {"merge": "MergeProposed", "conflicts": "ConflictFound", "consolidate": "ConsolidationCompleted"}
-_TYPES = (
-    *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *_TEXTS),
-    *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", *_BY_ITSELF.values()),
-)
+_TEXTS = type_names(of(decided_by="secrets", verdict=False))  # what the guards look through
+_BY_ITSELF = ("merge", "conflicts", "consolidate")  # parameters of what policies do unasked
+_TYPES = type_names(of(decided_by=Policy.__struct_fields__))
 
 
 class Policies:
@@ -79,10 +72,6 @@ class Policies:
 
 def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) -> bool:
     data = event.data
-    if name in _DECIDED:
-        return event.type in _DECIDED[name]
-    if name in _BY_ITSELF:
-        return event.type == _BY_ITSELF[name] and (event.envelope.actor or "").startswith("policy:")
     if name == "expire":
         return isinstance(data, MemorySuperseded) and data.by is None
     if name == "threats":
@@ -93,7 +82,10 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
     if name == "secrets":
         redacted = bool(event.envelope.redactions)
         return redacted or _is_refused(data, "secret") or (was[name] == "off" and event.type in _TEXTS)
-    return _is_within_budget(name, event, was, would)
+    if name in budgets.GROUPS.values():
+        return _is_within_budget(name, event, was, would)
+    asked = name not in _BY_ITSELF or (event.envelope.actor or "").startswith("policy:")
+    return asked and name in TYPES[event.type].traits.decided_by
 
 
 def _is_refused(data: Any, rule: str) -> bool:

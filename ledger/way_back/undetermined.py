@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ledger import answers
+from ledger.citations import ATTEMPTS
 from ledger.domain import confidence as rules
 from ledger.domain.events import (
     AnyEvent,
@@ -34,20 +35,22 @@ from ledger.domain.events import (
     SummaryCreated,
     WindowAssembled,
     WriteRefused,
+    of,
+    type_names,
 )
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.policies import expiry
 from ledger.way_back import refused
 from ledger.way_back.elsewhere import named, said
-from ledger.way_back.in_force import ATTEMPTS, NAMES, Reader
+from ledger.way_back.in_force import NAMES, Reader
 from ledger.way_back.observed import formed, looked_at
 from ledger.way_back.source_plan import SourcePlan
 from ledger.way_back.under_policy import Policies
 from projections import audit, control, memories, merges, observation_hits, served
 from projections.projector import FAMILIES
 
-_ASKED = ("WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted")
+_ASKED = type_names(of(verdict=True))
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
 POOL = ("identity", "preference")  # the kinds that every project's interactions can reinforce
 

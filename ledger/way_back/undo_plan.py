@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger import answers
-from ledger.domain.events import AnyEvent, CommandUndone
+from ledger.domain.events import AnyEvent, CommandUndone, of, type_names
 from ledger.way_back.closure import Closure
-from ledger.way_back.in_force import LASTING, follows
+from ledger.way_back.in_force import follows
 from projections import control
 
-_ACTS = ("CommandUndone", "OriginDistrusted")  # taken back by redo and trust, each by itself
+_STAYING = type_names(of(effect=("lasting", "act")))  # an act is taken back by redo and trust, each by itself
 
 
 class UndoPlan(Closure):
@@ -29,7 +29,7 @@ class UndoPlan(Closure):
         return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
 
     def _falls(self, event: AnyEvent) -> bool:
-        return event.type not in LASTING + _ACTS and not self._was_undone(event)
+        return event.type not in _STAYING and not self._was_undone(event)
 
     def _is_void(self, position: int) -> bool:
         """What was undone is no use either: a redo of it asks for the registration first."""

@@ -13,10 +13,12 @@ from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
+    TAKEN_OUT,
     CommandRedone,
     CommandUndone,
     OriginDistrusted,
     OriginTrusted,
+    type_names,
 )
 from ledger.domain.text import check_text
 from ledger.event_store import EventStore
@@ -32,7 +34,7 @@ from projections import audit, control
 
 T = TypeVar("T")
 PLANS = 4  # how often a plan is made anew outside the lock because somebody wrote meanwhile; then it is made inside
-_TAKES_OUT = (CommandUndone.__name__, OriginDistrusted.__name__)
+_TAKES_OUT = type_names(TAKEN_OUT)
 
 
 class Plan(Struct, frozen=True):

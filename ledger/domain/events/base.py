@@ -1,8 +1,8 @@
-"""What a field of an event can hold, and the base of every event."""
+"""What a field of an event can hold, what an event and an id in it are to others, and the base of every event."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct
 
@@ -20,16 +20,55 @@ NO_PARTS, NOTHING = Raw(b"[]"), Raw(b"{}")  # msgspec leaves a default of JSON o
 ESTIMATE = "estimate/1"  # the counter of tokens that is not named where it counted
 
 
+Effect = Literal["reversible", "lasting", "inert", "act", "name"]
+Role = Literal["cites", "rests_on", "replaces", "about", "part", "shown", "ends"]
+
+
+class Traits(Struct, frozen=True):
+    """What an event is to the rest of the log.
+
+    ``effect``: "reversible", an undo can make it void; "lasting", nothing can; "inert", it says something and changes no
+    subject; "act", it makes others void or gives them back; "name", it names a project or a session, which others may use by
+    then. ``begins`` is the kind of subject that is there from it on. With ``whole`` it falls only with its whole command.
+    ``verdict``: an answer that might have been another, had something not been there. ``governs`` is what later commands go
+    by that it changes, ``decided_by`` are the parameters of a policy that have a part in it. Without ``falls_with_cause`` it
+    rests on its sources, and not on what caused it.
+    """
+
+    effect: Effect
+    begins: str = ""
+    whole: bool = False
+    verdict: bool = False
+    governs: Literal["", "policy", "project", "session"] = ""
+    decided_by: tuple[str, ...] = ()
+    falls_with_cause: bool = True
+
+
+class Ref(Struct, frozen=True):
+    """What an id in an event is to it.
+
+    ``role``: "cites", what its words come from; "rests_on", the ground of an act; "replaces", what it takes the place of;
+    "about", what else it says something of; "part", what of its own subject it brings or names; "shown", what somebody was
+    given; "ends", the act that it ends. ``needs`` says whether it stands while "any" of the ids does, or only with "all".
+    ``among`` is "anything" where the ids are kept as they were given, and may be none of ours.
+    """
+
+    role: Role
+    needs: Literal["any", "all"] = "all"
+    among: Literal["ids", "anything"] = "ids"
+
+
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     """The base of every event's data; ``schema`` is the version of its fields, counted per type from 1."""
 
     schema: ClassVar[int] = 1
+    traits: ClassVar[Traits]
 
 
 class Blob(Struct, frozen=True):
     """A text above 256 KiB that lies in the blobs table: its id, its size in bytes, SHA-256 of salt + bytes in hex."""
 
-    blob: Id
+    blob: Annotated[Id, Ref("part")]
     size_bytes: int
     digest: KeyedDigest
 
@@ -49,5 +88,5 @@ class Dropped(Struct, frozen=True, omit_defaults=True):
     start: int
     end: int
     why: Code
-    memory: Id | None = None
+    memory: Annotated[Id | None, Ref("about")] = None
     position: int = 0

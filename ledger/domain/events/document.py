@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET, UnsetType
 
-from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Text
+from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits
 
 
 class DocumentAdded(Event, frozen=True):
@@ -12,6 +14,8 @@ class DocumentAdded(Event, frozen=True):
 
     ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
     """
+
+    traits = Traits("reversible", begins="document", decided_by=("threats", "secrets"))
 
     path: Text | None
     title: Text | None
@@ -25,7 +29,9 @@ class DocumentAdded(Event, frozen=True):
 class ChunkAdded(Event, frozen=True):
     """One piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above it, outermost first."""
 
-    chunk: Id
+    traits = Traits("reversible")
+
+    chunk: Annotated[Id, Ref("part")]
     index: int
     content: Text | None
     heading_path: tuple[Text, ...] | None = ()
@@ -44,6 +50,8 @@ class DocumentReplaced(Event, frozen=True):
     project is that of the envelope.
     """
 
+    traits = Traits("reversible", decided_by=("threats", "secrets"))
+
     previous: int
     digest: KeyedDigest | None
     size: int
@@ -57,10 +65,14 @@ class DocumentReplaced(Event, frozen=True):
 class DocumentRemoved(Event, frozen=True):
     """The document and its chunks are no longer found."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class DocumentRestored(Event, frozen=True):
     """A removed document is found again, as it was."""
+
+    traits = Traits("reversible")
 
     reason: Text | None = ""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
-from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, Json
+from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, Json, Ref, Traits
 
 
 class InteractionCaptured(Event, frozen=True):
     """One prompt and, where there was one already, its response. ``memories_used`` and ``chunks_used`` are what the model had
     been shown, ``context`` all that it was given; ``reinforce`` is false where the response is no evidence."""
 
+    traits = Traits("reversible", begins="interaction", decided_by=("threats", "secrets"))
+
     prompt: Body | None
     response: Body | None = ""
     summary: Body | None = ""
-    memories_used: tuple[Id, ...] = ()
-    chunks_used: tuple[Id, ...] = ()
+    memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     context: Json = NOTHING
     reinforce: bool = True
 
@@ -23,16 +27,18 @@ class InteractionCaptured(Event, frozen=True):
 class ResponseAttached(Event, frozen=True):
     """The response of a turn that was captured without one."""
 
+    traits = Traits("reversible", decided_by=("threats", "secrets"))
+
     response: Body | None = ""
     summary: Body | None = ""
-    memories_used: tuple[Id, ...] = ()
-    chunks_used: tuple[Id, ...] = ()
+    memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
 
 
 class Matched(Struct, frozen=True, omit_defaults=True):
     """One memory that the response restates: stems in common, stems in all, their share in millionths."""
 
-    memory: Id
+    memory: Annotated[Id, Ref("about")]
     overlap: int
     total: int
     fraction: int
@@ -43,6 +49,8 @@ class ReinforcementEvaluated(Event, frozen=True):
     """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones; ``left_over`` counts
     the matches beyond those that a policy allows."""
 
+    traits = Traits("reversible", verdict=True, decided_by=("matcher", "gain", "echo_gain", "max_matches"))
+
     matcher: Code
     pool_size: int
     matches: tuple[Matched, ...] = ()
@@ -52,19 +60,25 @@ class ReinforcementEvaluated(Event, frozen=True):
 class ReinforcementFailed(Event, frozen=True):
     """The kind of failure; how many there were one after the other is folded."""
 
+    traits = Traits("reversible")
+
     error: Code
 
 
 class CandidatesExtracted(Event, frozen=True):
     """What an extractor found in a turn: the memories it ``kept``, and what was ``dropped`` and why."""
 
+    traits = Traits("reversible", verdict=True, decided_by=("extract", "extracted", "claim_confidence"))
+
     extractor: Code
-    kept: tuple[Id, ...] = ()
+    kept: Annotated[tuple[Id, ...], Ref("about")] = ()
     dropped: tuple[Dropped, ...] = ()
 
 
 class ExtractionFailed(Event, frozen=True):
     """An extraction that failed; ``error`` is the kind of failure, and how many there were one after the other is counted."""
+
+    traits = Traits("reversible")
 
     extractor: Code
     error: Code

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct, field
 
-from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Secret, Text
+from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Ref, Secret, Text, Traits
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
@@ -14,7 +16,9 @@ class LedgerCreated(Event, frozen=True):
     """The first event: the id of the ledger, its format, and the least format that reads and writes it. ``secret`` is the key of
     all keyed digests; no read shows it."""
 
-    ledger_id: Id
+    traits = Traits("lasting", begins="ledger")
+
+    ledger_id: Annotated[Id, Ref("about")]
     format: int
     least_reader: int
     least_writer: int
@@ -24,6 +28,8 @@ class LedgerCreated(Event, frozen=True):
 class LedgerUpgraded(Event, frozen=True):
     """From here the log may hold what readers and writers before these formats do not know."""
 
+    traits = Traits("lasting")
+
     format: int
     least_reader: int
     least_writer: int
@@ -32,20 +38,26 @@ class LedgerUpgraded(Event, frozen=True):
 class PolicyAdopted(Event, frozen=True):
     """These parameters hold from here for one user; the others stay as they are."""
 
+    traits = Traits("reversible", governs="policy")
+
     parameters: dict[Code, int | bool | Code]
 
 
 class CommandAnswered(Event, frozen=True):
     """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
 
-    subject: Id
+    traits = Traits("inert", verdict=True)
+
+    subject: Annotated[Id, Ref("about")]
     seen: int
 
 
 class CommandUndone(Event, frozen=True):
     """The events at these positions (inclusive ranges) are void from here."""
 
-    commands: tuple[Id, ...]
+    traits = Traits("act")
+
+    commands: Annotated[tuple[Id, ...], Ref("about")]
     ranges: Ranges
     reason: Text | None = ""
 
@@ -53,7 +65,9 @@ class CommandUndone(Event, frozen=True):
 class CommandRedone(Event, frozen=True):
     """Those events count again; ``undone`` is the command that made them void."""
 
-    undone: Id
+    traits = Traits("act")
+
+    undone: Annotated[Id, Ref("ends")]
     ranges: Ranges
     reason: Text | None = ""
 
@@ -64,6 +78,8 @@ class OriginDistrusted(Event, frozen=True):
     With ``until`` only what it recorded before that position is meant, and what it writes later counts. ``kind`` says what
     ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
     """
+
+    traits = Traits("act")
 
     kind: Code
     origin: Text | None
@@ -76,7 +92,9 @@ class OriginDistrusted(Event, frozen=True):
 class OriginTrusted(Event, frozen=True):
     """Those events count again; ``distrusted`` is the command that made them void."""
 
-    distrusted: Id
+    traits = Traits("act")
+
+    distrusted: Annotated[Id, Ref("ends")]
     ranges: Ranges
     reason: Text | None = ""
 
@@ -102,10 +120,12 @@ class Redaction(Struct, frozen=True, omit_defaults=True):
 class ContentErased(Event, frozen=True):
     """Texts that are gone: from these rows of the log, and these blobs whole. ``kind`` and ``subject`` say what was asked."""
 
+    traits = Traits("lasting")
+
     kind: Code
-    subject: Id | None
+    subject: Annotated[Id | None, Ref("about")]
     targets: tuple[Redaction, ...]
-    blobs: tuple[Id, ...] = ()
+    blobs: Annotated[tuple[Id, ...], Ref("about")] = ()
     kept: tuple[int, ...] = ()
     reason: Text | None = ""
 
@@ -116,7 +136,9 @@ class ErasureCompleted(Event, frozen=True):
     ``replica`` names the copy of the projections that was searched, where there are several; "" is the one in the file.
     """
 
-    erasure: Id
+    traits = Traits("lasting")
+
+    erasure: Annotated[Id, Ref("about")]
     searched: tuple[Code, ...]
     bytes_searched: int
     hits: int = 0
@@ -126,20 +148,26 @@ class ErasureCompleted(Event, frozen=True):
 class LegalHoldPlaced(Event, frozen=True):
     """Nothing of the subject may be erased; without one, nothing of the user."""
 
-    subject: Id | None
+    traits = Traits("lasting")
+
+    subject: Annotated[Id | None, Ref("about")]
     reason: Text | None = ""
 
 
 class LegalHoldReleased(Event, frozen=True):
     """``hold`` is the command that placed it."""
 
-    hold: Id
+    traits = Traits("lasting")
+
+    hold: Annotated[Id, Ref("ends")]
     reason: Text | None = ""
 
 
 class CheckpointSealed(Event, frozen=True):
     """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain; ``peaks`` are the roots of the
     full subtrees that the tree consists of, so that the next checkpoint begins where this one ended."""
+
+    traits = Traits("lasting")
 
     size: int
     root: Digest
@@ -150,8 +178,10 @@ class CheckpointSealed(Event, frozen=True):
 class WriteRefused(Event, frozen=True):
     """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
 
+    traits = Traits("lasting", verdict=True, decided_by=("threats", "secrets", "user_chars", "memory_chars"))
+
     rule: Code
-    subject: Id | None = None
+    subject: Annotated[Id | None, Ref("about")] = None
     limit: int | None = None
     current: int | None = None
     requested: int | None = None
@@ -165,6 +195,8 @@ class TextQuarantined(Event, frozen=True):
     Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, added or summarized.
     """
 
+    traits = Traits("reversible", decided_by=("threats",))
+
     position: int
     finding: Code = ""
     scanner: Code = ""
@@ -173,6 +205,8 @@ class TextQuarantined(Event, frozen=True):
 
 class TextReleased(Event, frozen=True):
     """It may be recalled again: somebody says so, or a later ``scanner`` finds nothing in it."""
+
+    traits = Traits("reversible")
 
     position: int
     scanner: Code = ""
@@ -186,8 +220,8 @@ class Acted(Struct, frozen=True, omit_defaults=True):
 
     what: Code
     outcome: Code
-    subject: Id | None = None
-    target: Id | None = None
+    subject: Annotated[Id | None, Ref("about")] = None
+    target: Annotated[Id | None, Ref("about")] = None
 
 
 class ModelCalled(Event, frozen=True):
@@ -198,11 +232,13 @@ class ModelCalled(Event, frozen=True):
     its subject, and for what must not be kept); ``left_over`` counts the actions beyond those listed.
     """
 
+    traits = Traits("inert", falls_with_cause=False)
+
     purpose: Code
     model: Text | None
     prompt: Code
     ranges: Ranges = ()
-    shown: tuple[Id, ...] = ()
+    shown: Annotated[tuple[Id, ...], Ref("shown")] = ()
     input_tokens: int = 0
     output_tokens: int = 0
     attempts: int = 1
@@ -214,6 +250,8 @@ class ModelCalled(Event, frozen=True):
 
 class ModelCallFailed(Event, frozen=True):
     """A model did not answer, or not so that it could be understood; ``error`` is the kind of failure, ``status`` HTTP's."""
+
+    traits = Traits("inert")
 
     purpose: Code
     model: Text | None
@@ -232,6 +270,8 @@ class ConsolidationCompleted(Event, frozen=True):
     sources had to have. Counts are of observations, and of what was not taken, by reason.
     """
 
+    traits = Traits("reversible", decided_by=("consolidate",), falls_with_cause=False)
+
     consolidator: Code
     over: Code
     to: int
@@ -247,6 +287,8 @@ class ConsolidationCompleted(Event, frozen=True):
 class ConsolidationFailed(Event, frozen=True):
     """A consolidation that failed on the sources up to the log position ``to``; ``error`` is the kind of failure."""
 
+    traits = Traits("reversible", falls_with_cause=False)
+
     consolidator: Code
     over: Code
     to: int
@@ -259,7 +301,7 @@ class Delivered(Struct, frozen=True, omit_defaults=True):
     words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
     Scores are in millionths; ``cut`` says why it was left out of the pack."""
 
-    subject: Id
+    subject: Annotated[Id, Ref("shown")]
     position: int
     score: int
     signals: dict[Code, int] = field(default_factory=dict)
@@ -275,6 +317,8 @@ class RecallDelivered(Event, frozen=True):
     ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
     """
 
+    traits = Traits("inert")
+
     query: Body | None
     seen: int
     settings: dict[Code, int | Code | tuple[Code, ...] | None]
@@ -287,6 +331,8 @@ class RecallDelivered(Event, frozen=True):
 class ProjectionSuspended(Event, frozen=True):
     """A projection could not fold the event at ``position``; the others went on. ``error`` is the kind of failure."""
 
+    traits = Traits("lasting")
+
     projection: Code
     position: int
     error: Code
@@ -294,6 +340,8 @@ class ProjectionSuspended(Event, frozen=True):
 
 class ProjectionResumed(Event, frozen=True):
     """A suspended projection was computed again and stands where the others do."""
+
+    traits = Traits("lasting")
 
     projection: Code
 
@@ -303,6 +351,8 @@ class ProjectionsRebuilt(Event, frozen=True):
 
     No digest of them: one over rows with a text in them would confirm a guess of the text after its erasure.
     """
+
+    traits = Traits("lasting")
 
     to: int
     projections: tuple[Code, ...] = ()
@@ -314,8 +364,10 @@ class LedgerBranched(Event, frozen=True):
     Registered for branches (``replay(…, branch=True)``); no command appends it yet, and no projection follows it.
     """
 
-    ledger_id: Id
-    parent: Id
+    traits = Traits("lasting")
+
+    ledger_id: Annotated[Id, Ref("about")]
+    parent: Annotated[Id, Ref("about")]
     position: int
     head: Digest
     reason: Text | None = ""

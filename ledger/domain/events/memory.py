@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Text, Time
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -23,16 +25,18 @@ class MemoryCaptured(Event, frozen=True):
     """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
     found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over."""
 
+    traits = Traits("reversible", begins="memory", decided_by=("threats", "secrets", "user_chars", "memory_chars"))
+
     content: Text | None
     kind: Code
     status: Code
     confidence: int
     entities: tuple[Text, ...] | None = ()
     tags: tuple[Text, ...] | None = ()
-    sources: tuple[Id, ...] = ()
+    sources: Annotated[tuple[Id, ...], Ref("cites", needs="any")] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
-    supersedes: Id | None = None
+    supersedes: Annotated[Id | None, Ref("replaces")] = None
     origin: Origin | None = None
     reference_count: int = 0
     last_referenced_at: Time | None = None
@@ -41,16 +45,18 @@ class MemoryCaptured(Event, frozen=True):
 class DuplicateAbsorbed(Event, frozen=True):
     """The full attempt to capture what was there already; should its first capture become void, this one takes over."""
 
+    traits = Traits("reversible", begins="memory")
+
     content: Text | None
     kind: Code
     status: Code
     confidence: int
     entities: tuple[Text, ...] | None = ()
     tags: tuple[Text, ...] | None = ()
-    sources: tuple[Id, ...] = ()
+    sources: Annotated[tuple[Id, ...], Ref("cites", needs="any")] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
-    supersedes: Id | None = None
+    supersedes: Annotated[Id | None, Ref("replaces")] = None
     origin: Origin | None = None
     reference_count: int = 0
     last_referenced_at: Time | None = None
@@ -60,11 +66,15 @@ class DuplicateAbsorbed(Event, frozen=True):
 class MemoryPromoted(Event, frozen=True):
     """A candidate is active from here."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class MemoryRejected(Event, frozen=True):
     """A candidate was turned down."""
+
+    traits = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -73,9 +83,11 @@ class MemoryReinforced(Event, frozen=True):
     """Evidence (interaction, matcher) and rule with its delta. What came of it is folded, never stored: an undo of an earlier
     reinforcement would make it untrue; the confidence timeline has it for every moment."""
 
+    traits = Traits("reversible")
+
     rule: Code
     delta: int
-    interaction: Id | None = None
+    interaction: Annotated[Id | None, Ref("rests_on")] = None
     matcher: Code | None = None
     fraction: int | None = None
     echo: bool = False
@@ -83,6 +95,8 @@ class MemoryReinforced(Event, frozen=True):
 
 class ConfidenceAdjusted(Event, frozen=True):
     """Somebody set the confidence."""
+
+    traits = Traits("reversible")
 
     rule: Code
     confidence: int
@@ -92,6 +106,8 @@ class ConfidenceAdjusted(Event, frozen=True):
 class MemoryRevised(Event, frozen=True):
     """Another wording of the same memory."""
 
+    traits = Traits("reversible", decided_by=("threats", "secrets"))
+
     content: Text | None
     reason: Text | None = ""
 
@@ -99,12 +115,16 @@ class MemoryRevised(Event, frozen=True):
 class MemoryRetagged(Event, frozen=True):
     """Tags that were added and removed."""
 
+    traits = Traits("reversible")
+
     added: tuple[Text, ...] | None = ()
     removed: tuple[Text, ...] | None = ()
 
 
 class ValidityChanged(Event, frozen=True):
     """From when to when it holds; without ``valid_from`` it begins as it did."""
+
+    traits = Traits("reversible")
 
     valid_from: Time | None
     valid_to: Time | None
@@ -115,7 +135,9 @@ class MemorySuperseded(Event, frozen=True):
     """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
     at all where it began later."""
 
-    by: Id | None
+    traits = Traits("reversible", decided_by=("expire",))
+
+    by: Annotated[Id | None, Ref("rests_on")]
     valid_to: Time
     reason: Text | None = ""
     rule: Code | None = None
@@ -124,11 +146,15 @@ class MemorySuperseded(Event, frozen=True):
 class MemoryInvalidated(Event, frozen=True):
     """The memory was wrong."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class MemoryRetracted(Event, frozen=True):
     """The memory is no longer used; nothing is said of whether it was right."""
+
+    traits = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -136,11 +162,15 @@ class MemoryRetracted(Event, frozen=True):
 class MemoryRestored(Event, frozen=True):
     """Back to the status before, which is folded: what made it so may be void by then."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class MemoryQuarantined(Event, frozen=True):
     """Kept out of recall: by somebody, or because of what a ``scanner`` found in it."""
+
+    traits = Traits("reversible", decided_by=("threats",))
 
     reason: Text | None = ""
     finding: Code = ""
@@ -150,12 +180,16 @@ class MemoryQuarantined(Event, frozen=True):
 class MemoryReleased(Event, frozen=True):
     """The quarantine of a memory ends: somebody says so, or a later ``scanner`` finds nothing."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
     scanner: Code = ""
 
 
 class RelationAdded(Event, frozen=True):
     """The memory says that ``subject`` stands in ``relation`` to ``object``, while it holds or as long as is said here."""
+
+    traits = Traits("reversible")
 
     subject: Text | None
     relation: Text | None
@@ -170,9 +204,11 @@ class RelationRemoved(Event, frozen=True):
     ``added`` is the position of the RelationAdded that said it last: which relation was meant, once its words are erased.
     """
 
+    traits = Traits("reversible")
+
     subject: Text | None
     relation: Text | None
     object: Text | None
-    by: Id | None = None
+    by: Annotated[Id | None, Ref("rests_on")] = None
     reason: Text | None = ""
     added: int = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ledger.domain.events.base import Code, Event, Id, Text
+from typing import Annotated
+
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits
 
 
 class MergeProposed(Event, frozen=True):
@@ -11,7 +13,9 @@ class MergeProposed(Event, frozen=True):
     ``content`` is how one memory would say it.
     """
 
-    memories: tuple[Id, ...]
+    traits = Traits("reversible", begins="merge", decided_by=("merge",))
+
+    memories: Annotated[tuple[Id, ...], Ref("about")]
     similarity: int
     rule: Code
     content: Text | None = ""
@@ -21,8 +25,10 @@ class MergeProposed(Event, frozen=True):
 class MemoriesMerged(Event, frozen=True):
     """``memory`` supersedes ``memories``, in the same append."""
 
-    memory: Id
-    memories: tuple[Id, ...]
+    traits = Traits("reversible", begins="merge", whole=True)
+
+    memory: Annotated[Id, Ref("rests_on")]
+    memories: Annotated[tuple[Id, ...], Ref("rests_on")]
     rule: Code
     reason: Text | None = ""
 
@@ -30,14 +36,18 @@ class MemoriesMerged(Event, frozen=True):
 class MergeRejected(Event, frozen=True):
     """They are not the same, and are not proposed again."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class ConflictFound(Event, frozen=True):
     """Two or more active memories give one ``attribute`` ``values`` that cannot both be true at one time."""
 
+    traits = Traits("reversible", begins="conflict", decided_by=("conflicts",))
+
     attribute: Text | None
-    memories: tuple[Id, ...]
+    memories: Annotated[tuple[Id, ...], Ref("about")]
     values: tuple[Text, ...] | None
     rule: Code
 
@@ -45,6 +55,8 @@ class ConflictFound(Event, frozen=True):
 class ConflictResolved(Event, frozen=True):
     """What somebody decided: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
 
+    traits = Traits("reversible", whole=True)
+
     action: Code
-    winner: Id | None = None
+    winner: Annotated[Id | None, Ref("rests_on")] = None
     reason: Text | None = ""

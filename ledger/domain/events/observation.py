@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Text, Time
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits
 
 
 class Evidence(Struct, frozen=True):
     """A source that supports an observation, and when it was true in the world."""
 
-    source: Id
+    source: Annotated[Id, Ref("cites", needs="any")]
     at: Time
 
 
@@ -22,12 +24,14 @@ class ObservationFormed(Event, frozen=True):
     it. ``tags`` bound it: its sources have them all.
     """
 
+    traits = Traits("reversible", begins="observation", decided_by=("threats", "secrets"), falls_with_cause=False)
+
     content: Text | None
     confidence: int
     rule: Code
     consolidator: Code
     evidence: tuple[Evidence, ...]
-    written_from: tuple[Id, ...] = ()
+    written_from: Annotated[tuple[Id, ...], Ref("cites")] = ()
     tags: tuple[Text, ...] | None = ()
     reason: Text | None = ""
 
@@ -38,17 +42,21 @@ class ObservationRevised(Event, frozen=True):
     Without ``confidence`` and ``rule`` they stay as they are: a revision by hand says nothing of them.
     """
 
+    traits = Traits("reversible", decided_by=("threats", "secrets"))
+
     content: Text | None
     why: Code
     consolidator: Code
     confidence: int | None = None
     rule: Code | None = None
-    written_from: tuple[Id, ...] = ()
+    written_from: Annotated[tuple[Id, ...], Ref("cites")] = ()
     reason: Text | None = ""
 
 
 class EvidenceAdded(Event, frozen=True):
     """More sources of an observation."""
+
+    traits = Traits("reversible", falls_with_cause=False)
 
     evidence: tuple[Evidence, ...]
     consolidator: Code
@@ -57,13 +65,17 @@ class EvidenceAdded(Event, frozen=True):
 class EvidenceWithdrawn(Event, frozen=True):
     """These sources support it no longer: ``why`` is "asked" or "contradicted"."""
 
-    sources: tuple[Id, ...]
+    traits = Traits("reversible")
+
+    sources: Annotated[tuple[Id, ...], Ref("about")]
     why: Code
     reason: Text | None = ""
 
 
 class ObservationMarkedStale(Event, frozen=True):
     """Its wording no longer matches its sources; until it is looked at again it is not recalled."""
+
+    traits = Traits("reversible")
 
     why: Code
     reason: Text | None = ""
@@ -72,6 +84,8 @@ class ObservationMarkedStale(Event, frozen=True):
 class ObservationRefreshed(Event, frozen=True):
     """The wording holds, as the sources are now."""
 
+    traits = Traits("reversible")
+
     why: Code
     consolidator: Code
 
@@ -79,12 +93,16 @@ class ObservationRefreshed(Event, frozen=True):
 class ObservationRetracted(Event, frozen=True):
     """``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
 
+    traits = Traits("reversible")
+
     why: Code
-    by: Id | None = None
+    by: Annotated[Id | None, Ref("rests_on")] = None
     reason: Text | None = ""
 
 
 class ObservationRestored(Event, frozen=True):
     """A retracted observation is active again."""
+
+    traits = Traits("reversible")
 
     reason: Text | None = ""

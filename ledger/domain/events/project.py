@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from ledger.domain.events.base import Code, Event, Id, Text
+from typing import Annotated
+
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits
 
 
 class ProjectRegistered(Event, frozen=True):
     """A project begins, under its name."""
+
+    traits = Traits("name", begins="project")
 
     name: Text | None
     description: Text | None = ""
@@ -15,11 +19,15 @@ class ProjectRegistered(Event, frozen=True):
 class ProjectAliasAdded(Event, frozen=True):
     """Another name of the project."""
 
+    traits = Traits("reversible", governs="project")
+
     alias: Text | None
 
 
 class ProjectStateSet(Event, frozen=True):
     """A person's statement about a project; it replaces the one of the same category and name."""
+
+    traits = Traits("reversible")
 
     category: Code
     name: Text | None
@@ -33,12 +41,16 @@ class ProjectJoined(Event, frozen=True):
     Registered for ``projects.join``; no command appends it yet, and no projection follows it.
     """
 
-    project: Id
+    traits = Traits("reversible")
+
+    project: Annotated[Id, Ref("replaces")]
     reason: Text | None = ""
 
 
 class ProjectStateInvalidated(Event, frozen=True):
     """The statement under this category and name no longer counts."""
+
+    traits = Traits("reversible")
 
     category: Code
     name: Text | None

@@ -1,13 +1,14 @@
-"""The closed registry of events, and which of their fields are what."""
+"""The closed registry of events, and what can be asked of it: by their traits, by the roles of their ids, by what a string is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ledger.domain.events import document, interaction, ledger, memory, merge, observation, project, session, value
-from ledger.domain.events.base import Event
+from ledger.domain.events.base import Event, Ref, Role
 
 STREAMS = (ledger, project, session, document, interaction, memory, merge, observation, value)
 
@@ -41,3 +42,77 @@ def _string_kind(hint: Any) -> str | None:
 TEXT_FIELDS: dict[str, tuple[str, ...]] = {
     name: tuple(field for field, what in string_fields(kind).items() if what == "text") for name, kind in TYPES.items()
 }
+
+
+# --- by traits -------------------------------------------------------------------------------------------------------
+
+
+def of(**wanted: object) -> tuple[type[Any], ...]:
+    """The events with all of these traits, in the order of the catalogue; several values of one are given as a tuple.
+
+    ``decided_by="merge"`` asks whether that is among them: ``of(effect=("act", "lasting"))``, ``of(begins="memory")``.
+    """
+    return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in wanted.items()))
+
+
+def _has(kind: type[Event], name: str, wanted: object) -> bool:
+    known = getattr(kind.traits, name)
+    options = wanted if isinstance(wanted, tuple) else (wanted,)
+    return any(each in known if isinstance(known, tuple) else each == known for each in options)
+
+
+def type_names(kinds: Iterable[type[Any]]) -> tuple[str, ...]:
+    """The names of these events in the log."""
+    return tuple(kind.__name__ for kind in kinds)
+
+
+# --- by the roles of their ids ---------------------------------------------------------------------------------------
+
+
+class IdField(Struct, frozen=True):
+    """A field that holds an id or several, by its path from the event ("evidence", "source"), and what was declared of it."""
+
+    path: tuple[str, ...]
+    ref: Ref | None
+
+
+def id_fields(kind: type[Any]) -> tuple[IdField, ...]:
+    """Every field of a struct, and of the structs in it, that holds ids."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return tuple(dict.fromkeys(each for name, hint in hints for each in _ids_under(hint, (name,), None)))
+
+
+def _ids_under(hint: Any, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
+    declared = getattr(hint, "__metadata__", ())
+    ref = next((each for each in declared if isinstance(each, Ref)), ref)
+    if any(isinstance(each, Meta) and (each.extra or {}).get("string") == "id" for each in declared):
+        yield IdField(path, ref)
+    elif isinstance(hint, type) and issubclass(hint, Struct):
+        yield from (IdField((*path, *each.path), each.ref) for each in id_fields(hint))
+    for part in get_args(hint):
+        yield from _ids_under(part, path, ref)
+
+
+IDS: dict[type[Event], tuple[IdField, ...]] = {kind: id_fields(kind) for kind in TYPES.values()}
+
+
+def with_role(role: Role, **wanted: object) -> tuple[type[Any], ...]:
+    """The events with these traits that have an id of this role."""
+    return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in IDS[kind]))
+
+
+def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
+    """The ids of an event that have this role; with ``needs`` only those of which it needs "any", or "all"."""
+    for each in IDS.get(type(data), ()):
+        if each.ref is not None and each.ref.role == role and needs in (None, each.ref.needs):
+            yield from _values(data, each.path)
+
+
+def _values(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _values(each, path)
+    elif path:
+        yield from _values(getattr(value, path[0], None), path[1:])
+    elif isinstance(value, str):
+        yield value

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ledger.domain.events.base import ESTIMATE, NO_PARTS, Body, Code, Dropped, Event, Id, Json, Ranges, Text, Time
+from ledger.domain.events.base import (
+    ESTIMATE,
+    NO_PARTS,
+    Body,
+    Code,
+    Dropped,
+    Event,
+    Id,
+    Json,
+    Ranges,
+    Ref,
+    Text,
+    Time,
+    Traits,
+)
 
 
 class SessionOpened(Event, frozen=True):
     """A session begins, under its name."""
+
+    traits = Traits("name", begins="session")
 
     name: Text | None
 
@@ -16,8 +34,10 @@ class SessionOpened(Event, frozen=True):
 class SessionAliasAdded(Event, frozen=True):
     """Another name of the session; with ``to``, one that it gives up to that session, which has the history from here."""
 
+    traits = Traits("reversible", governs="session")
+
     alias: Text | None
-    to: Id | None = None
+    to: Annotated[Id | None, Ref("about")] = None
 
 
 class MessageAppended(Event, frozen=True):
@@ -28,6 +48,8 @@ class MessageAppended(Event, frozen=True):
     ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
     """
 
+    traits = Traits("reversible", decided_by=("threats", "secrets"))
+
     role: Code
     tokens: int
     counter: Code = ESTIMATE
@@ -36,13 +58,15 @@ class MessageAppended(Event, frozen=True):
     parts: Json = NO_PARTS
     content_of: int = -1
     model: Text | None = ""
-    interaction: Id | None = None
+    interaction: Annotated[Id | None, Ref("cites")] = None
     field: Code = ""
     speaker: Text | None = ""
 
 
 class MessageRepaired(Event, frozen=True):
     """What the message at ``message`` was recorded without: each field that is not there stays as it is."""
+
+    traits = Traits("reversible")
 
     message: int
     reasoning: Text | UnsetType | None = UNSET
@@ -56,6 +80,8 @@ class MessagesHidden(Event, frozen=True):
     ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` are how many they are.
     """
 
+    traits = Traits("reversible")
+
     why: Code
     ranges: Ranges
     messages: int
@@ -64,6 +90,8 @@ class MessagesHidden(Event, frozen=True):
 
 class AbstractSet(Event, frozen=True):
     """What somebody wrote as the summary of the session as a whole; "" for none."""
+
+    traits = Traits("reversible")
 
     content: Body | None
 
@@ -76,7 +104,9 @@ class SummaryCreated(Event, frozen=True):
     the summaries it was written from. ``first`` is its place: the position of the oldest message. ``replaces`` was rewritten.
     """
 
-    summary: Id
+    traits = Traits("reversible")
+
+    summary: Annotated[Id, Ref("part")]
     kind: Code
     level: Code
     depth: int
@@ -89,19 +119,21 @@ class SummaryCreated(Event, frozen=True):
     first: int
     earliest: Time
     latest: Time
-    summaries: tuple[Id, ...] = ()
+    summaries: Annotated[tuple[Id, ...], Ref("cites")] = ()
     descendants: int = 0
     descendant_tokens: int = 0
     model: Text | None = ""
     prompt: Code = ""
-    replaces: Id | None = None
+    replaces: Annotated[Id | None, Ref("replaces")] = None
 
 
 class ContextReplaced(Event, frozen=True):
     """In the window the summary stands for its messages from here, and for these ``summaries``, which leave it."""
 
-    summary: Id
-    summaries: tuple[Id, ...] = ()
+    traits = Traits("reversible")
+
+    summary: Annotated[Id, Ref("part")]
+    summaries: Annotated[tuple[Id, ...], Ref("part")] = ()
 
 
 class SummaryInvalidated(Event, frozen=True):
@@ -110,17 +142,21 @@ class SummaryInvalidated(Event, frozen=True):
     ``why`` is "asked", "hidden" (messages of theirs are) or "rewritten".
     """
 
-    summaries: tuple[Id, ...]
+    traits = Traits("reversible")
+
+    summaries: Annotated[tuple[Id, ...], Ref("part")]
     why: Code
-    returned: tuple[Id, ...] = ()
+    returned: Annotated[tuple[Id, ...], Ref("part")] = ()
     reason: Text | None = ""
 
 
 class SummaryRestored(Event, frozen=True):
     """An invalidated summary is in the window again, and those it was written from leave it; ``summaries`` come with it."""
 
-    summary: Id
-    summaries: tuple[Id, ...] = ()
+    traits = Traits("reversible")
+
+    summary: Annotated[Id, Ref("part")]
+    summaries: Annotated[tuple[Id, ...], Ref("part")] = ()
     reason: Text | None = ""
 
 
@@ -131,17 +167,21 @@ class ExtractionCursorMoved(Event, frozen=True):
     ``dropped`` are what it came to, where no model was asked.
     """
 
+    traits = Traits("reversible", decided_by=("extract", "extracted", "claim_confidence"))
+
     since: int
     to: int
     why: Code
     extractor: Code = ""
-    kept: tuple[Id, ...] = ()
+    kept: Annotated[tuple[Id, ...], Ref("about")] = ()
     dropped: tuple[Dropped, ...] = ()
-    parent: Id | None = None
+    parent: Annotated[Id | None, Ref("about")] = None
 
 
 class CompactionSkipped(Event, frozen=True):
     """A compaction that was begun and came to nothing: why, and the kind of error if there was one."""
+
+    traits = Traits("inert")
 
     why: Code
     kind: Code
@@ -162,11 +202,13 @@ class WindowAssembled(Event, frozen=True):
     and summaries, and the recall (the id of its RecallDelivered) that was woven in. ``settings`` say how it was asked, and what
     was left out in numbers; ``tokens`` is all that it takes."""
 
+    traits = Traits("inert")
+
     seen: int
     budget: int
     tokens: int
     messages: Ranges = ()
-    summaries: tuple[Id, ...] = ()
+    summaries: Annotated[tuple[Id, ...], Ref("shown")] = ()
     left_out: tuple[LeftOut, ...] = ()
-    recall: Id | None = None
+    recall: Annotated[Id | None, Ref("shown")] = None
     settings: dict[Code, int | Code | tuple[Code, ...] | None] = field(default_factory=dict)

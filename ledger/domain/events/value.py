@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ledger.domain.events.base import Body, Code, Event, Text, Time
+from ledger.domain.events.base import Body, Code, Event, Text, Time, Traits
 
 
 class ValuePut(Event, frozen=True):
     """What stands under a name from here, whole: a value's first event has its ``namespace`` and ``name``, a later one of
     the same value may leave them out. ``type`` is "json" or "text"; at ``expires_at`` it is no longer given."""
+
+    traits = Traits("reversible", begins="value")
 
     content: Body | None
     type: Code = "json"
@@ -19,6 +21,8 @@ class ValuePut(Event, frozen=True):
 class ValueMoved(Event, frozen=True):
     """The value has another name from here."""
 
+    traits = Traits("reversible")
+
     namespace: tuple[Text, ...] | None
     name: Text | None
     reason: Text | None = ""
@@ -27,10 +31,14 @@ class ValueMoved(Event, frozen=True):
 class ValueRemoved(Event, frozen=True):
     """The value is no longer given."""
 
+    traits = Traits("reversible")
+
     reason: Text | None = ""
 
 
 class ValueRestored(Event, frozen=True):
     """A removed value stands again under the name that it had."""
+
+    traits = Traits("reversible")
 
     reason: Text | None = ""

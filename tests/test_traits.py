@@ -1,0 +1,213 @@
+"""What each event declares about itself: its traits, the role of every id in it, and what is asked of these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+import msgspec
+import pytest
+from examples import EVENTS
+
+from ledger.citations import ATTEMPTS
+from ledger.domain import erasure
+from ledger.domain.events import (
+    IDS,
+    PUT_BACK,
+    TAKEN_OUT,
+    TYPES,
+    WAYS_BACK,
+    Effect,
+    Event,
+    Evidence,
+    EvidenceAdded,
+    Id,
+    MemoriesMerged,
+    MemoryCaptured,
+    ObservationFormed,
+    Ref,
+    Role,
+    Traits,
+    id_fields,
+    ids_in,
+    of,
+    type_names,
+    with_role,
+)
+from ledger.domain.ids import KINDS
+from ledger.domain.policy import Policy
+from ledger.way_back import elsewhere, in_force, source_plan, under_policy, undetermined, undo_plan, undoing
+from ledger.writing import _CHANGING
+from projections.projector import FAMILIES
+
+
+def without_traits(kinds: list[type[Event]]) -> list[str]:
+    return [kind.__name__ for kind in kinds if not isinstance(vars(kind).get("traits"), Traits)]
+
+
+def without_role(kind: type[Any]) -> list[str]:
+    return [".".join(each.path) for each in id_fields(kind) if each.ref is None]
+
+
+def wrong(traits: Traits) -> list[str]:
+    """The traits that are no words of the catalogue."""
+    found = [traits.effect] if traits.effect not in get_args(Effect) else []
+    found += [traits.governs] if traits.governs not in ("", "policy", "project", "session") else []
+    return found + [each for each in traits.decided_by if each not in Policy.__struct_fields__]
+
+
+# --- every event declares them ---------------------------------------------------------------------------------------
+
+
+def test_every_event_has_traits_of_its_own() -> None:
+    assert without_traits(list(TYPES.values())) == []
+
+
+def test_an_event_without_traits_is_noticed() -> None:
+    class Careless(Event, frozen=True):
+        """It says nothing."""
+
+    class Heir(MemoryCaptured, frozen=True):
+        """It would have another's."""
+
+    assert without_traits([Careless, Heir, MemoryCaptured]) == ["Careless", "Heir"]
+
+
+@pytest.mark.parametrize("kind", TYPES.values(), ids=TYPES)
+def test_every_id_has_a_role(kind: type[Event]) -> None:
+    assert without_role(kind) == []
+
+
+def test_an_id_without_a_role_is_noticed_wherever_it_lies() -> None:
+    class Part(msgspec.Struct):
+        what: Id
+
+    class Careless(Event, frozen=True):
+        one: Id | None
+        named: Annotated[Id, Ref("about")]
+        several: tuple[Id, ...] = ()
+        parts: tuple[Part, ...] | None = ()
+
+    Careless.__annotations__ |= {"parts": tuple[Part, ...] | None}  # its hints are of this function
+    assert without_role(Careless) == ["one", "several", "parts.what"]
+
+
+def test_traits_and_roles_are_words_of_the_catalogue() -> None:
+    assert [name for name, kind in TYPES.items() if wrong(kind.traits)] == []
+    roles = {each.ref.role for fields in IDS.values() for each in fields if each.ref is not None}
+    assert roles == set(get_args(Role)), "and there is no role that nothing has"
+
+
+def test_a_wrong_trait_is_noticed() -> None:
+    planned = Traits("forever", governs="weather", decided_by=("gain", "mood"))  # type: ignore[arg-type]
+    assert wrong(planned) == ["forever", "weather", "mood"]
+
+
+def test_the_ids_of_an_event_are_found_by_their_role() -> None:
+    merged = MemoriesMerged("m_1", ("m_2", "m_3"), "near/1")
+    assert list(ids_in(merged, "rests_on")) == ["m_1", "m_2", "m_3"]
+    assert not list(ids_in(merged, "cites"))
+    formed = ObservationFormed("Tea", 1, "proof/1", "rule", (Evidence("m_1", ""), Evidence("i_1", "")), ("m_1",))
+    assert list(ids_in(formed, "cites", needs="any")) == ["m_1", "i_1"]
+    assert list(ids_in(formed, "cites", needs="all")) == ["m_1"]
+    assert list(ids_in(MemoryCaptured("Tea", "fact", "active", 1), "replaces")) == []
+
+
+# --- what is asked of them: a change of traits shows here -------------------------------------------------------------
+
+
+ACTS = {"CommandUndone", "CommandRedone", "OriginDistrusted", "OriginTrusted"}
+FOR_GOOD = {
+    *("LedgerCreated", "LedgerUpgraded", "LedgerBranched", "ContentErased", "ErasureCompleted", "CheckpointSealed"),
+    *("LegalHoldPlaced", "LegalHoldReleased", "ProjectionSuspended", "ProjectionResumed", "ProjectionsRebuilt"),
+    "WriteRefused",
+}
+SAYING = {
+    *("CommandAnswered", "RecallDelivered", "ModelCalled", "ModelCallFailed", "CompactionSkipped", "WindowAssembled"),
+}
+SCANNED = {
+    *("MemoryCaptured", "MemoryRevised", "ObservationFormed", "ObservationRevised", "InteractionCaptured"),
+    *("ResponseAttached", "MessageAppended", "DocumentAdded", "DocumentReplaced"),
+}
+ASKED: dict[str, tuple[Any, set[str]]] = {
+    "acts on events": (WAYS_BACK, ACTS),
+    "acts by their trait": (of(effect="act"), ACTS),
+    "acts that make void": (TAKEN_OUT, {"CommandUndone", "OriginDistrusted"}),
+    "acts that make void, in an undo": (undoing._TAKES_OUT, {"CommandUndone", "OriginDistrusted"}),
+    "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
+    "acts by the role of an id": (with_role("ends", effect="act"), {"CommandRedone", "OriginTrusted"}),
+    "names": (in_force.NAMES, {"ProjectRegistered", "SessionOpened"}),
+    "lasting": (in_force.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
+    "inert": (in_force.INERT, SAYING),
+    "what an undo leaves": (undo_plan._STAYING, FOR_GOOD | ACTS),
+    "what a distrust leaves": (source_plan._STAYING, FOR_GOOD | SAYING),
+    "whole commands": (source_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
+    "attempts at a memory": (ATTEMPTS, {"MemoryCaptured", "DuplicateAbsorbed"}),
+    "what rests on its sources": (
+        in_force._RESTING,
+        {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
+    ),
+    "what falls with a ground": (
+        with_role("rests_on"),
+        {
+            *("MemorySuperseded", "RelationRemoved", "MemoriesMerged", "ConflictResolved", "MemoryReinforced"),
+            "ObservationRetracted",
+        },
+    ),
+    "verdicts": (
+        undetermined._ASKED,
+        {"WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted"},
+    ),
+    "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "SessionAliasAdded"}),
+    "what a writer keeps and must read again": (_CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
+    "what the guards look through": (under_policy._TEXTS, SCANNED),
+    "what a policy decides": (
+        under_policy._TYPES,
+        {
+            *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *SCANNED),
+            *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", "MergeProposed"),
+            *("ConflictFound", "ConsolidationCompleted"),
+        },
+    ),
+    "by a matcher": (of(decided_by="matcher"), {"ReinforcementEvaluated"}),
+    "by a gain": (of(decided_by=("gain", "echo_gain", "max_matches")), {"ReinforcementEvaluated"}),
+    "by the extraction": (
+        of(decided_by=("extract", "extracted", "claim_confidence")),
+        {"CandidatesExtracted", "ExtractionCursorMoved"},
+    ),
+    "by a merging policy": (of(decided_by="merge"), {"MergeProposed"}),
+    "by a policy of conflicts": (of(decided_by="conflicts"), {"ConflictFound"}),
+    "by a consolidating policy": (of(decided_by="consolidate"), {"ConsolidationCompleted"}),
+}
+
+
+@pytest.mark.parametrize(("answer", "expected"), ASKED.values(), ids=ASKED)
+def test_each_question_has_exactly_this_answer(answer: Any, expected: set[str]) -> None:
+    told = [each if isinstance(each, str) else each.__name__ for each in answer]
+    assert sorted(told) == sorted(expected)
+
+
+def test_each_parameter_of_a_policy_decides_something() -> None:
+    assert [name for name in Policy.__struct_fields__ if not of(decided_by=name)] == []
+
+
+def test_a_name_is_given_to_a_project_or_a_session() -> None:
+    assert elsewhere._NAMING == {"ProjectAliasAdded": "project", "SessionAliasAdded": "session"}
+
+
+def test_what_cites_anything_may_have_a_text_where_an_id_should_be() -> None:
+    given = {name: fields for name, fields in erasure.GIVEN_IDS.items() if fields}
+    used = ("memories_used", "chunks_used")
+    assert given == {"InteractionCaptured": used, "ResponseAttached": used}
+
+
+def test_the_sources_of_which_any_is_enough() -> None:
+    any_of = [kind for kind, fields in IDS.items() if any(each.ref and each.ref.needs == "any" for each in fields)]
+    expected = {"MemoryCaptured", "DuplicateAbsorbed", "ObservationFormed", "EvidenceAdded"}
+    assert set(type_names(any_of)) == expected
+    assert list(ids_in(EvidenceAdded((Evidence("m_1", ""),), "rule"), "cites", needs="any")) == ["m_1"]
+
+
+@pytest.mark.parametrize("letter", FAMILIES)
+def test_what_begins_a_subject_is_what_its_decider_admits_on_nothing(letter: str) -> None:
+    admitted = {name for name, data in EVENTS.items() if FAMILIES[letter].admits(None, data)}
+    assert set(type_names(of(begins=KINDS[letter]))) == admitted

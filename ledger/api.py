@@ -13,6 +13,7 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
+from ledger.memories import queries as memory_queries
 from ledger.types import (
     Cancel,
     Channel,
@@ -155,7 +156,8 @@ class LedgerRead(Area):
         """List the candidates that wait for a decision, oldest first, each with where it was found."""
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
-            return self._core.review(user=self._scope.user, project=project, limit=count, after=start)
+            with self._core.snapshot(*memory_queries.REVIEW_NEEDS) as snapshot:
+                return memory_queries.review(snapshot, self._scope.user, project=project, limit=count, after=start)
 
         filters = {"user": self._scope.user, "project": project}
         return page("review", filters, limit, after, fetch, lambda each: each.id)

@@ -15,14 +15,15 @@ from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, Consolid
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.engine.snapshot import NOWHERE, event_data, load, named, text_of
 from ledger.interaction_writes import InteractionWrites, has_to_wait
+from ledger.interactions.queries import answer_texts
 from ledger.log_reading import find_row
 from ledger.memory_writes import By, source_list, tag_list, who
 from ledger.observation_answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
 from ledger.policies.evidence import BY_HAND
-from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import consolidations, control, observations, search
@@ -349,8 +350,8 @@ class Consolidating(InteractionWrites):
         """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
         found: list[Piece] = []
         for state in turns:
-            prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
-            answer = self._answer_texts(connection, state)["response"]
+            prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+            answer = answer_texts(connection, state)["response"]
             parts: list[tuple[str, str]] = []
             for text, unnamed in ((prompt, USER), (answer, "")):
                 name, said = speaker(text or "")
@@ -385,7 +386,7 @@ class Consolidating(InteractionWrites):
         sources = sorted({proof.source for each in news.standing for proof in each.live})
         rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
         known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
-        turns = [self._load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
+        turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
         known += self._pieces_of_turns(connection, [each for each in turns if each is not None])
         return Material(news.standing, _by_source(known, []), aside)
 

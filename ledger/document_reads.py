@@ -8,9 +8,10 @@ from typing import Any
 from ledger import document_answers as answers
 from ledger.domain.document import STATUSES, Document
 from ledger.domain.errors import RejectedError
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named
 from ledger.log_reading import first_position, read_event
 from ledger.memory_writes import text_list
-from ledger.reads import LIST_LIMIT, NOWHERE, PAGE_CAP, Reads, listed, named
+from ledger.reads import Reads
 from projections import documents, projects
 from projections.documents import Chunk as ChunkRow
 
@@ -54,7 +55,7 @@ class DocumentReads(Reads):
         The texts of all chunks, one after the other, are the document's (``"".join(chunk.text for chunk in …)``).
         """
         with self._read("documents", "projects") as connection:
-            state = self._load(connection, id, "d", self._user(user))
+            state = load(connection, id, "d", self._user(user))
             return self._document(connection, state, text=text) if state is not None else None
 
     def _document(self, connection: Any, state: Document, *, text: bool) -> answers.Document:

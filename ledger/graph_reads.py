@@ -5,7 +5,8 @@ from __future__ import annotations
 from ledger import answers
 from ledger.domain.memory import relation_form
 from ledger.domain.text import check_text
-from ledger.reads import Reads, listed, named
+from ledger.engine.snapshot import believed, listed, named
+from ledger.reads import Reads
 from projections import graph
 
 QUERY_BYTES = 1024 * 1024
@@ -37,7 +38,7 @@ class GraphReads(Reads):
         owner, count = self._user(user), listed(limit)
         with self._read("memories", "graph", "projects") as connection:
             scope = None if project is None else [None, named(connection, owner, "p", project)]
-            statuses = self._believed(("active",))
+            statuses = believed(self.valid, ("active",))
             asked = graph.Asked(owner, self.valid or self.writer.now(), statuses, scope, supplied_only)
             seeds, complete = graph.named(connection, name_or_text, asked)
             found = [

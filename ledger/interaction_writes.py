@@ -28,9 +28,12 @@ from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
 from ledger.domain.policy import checked
 from ledger.domain.text import check_json, check_text
+from ledger.engine.snapshot import load, stream_of
 from ledger.event_store import EventStore
+from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.log_reading import read_event
+from ledger.memories.queries import memories_shown
 from ledger.memory_writes import By, check_chunks, text_list, who
 from ledger.merge_writes import MergeWrites
 from ledger.policies import extraction, reinforcement
@@ -175,10 +178,10 @@ class InteractionWrites(MergeWrites, Reads):
             self._try_reinforcement(subject, cause, told.correlation_id)
         if self.after_capture is not None and not outcome.replayed and not self.writer.batching:
             self.after_capture()
-        answer = self._interaction(subject.id, told.user, replayed=outcome.replayed)
+        answer = self.interaction(subject.id, user=told.user)
         if answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
-        return answer
+        return msgspec.structs.replace(answer, replayed=outcome.replayed)
 
     # --- reinforcement -------------------------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class InteractionWrites(MergeWrites, Reads):
             )
         told = who(self.default, by)
         with self._read("interactions") as connection:
-            subject = self._load(connection, id, "i", told.user)
+            subject = load(connection, id, "i", told.user)
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
         return self._reinforce_by(subject, None, told)
@@ -218,7 +221,7 @@ class InteractionWrites(MergeWrites, Reads):
     def _reinforce_by(self, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
         with self._read("memories", "search", "interactions", "quarantine") as connection:
             policy = control.policy(connection, told.user)
-            texts = self._answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
+            texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
             text = "\n".join(part for part in texts.values() if part)
             found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
         evaluated: list[ReinforcementEvaluated] = []
@@ -313,10 +316,10 @@ class InteractionWrites(MergeWrites, Reads):
         told, meant = who(self.default, by), meant_model(self, using, model)
         check_call(timeout, cancelled)
         with self._read("interactions", "memories") as connection:
-            subject = self._load(connection, id, "i", told.user)
+            subject = load(connection, id, "i", told.user)
             if subject is None:
                 raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-            found = extraction.search(self._answer_texts(connection, subject)) if preview and meant is None else None
+            found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
         if preview and meant is not None:
             done = preview_turn(self, subject, self._asker(meant, subject, timeout, cancelled))
             return answers.ExtractionReport(
@@ -344,7 +347,7 @@ class InteractionWrites(MergeWrites, Reads):
 
     def _extract(self, subject: Interaction, told: Who) -> Outcome:
         with self._read("interactions") as connection:
-            found = extraction.search(self._answer_texts(connection, subject))
+            found = extraction.search(answer_texts(connection, subject))
 
         def body(work: Work) -> str:
             current: Interaction | None = work.at_row(subject.row, "i")
@@ -368,13 +371,13 @@ class InteractionWrites(MergeWrites, Reads):
     ) -> answers.ExtractionReport:
         with self._read("memories", "interactions") as connection:
             events = [
-                event for event in self._stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
+                event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
             ]
             if not events:
                 raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
             data: CandidatesExtracted = events[-1].data
-            states = [state for each in data.kept if (state := self._load(connection, each, "m", user)) is not None]
-            kept = tuple(self._memories(connection, states))
+            states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
+            kept = tuple(memories_shown(connection, states))
         done = done or Mined(kept=[], superseded=[], dropped=[])
         return answers.ExtractionReport(
             interaction=subject.id,

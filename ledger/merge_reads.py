@@ -12,9 +12,11 @@ from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
+from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, named
 from ledger.log_reading import first_position
+from ledger.memories.queries import memories_shown
 from ledger.policies import merging
-from ledger.reads import NOWHERE, PAGE_CAP, Reads, listed, named
+from ledger.reads import Reads
 from projections import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
@@ -50,7 +52,7 @@ class MergeReads(Reads):
     def merge_of(self, id: str, *, user: str | None = None) -> merge_answers.Merge | None:
         """One merge as it stands, or None."""
         with self._read(*_NEEDS, "merges") as connection:
-            state = self._load(connection, id, "g", self._user(user))
+            state = load(connection, id, "g", self._user(user))
             return self._merge_answer(connection, state) if state is not None else None
 
     def _merge_answer(self, connection: Any, state: Merge) -> merge_answers.Merge:
@@ -65,7 +67,7 @@ class MergeReads(Reads):
         return merge_answers.Merge(
             id=state.id,
             status=domain.OBSOLETE if why else state.status,
-            memories=tuple(self._memories(connection, members)),
+            memories=tuple(memories_shown(connection, members)),
             content=content,
             similarity=shown(state.similarity),
             rule=state.rule,
@@ -102,7 +104,7 @@ class MergeReads(Reads):
     def conflict(self, id: str, *, user: str | None = None) -> merge_answers.Conflict | None:
         """One conflict as it stands, or None."""
         with self._read(*_NEEDS, "conflicts") as connection:
-            state = self._load(connection, id, "k", self._user(user))
+            state = load(connection, id, "k", self._user(user))
             return self._conflict_answer(connection, state) if state is not None else None
 
     def _conflict_answer(self, connection: Any, state: Conflict) -> merge_answers.Conflict:
@@ -111,7 +113,7 @@ class MergeReads(Reads):
             id=state.id,
             status=status,
             attribute=state.slot,
-            memories=tuple(self._memories(connection, members)),
+            memories=tuple(memories_shown(connection, members)),
             values=dict(zip(state.members, state.values, strict=False)),
             action=state.action,
             winner=state.winner,

@@ -15,11 +15,11 @@ from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
+from ledger.engine.snapshot import NOWHERE, load, named
 from ledger.memory_writes import By, MemoryWrites, Whose, check_reason, text_list, who
 from ledger.merge_reads import MergeReads
 from ledger.policies import conflicts as conflict_rules
 from ledger.policies import merging
-from ledger.reads import NOWHERE, named
 from ledger.recorders import read_tip
 from ledger.work import Outcome, Who, Work
 from projections import control, memories, vectors
@@ -56,7 +56,7 @@ class MergeWrites(MemoryWrites, MergeReads):
             searched = merging.search(connection, told.user, least, scope=scope, vectors=self._known_vectors())
         proposed = self._propose_merges(told, searched.found)
         with self._read("memories", "projects", "merges") as connection:
-            states = [self._load(connection, id, "g", told.user) for id in proposed]
+            states = [load(connection, id, "g", told.user) for id in proposed]
             answer = tuple(self._merge_answer(connection, state) for state in states if state is not None)
         return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
 
@@ -171,7 +171,7 @@ class MergeWrites(MemoryWrites, MergeReads):
             found = conflict_rules.search(connection, told.user, scope=scope)
         recorded = self._record_conflicts(told, found)
         with self._read("memories", "projects", "conflicts") as connection:
-            states = [self._load(connection, id, "k", told.user) for id in recorded]
+            states = [load(connection, id, "k", told.user) for id in recorded]
             answer = tuple(self._conflict_answer(connection, state) for state in states if state is not None)
         return merge_answers.ConflictReport(found=answer)
 

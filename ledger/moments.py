@@ -14,12 +14,14 @@ from ledger.care import Numbers, fold_apart
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, ReadOnlyError, RejectedError
 from ledger.domain.memory import Memory
+from ledger.engine.snapshot import NOWHERE, AsOfSnapshot, Snapshot, named
 from ledger.event_store import EventStore
 from ledger.graph_reads import GraphReads
 from ledger.language.door import ModelReads
+from ledger.memories.queries import memories_shown
 from ledger.merge_reads import MergeReads
 from ledger.quarantining import Quarantining
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import Reads
 from ledger.recall.recalling import Recalling
 from ledger.recorders import read_tip
 from ledger.sessions.session import PastSession, SessionsRead
@@ -221,14 +223,8 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
     def _past(self) -> _Past:
         return cast("_Past", self.store)
 
-    def _active_twins(self, connection: Any, states: Sequence[Memory]) -> dict[str, str]:
-        """The index of duplicates knows today's only, so all active memories are looked through once."""
-        said: dict[tuple[object, ...], str] = {}
-        for owner in {state.user for state in states if state.user is not None}:
-            active = memories.listing(connection, user=owner, statuses=("active",), limit=2**31)
-            said |= {(owner, *memories.saying_of(each)): each.id for each in active}  # the oldest stays
-        found = {state.id: said.get((state.user, *memories.saying_of(state))) for state in states}
-        return {id: twin for id, twin in found.items() if twin is not None}
+    def _seen(self, connection: Any) -> Snapshot:
+        return AsOfSnapshot(connection, self.writer.secret, self.valid)
 
     # --- what changed --------------------------------------------------------------------------------------------------
 
@@ -243,7 +239,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
                 if pair == (None, None):  # it came and went in between
                     continue
                 if project is None or any(each is not None and each.project == wanted for each in pair):
-                    shown = [self._memories(connection, [each])[0] if each is not None else None for each in pair]
+                    shown = [memories_shown(connection, [each])[0] if each is not None else None for each in pair]
                     found.append(answers.Changed(id=_id(pair), before=shown[0], after=shown[1]))
         return answers.diff(found, (first, time), (self._position, self.as_of))
 

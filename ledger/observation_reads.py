@@ -11,9 +11,11 @@ from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, event_data, listed, load, named, stream_of, text_of
+from ledger.interactions.queries import answer_texts
 from ledger.log_reading import find_row, first_position, read_event, read_stream
 from ledger.memory_writes import Time
-from ledger.reads import LIST_LIMIT, NOWHERE, PAGE_CAP, Reads, listed, named
+from ledger.reads import Reads
 from projections import control, documents, observations, projects, quarantine
 
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
@@ -102,7 +104,7 @@ class ObservationReads(Reads):
         """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
         then = self._trend_at(as_of)
         with self._read(*NEEDED) as connection:
-            state = self._load(connection, id, "o", self._user(user))
+            state = load(connection, id, "o", self._user(user))
             return observation_answers(connection, [state], then)[0] if state is not None else None
 
     def _trend_at(self, as_of: Time | None) -> str:
@@ -132,13 +134,13 @@ class ObservationReads(Reads):
             event = read_event(connection, chunk.row) if chunk is not None else None
             held = chunk is not None and bool(quarantine.among(connection, [chunk.row]))
             return (event.data.content, "quarantined" if held else "there") if event is not None else (None, "gone")
-        state = self._load(connection, source, source[0], owner)
+        state = load(connection, source, source[0], owner)
         if state is None:
             return None, "gone"
         if source[0] == "m":
             return state.content, "quarantined" if state.quarantined else state.status
-        prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
-        answer = self._answer_texts(connection, state)["response"]
+        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+        answer = answer_texts(connection, state)["response"]
         words = "\n".join(part for part in (prompt, answer) if part)
         if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
             return words or None, "quarantined"
@@ -146,7 +148,7 @@ class ObservationReads(Reads):
 
     def _wordings(self, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
         """Every wording that it had, oldest first, also those out of force."""
-        events = self._stream(connection, stream)
+        events = stream_of(connection, stream)
         out = control.out_of_force(connection, events[0].position, events[-1].position)
         rule, confidence, found = "", 0, []
         for event in events:

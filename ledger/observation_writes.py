@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
+import msgspec
 from msgspec.structs import replace
 
 from ledger import answers, document_answers, observation_answers
@@ -160,7 +161,8 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return self.chunk(source, user=told.user)
         if source[0] == "d":
             return self.document(source, user=told.user)
-        return self._interaction(source, told.user, replayed=outcome.replayed)
+        found = self.interaction(source, user=told.user)
+        return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 
     # --- withdrawing sources -------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.memory_writes import By, who
-from ledger.reads import Reads, _project
+from ledger.projects.queries import shown as project_shown
+from ledger.reads import Reads
 from ledger.work import Outcome, Who, Work
 
 
@@ -123,7 +124,7 @@ class ProjectWrites(Reads):
         return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
 
     def _project_answer(self, outcome: Outcome) -> answers.Project:
-        return _project(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+        return project_shown(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _cleaned(work: Work, command: domain.Command) -> domain.Command:

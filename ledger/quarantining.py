@@ -13,13 +13,14 @@ from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.engine.paging import CAP
+from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
 from ledger.guard_answers import Quarantined, ScanReport, StoredSecret
 from ledger.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.guards import secrets
 from ledger.interaction_writes import InteractionWrites
 from ledger.log_reading import decode_range, read_event, read_stream
 from ledger.memory_writes import By, check_reason, who
-from ledger.reads import LIST_LIMIT, Reads, listed
+from ledger.reads import Reads
 from ledger.recorders import read_tip
 from ledger.work import Who, Work
 from projections import control, documents, memories, quarantine
@@ -119,12 +120,12 @@ class Quarantining(InteractionWrites):
         if isinstance(given, int):
             return self._text_at(connection, given, user)
         if given[:2] == "i_":
-            state = self._load(connection, given, "i", user)
+            state = load(connection, given, "i", user)
             if state is None:
                 raise NotFoundError(f"no interaction of this user has the id {given!r:.40}")
             return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
         if given[:2] == "o_":
-            state = self._load(connection, given, "o", user)
+            state = load(connection, given, "o", user)
             if state is None:
                 raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
             worded = read_stream(connection, state.id, state.position)
@@ -153,7 +154,7 @@ class Quarantining(InteractionWrites):
             raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
         data = event.data
         if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text lies with the turn
-            state = self._load(connection, data.interaction, "i", user)
+            state = load(connection, data.interaction, "i", user)
             at = (state.prompt_at if data.field == "prompt" else state.response_at) if state is not None else None
             return [at or position]
         return [position]
@@ -277,7 +278,7 @@ class _Rescan:
             value = getattr(data, field)
             if isinstance(value, msgspec.Raw):
                 value = msgspec.json.decode(value)
-            yield from _flat(self._door._text(connection, value) if isinstance(value, e.Blob) else value)
+            yield from _flat(text_of(connection, value) if isinstance(value, e.Blob) else value)
 
     def _found(self, texts: Iterable[str | None]) -> Found | None:
         found = (self._guard.verdict(text).found for text in texts if text and not self._guard.is_plain(text))
@@ -293,7 +294,7 @@ class _Rescan:
             value = getattr(event.data, field)
             if isinstance(value, e.Blob):
                 with self._door._read() as connection:
-                    value = self._door._text(connection, value)
+                    value = text_of(connection, value)
             text = bytes(value).decode() if isinstance(value, msgspec.Raw) else value
             for each in _flat(text):
                 for secret in secrets.scan(each) if each else ():

@@ -25,10 +25,13 @@ from ledger.domain.events import (
 from ledger.domain.memory import Memory
 from ledger.domain.observation import Observation
 from ledger.engine.paging import CAP
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named, stream_of
+from ledger.interactions.queries import interactions_shown
 from ledger.log_reading import first_position, read_event
+from ledger.memories.queries import memories_shown, provenance
 from ledger.memory_writes import Time
 from ledger.observation_reads import NEEDED, ObservationReads, observation_answers
-from ledger.reads import LIST_LIMIT, NOWHERE, PAGED, listed, named
+from ledger.reads import PAGED
 from projections import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.audit import Entry
 from projections.projector import FAMILIES, OWNERS
@@ -51,22 +54,22 @@ class Trail(DocumentReads, ObservationReads):
             stream = self._owned_stream(connection, id, "m", owner)
             if stream is None:
                 return None
-            state = self._load(connection, stream, "m", owner)
+            state = load(connection, stream, "m", owner)
             steps = self._steps(connection, stream)
             cited = self._cited(connection, stream, steps)
-            found = [each for source in cited if (each := self._load(connection, source, "i", owner)) is not None]
+            found = [each for source in cited if (each := load(connection, source, "i", owner)) is not None]
             return answers.Why(
-                memory=self._memories(connection, [state])[0] if state is not None else None,
+                memory=memories_shown(connection, [state])[0] if state is not None else None,
                 id=stream,
                 confidence=rules.shown(state.confidence) if state is not None else 0.0,
                 steps=tuple(steps),
-                sources=tuple(self._interactions(connection, found)),
-                provenance=self._provenance(connection, state) if state is not None else None,
+                sources=tuple(interactions_shown(connection, found)),
+                provenance=provenance(connection, state) if state is not None else None,
                 chunks=tuple(self._cited_chunks(connection, cited, owner)),
                 documents=tuple(
                     self._document(connection, each, text=False)
                     for source in cited
-                    if (each := self._load(connection, source, "d", owner)) is not None
+                    if (each := load(connection, source, "d", owner)) is not None
                 ),
                 supersedes=self._chain(connection, state, "supersedes", owner),
                 superseded_by=self._chain(connection, state, "superseded_by", owner),
@@ -78,7 +81,7 @@ class Trail(DocumentReads, ObservationReads):
             stream = self._owned_stream(connection, id, "o", owner)
             if stream is None:
                 return None
-            state = self._load(connection, stream, "o", owner)
+            state = load(connection, stream, "o", owner)
             found = observation_answers(connection, [state], self.writer.now())[0] if state is not None else None
             return answers.Why(
                 memory=None,
@@ -122,7 +125,7 @@ class Trail(DocumentReads, ObservationReads):
 
     def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
         """The stream of a subject of this user, also of one that was undone and has no row any more."""
-        state = self._load(connection, id, kind, owner)
+        state = load(connection, id, kind, owner)
         if state is not None:
             return str(state.id)
         first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
@@ -130,7 +133,7 @@ class Trail(DocumentReads, ObservationReads):
         return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
     def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
-        events = {event.position: event for event in self._stream(connection, stream)}
+        events = {event.position: event for event in stream_of(connection, stream)}
         first = min(events)
         points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
         out = control.out_of_force(connection, first, max(events))
@@ -193,11 +196,11 @@ class Trail(DocumentReads, ObservationReads):
         found: list[Memory] = []
         seen = {state.id} if state is not None else set()
         while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
-            state = self._load(connection, next_id, "m", owner)
+            state = load(connection, next_id, "m", owner)
             if state is not None:
                 seen.add(state.id)
                 found.append(state)
-        return tuple(self._memories(connection, found))
+        return tuple(memories_shown(connection, found))
 
     def _is_observation(self, id: str, owner: str) -> bool:
         with self._read("observations") as connection:

@@ -8,10 +8,11 @@ from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
+from ledger.engine.snapshot import NOWHERE, named
 from ledger.erasure.planning import Asked, asked_for
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, check_reason, who
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import Reads
 from ledger.work import Outcome, Work
 from projections import audit, documents, erasures
 from projections.erasures import Held

@@ -10,6 +10,7 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural, texts
 from ledger.engine.scope import Area, Scope, callback
+from ledger.interactions import queries
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -43,15 +44,9 @@ class InteractionsRead(Area):
         bounds = self._bounds(since, until)
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
-            return self._core.interactions(
-                user=self._scope.user,
-                project=project,
-                session_id=session,
-                client=client,
-                limit=count,
-                after=start,
-                **bounds,
-            )
+            given = {"project": project, "session": session, "client": client, "after": start} | bounds
+            with self._core.snapshot(*queries.NEEDS) as snapshot:
+                return queries.listing(snapshot, self._scope.user, limit=count, **given)
 
         return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
 
@@ -62,7 +57,8 @@ class InteractionsRead(Area):
             NotFoundError: This user has no such interaction.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("interaction", id, self._core.interaction(id, user=self._scope.user))
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            return found("interaction", id, queries.get(snapshot, self._scope.user, id))
 
 
 class Interactions(InteractionsRead):

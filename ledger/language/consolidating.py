@@ -14,6 +14,8 @@ from ledger.domain import question
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.engine.snapshot import event_data, load, text_of
+from ledger.interactions.queries import answer_texts
 from ledger.language import consolidator
 from ledger.language.asking import Asked, ask, check_outside
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
@@ -74,14 +76,14 @@ class ModelConsolidating(Consolidating, Language):
         found: dict[str, Piece] = {}
         for each in pieces:
             if each.id not in found:
-                state = self._load(connection, each.id, "i", user)
+                state = load(connection, each.id, "i", user)
                 said = self._spoken_in(connection, state) if state is not None else ""
                 found[each.id] = replace(each, text=said, speaker=USER, part=0)
         return [each for each in found.values() if each.text]
 
     def _spoken_in(self, connection: Any, state: Any) -> str:
-        prompt = self._text(connection, self._data(connection, state.prompt_at).prompt)
-        answer = self._answer_texts(connection, state)["response"]
+        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+        answer = answer_texts(connection, state)["response"]
         return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
 
     @property
@@ -152,7 +154,7 @@ class ModelConsolidating(Consolidating, Language):
         return numbers
 
     def _piece_of(self, connection: Any, run: Run, id: str) -> Piece | None:
-        state = self._load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
+        state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
         if state is None:
             return None
         if id[0] == "m":

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ledger.engine.answer import Answer
+from ledger.engine.snapshot import LIST_LIMIT, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
-from ledger.reads import LIST_LIMIT, PAGED, Reads, listed
+from ledger.reads import PAGED, Reads
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
 from projections import calls, projects
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger import answers
+from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
+from ledger.memories import queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -42,19 +44,22 @@ class MemoriesRead(Area):
         """
         wanted = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
+        least = rules.millionths("min_confidence", min_confidence)
         filters = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags, "least": min_confidence}
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
-            return self._core.memories(
-                user=self._scope.user,
-                status=wanted or "all",
-                kind=kinds,
-                project=project,
-                tags=tags,
-                min_confidence=min_confidence,
-                limit=count,
-                after=start,
-            )
+            with self._core.snapshot(*queries.NEEDS) as snapshot:
+                return queries.listing(
+                    snapshot,
+                    self._scope.user,
+                    statuses=wanted,
+                    kinds=kinds,
+                    project=project,
+                    tags=tags,
+                    least=least,
+                    limit=count,
+                    after=start,
+                )
 
         return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
 
@@ -65,7 +70,8 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("memory", id, self._core.memory(id, user=self._scope.user))
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            return found("memory", id, queries.get(snapshot, self._scope.user, id))
 
     def confidence(self, id: str) -> tuple[answers.ConfidencePoint, ...]:
         """Return every step of a memory's confidence, oldest first, each with its cause.

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger.answers import Project, StateEntry
 from ledger.domain.errors import NotFoundError
+from ledger.domain.project import check_category
 from ledger.engine.paging import LIMIT, page, texts
 from ledger.engine.scope import Area
+from ledger.projects import queries
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
 
@@ -22,7 +24,8 @@ class ProjectsRead(Area):
         """List projects with their trusted state, newest first."""
 
         def fetch(count: int, start: str | None) -> list[Project]:
-            return self._core.projects(user=self._scope.user, limit=count, after=start)
+            with self._core.snapshot(*queries.NEEDS) as snapshot:
+                return queries.listing(snapshot, self._scope.user, limit=count, after=start)
 
         return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
 
@@ -36,7 +39,8 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
             AmbiguousIdError: Several ids begin so.
         """
-        project = self._core.project(name, user=self._scope.user)
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            project = queries.get(snapshot, self._scope.user, name)
         if project is None:
             raise NotFoundError(f"no project of this user is called {name!r:.60}")
         return project
@@ -75,7 +79,10 @@ class ProjectsRead(Area):
         """
         texts(category=category, name=name)
         found = self.get(project)
-        return tuple(self._core.state(found.id, category, name, history=history, user=self._scope.user))
+        if category is not None:
+            check_category(category)
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            return tuple(queries.state(snapshot, self._scope.user, found.id, category, name, history=history))
 
 
 class Projects(ProjectsRead):

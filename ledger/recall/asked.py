@@ -11,8 +11,8 @@ from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
+from ledger.engine.snapshot import LIST_CAP
 from ledger.memory_writes import checked_kind, text_list
-from ledger.reads import LIST_CAP
 from projections.ranking import RANKINGS
 
 QUERY_BYTES = 1024 * 1024

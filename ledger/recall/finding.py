@@ -13,6 +13,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
 from ledger.embedding import Asked as Sought
+from ledger.engine.snapshot import believed
 from ledger.recall.asked import Asked, day_of
 from projections import graph, memories, passages, ranking, search, sessions
 from projections.passages import NUMBER_BITS, Passage
@@ -47,7 +48,7 @@ class Finder:
         self._door, self._connection, self._asked, self._scope = door, connection, asked, scope
         self._question, self._sought = question, sought
         at = door.valid or (asked.now if asked.statuses == ("active",) else None)
-        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, door._believed(asked.statuses))
+        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, believed(door.valid, asked.statuses))
         self.passages = passages.Wanted(asked.user, asked.corpora, scope)
         self.warnings: tuple[str, ...] = ()
 

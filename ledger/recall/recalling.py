@@ -17,7 +17,10 @@ from ledger.domain.question import Question
 from ledger.domain.text import check_text
 from ledger.embedding import Asked as Sought
 from ledger.embedding import VectorSearch
-from ledger.reads import LIST_CAP, NOWHERE, Reads, named
+from ledger.engine.snapshot import LIST_CAP, NOWHERE, believed, named
+from ledger.memories.queries import memories_shown
+from ledger.projects.queries import find as find_project
+from ledger.reads import Reads
 from ledger.recall import packing
 from ledger.recall.asked import UNITS, Asked, checked, one_of, size
 from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
@@ -215,7 +218,7 @@ class Recalling(Reads):
     # --- items ---------------------------------------------------------------------------------------------------
 
     def _items(self, connection: Any, found: Sequence[Found]) -> list[Item]:
-        shown = self._memories(connection, [each.memory for each in found if each.memory is not None])
+        shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
         told = {each.id: each for each in shown}
         disputed = conflicts.open_among(connection, told)
         rows = [each.passage for each in found if each.passage is not None]
@@ -242,7 +245,7 @@ class Recalling(Reads):
 
     def _standing(self, connection: Any, owner: str, project: str | None) -> list[Item]:
         """The trusted state of a project."""
-        state = self._project_state(connection, owner, project) if project is not None else None
+        state = find_project(connection, owner, project) if project is not None else None
         if state is None:
             return []
         names = answers.StateEntry.__struct_fields__
@@ -311,7 +314,7 @@ class Recalling(Reads):
             found = memories.listing(
                 connection,
                 user=owner,
-                statuses=self._believed(("active",)),
+                statuses=believed(self.valid, ("active",)),
                 kinds=kinds,
                 projects=scope,
                 limit=limit,

@@ -24,7 +24,9 @@ from ledger.domain.events import (
 from ledger.domain.ids import KINDS
 from ledger.domain.message import beside
 from ledger.domain.times import moment
+from ledger.engine.snapshot import text_of
 from ledger.log_reading import first_position, read_event
+from ledger.memories.queries import memories_shown
 from ledger.recall.asked import Asked
 from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
@@ -145,7 +147,7 @@ class Reopening(Recalling):
         first = first_position(connection, each.subject)
         if kind == "m" and first is not None:
             state = memories.get_at(connection, first, seen)
-            memory = self._memories(connection, [state])[0] if state is not None else None
+            memory = memories_shown(connection, [state])[0] if state is not None else None
             text = memory.content if memory is not None else None
         elif kind in "ics":
             passage = self._passage_then(connection, each)
@@ -176,10 +178,10 @@ class Reopening(Recalling):
         if event is not None and isinstance(data, ChunkAdded):
             whole, heading, document = data.content, data.heading_path or (), event.stream
         elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
-            whole = self._text(connection, getattr(data, each.field, None))
+            whole = text_of(connection, getattr(data, each.field, None))
             begun = read_event(connection, event.first)
         elif isinstance(data, MessageAppended):
-            whole = beside(data.parts) if each.field == "parts" else self._text(connection, data.content)
+            whole = beside(data.parts) if each.field == "parts" else text_of(connection, data.content)
         envelope = begun.envelope if begun is not None else None
         names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
         return Passage(
@@ -206,7 +208,7 @@ class Reopening(Recalling):
             now = memories.get(connection, row) if row is not None else None
             if now is None:
                 return f"{item.id}: gone, what made it was undone"
-            after = self._memories(connection, [now])[0]
+            after = memories_shown(connection, [now])[0]
             return _turn(item.memory, after) or _partly_erased(connection, item, seen)
         if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
             return f"{item.id}: out of force, or removed"

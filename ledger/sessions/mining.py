@@ -30,10 +30,13 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
+from ledger.engine.snapshot import load
+from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.language.port import Model
 from ledger.lease import Lease, leased
 from ledger.log_reading import read_messages, read_stream
+from ledger.memories.queries import memories_shown
 from ledger.memory_writes import By
 from ledger.policies import turns as found_in
 from ledger.policies.extraction import finding
@@ -182,8 +185,8 @@ class SessionMining(SessionWrites):
     def _mined(self, mined: Mined, model: Model | None) -> answers.ExtractionReport:
         with self._ledger._read("memories", "projects", "sessions", "summaries") as connection:
             state = self._state(connection)
-            found = [self._ledger._load(connection, id, "m", self.user) for id in mined.kept]
-            kept = self._ledger._memories(connection, [each for each in found if each is not None])
+            found = [load(connection, id, "m", self.user) for id in mined.kept]
+            kept = memories_shown(connection, [each for each in found if each is not None])
         return answers.ExtractionReport(
             session=self._given,
             extractor=_extractor(model),
@@ -319,7 +322,7 @@ class SessionMining(SessionWrites):
         text = turns.said(told.content, told.parts, told.event.data.content_of)
         turn: Interaction | None = None
         if row.interaction is not None:
-            turn = self._ledger._load(connection, row.interaction, "i", self.user)
+            turn = load(connection, row.interaction, "i", self.user)
             if turn is None or not _is_open(connection, turn, row.field or ""):
                 return
         places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
@@ -340,7 +343,7 @@ class SessionMining(SessionWrites):
         if text.strip():
             yield line
         if turn is not None and line.field == "response" and not gate:
-            summary = self._ledger._answer_texts(connection, turn)["summary"]
+            summary = answer_texts(connection, turn)["summary"]
             if summary and summary.strip():
                 yield replace(line, field="summary", text=summary)
 

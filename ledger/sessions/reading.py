@@ -17,6 +17,7 @@ from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.domain.window import WindowItem
+from ledger.engine.snapshot import event_data, load, text_of
 from ledger.log_reading import read_known, read_messages
 from ledger.reads import Reads
 from ledger.sessions import answers
@@ -91,7 +92,7 @@ class SessionReads:
     def _found(self, connection: Any) -> State | None:
         found = projects.find(connection, self.user, "s", self._given)
         id = found[0] if found is not None else self._given if len(self._given) == ids.LENGTH else None
-        state: State | None = self._ledger._load(connection, id, "s", self.user) if id is not None else None
+        state: State | None = load(connection, id, "s", self.user) if id is not None else None
         return state
 
     def _needed(self, state: State | None) -> State:
@@ -171,21 +172,21 @@ class SessionReads:
 
     def _told_of(self, connection: Any, row: MessageRow, event: AnyEvent) -> Told:
         data: MessageAppended = event.data
-        content = self._ledger._text(connection, data.content)
+        content = text_of(connection, data.content)
         if data.interaction is not None:
             content = self._of_interaction(connection, data.interaction, data.field)
-        reasoning, model = self._ledger._text(connection, data.reasoning), data.model
+        reasoning, model = text_of(connection, data.reasoning), data.model
         for position in row.repairs:
-            repaired: MessageRepaired = self._ledger._data(connection, position)
+            repaired: MessageRepaired = event_data(connection, position)
             reasoning = reasoning if repaired.reasoning is UNSET else repaired.reasoning
             model = model if repaired.model is UNSET else repaired.model
         parts = messages.whole_parts(data.parts, content, data.content_of)
         return Told(event, content, reasoning, parts, model)
 
     def _of_interaction(self, connection: Any, interaction: str, field: str) -> str | None:
-        state = self._ledger._load(connection, interaction, "i", self.user)
+        state = load(connection, interaction, "i", self.user)
         at = (state.prompt_at if field == "prompt" else state.response_at) if state is not None else None
-        return self._ledger._text(connection, getattr(self._ledger._data(connection, at), field)) if at else None
+        return text_of(connection, getattr(event_data(connection, at), field)) if at else None
 
     # --- summaries -----------------------------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ class SessionReads:
     def _whole_summary(self, connection: Any, state: State | None) -> str:
         if state is None or state.summary_at is None:
             return ""
-        return self._ledger._text(connection, self._ledger._data(connection, state.summary_at).content) or ""
+        return text_of(connection, event_data(connection, state.summary_at).content) or ""
 
     def summaries(self, status: str = "") -> list[answers.Summary]:
         """Every summary that was ever written of this session's messages, in that order; or those of one status."""
@@ -218,7 +219,7 @@ class SessionReads:
 
     def _summary(self, connection: Any, row: SummaryRow) -> answers.Summary:
         event = read_known(connection, row.row, row.session)
-        content = self._ledger._text(connection, event.data.content)
+        content = text_of(connection, event.data.content)
         return answers.summary(row, self._given, content, event.envelope.recorded_at)
 
     def _summary_row(self, connection: Any, state: State, given: object) -> SummaryRow:

@@ -14,6 +14,7 @@ from ledger.domain.errors import ConflictError
 from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
+from ledger.engine.snapshot import event_data
 from ledger.guarding import Taken
 from ledger.memory_writes import By
 from ledger.sessions import answers
@@ -156,7 +157,7 @@ class Reconciling(SummaryWrites):
         return replace(theirs.line, role=row.role, created_at=line.created_at)
 
     def _was_dated(self, connection: Any, row: MessageRow) -> bool:
-        return any(self._ledger._data(connection, position).occurred_at is not UNSET for position in row.repairs)
+        return any(event_data(connection, position).occurred_at is not UNSET for position in row.repairs)
 
     def _apply(
         self,

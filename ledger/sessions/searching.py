@@ -14,8 +14,8 @@ from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
 from ledger.domain.session import Session as State
+from ledger.engine.snapshot import listed
 from ledger.memory_writes import Time
-from ledger.reads import listed
 from ledger.recall.asked import UNITS, one_of
 from ledger.recall.recalling import Recalling
 from ledger.sessions.expanding import Expanding

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.session import Session as State
+from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, listed, named
 from ledger.log_reading import first_position
-from ledger.reads import LIST_LIMIT, MEMORY_CAP, NOWHERE, Reads, listed, named
+from ledger.reads import Reads
 from ledger.sessions import answers
 from ledger.sessions.assembled import Window
 from ledger.sessions.assembling import SessionAssembly, SessionReceipts

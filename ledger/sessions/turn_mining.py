@@ -14,6 +14,8 @@ from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.turns import EXTRACTED, Line
+from ledger.engine.snapshot import event_data, text_of
+from ledger.interactions.queries import answer_texts
 from ledger.language.port import Model
 from ledger.log_reading import read_event
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
@@ -90,8 +92,8 @@ def preview_turn(ledger: Reads, subject: Interaction, asker: Asker) -> Mined:
 
 
 def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
-    prompt = ledger._text(connection, ledger._data(connection, subject.prompt_at).prompt)
-    texts = {"prompt": prompt} | ledger._answer_texts(connection, subject)
+    prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
+    texts = {"prompt": prompt} | answer_texts(connection, subject)
     if texts["response"]:
         del texts["summary"]
     found = [

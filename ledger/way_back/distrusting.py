@@ -18,11 +18,11 @@ from ledger.domain.events import (
     OriginDistrusted,
 )
 from ledger.domain.text import check_text
+from ledger.engine.snapshot import NOWHERE, named
 from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
 from ledger.observation_reads import UNSUPPORTED
 from ledger.policies import bulk
-from ledger.reads import NOWHERE, named
 from ledger.way_back.in_force import Reader
 from ledger.way_back.otherwise import Otherwise
 from ledger.way_back.source_plan import SourcePlan

@@ -13,6 +13,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.policy import checked
 from ledger.domain.text import check_text
+from ledger.memories.queries import memories_shown
 from ledger.memory_writes import Time
 from ledger.way_back.distrusting import IDENTIFIED, Distrusting, Position, Source, source_plan
 from ledger.way_back.in_force import ASKED, Reader
@@ -103,7 +104,7 @@ class Supposing(Distrusting):
             known = now or then
             if known is None or known.user != owner or _same(now, then):
                 continue
-            shown = (self._memories(connection, [each])[0] if each is not None else None for each in (now, then))
+            shown = (memories_shown(connection, [each])[0] if each is not None else None for each in (now, then))
             belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
             held, would = _held(now), _held(then)
             (changed if held == would else lost if held else gained).append(belief)

@@ -21,11 +21,12 @@ from ledger.domain.events import (
     type_names,
 )
 from ledger.domain.text import check_text
+from ledger.engine.snapshot import NOWHERE, named
 from ledger.event_store import EventStore
 from ledger.log_reading import read_event
 from ledger.memory_writes import By, MemoryWrites, check_reason, who
 from ledger.policies import bulk
-from ledger.reads import NOWHERE, Reads, named
+from ledger.reads import Reads
 from ledger.way_back.fitting import Along, built_later, built_on, check, in_use
 from ledger.way_back.in_force import ASKED, LASTING, Reader, follows, is_subject
 from ledger.way_back.undo_plan import UndoPlan

@@ -1,0 +1,138 @@
+"""What one read sees: a consistent state of the ledger, now or at a moment, and the ways from its rows to the log's texts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventError
+from ledger.domain.events import AnyEvent, Blob, Unknown
+from ledger.domain.memory import Memory
+from ledger.domain.text import check_text
+from ledger.log_reading import find_row, read_event, read_stream
+from projections import memories, projects
+from projections.duplicates import content_fingerprint
+from projections.projector import FAMILIES
+
+NOWHERE = "nowhere"  # a name that stands for nothing
+LIST_LIMIT, LIST_CAP = 50, 500
+MEMORY_CAP = 1_000_000
+PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is another page
+
+
+class Snapshot:
+    """Queries take one and cannot tell of which moment it is. ``valid`` is a time of the world: what is believed of then."""
+
+    __slots__ = ("connection", "secret", "valid")
+
+    def __init__(self, connection: Any, secret: bytes, valid: str | None) -> None:
+        self.connection, self.secret, self.valid = connection, secret, valid
+
+    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+        """Of each memory that an active one says already: that one's id."""
+        raise NotImplementedError
+
+
+class LiveSnapshot(Snapshot):
+    """Of today: the tables of the file, or those that this process folded where the file cannot be written."""
+
+    __slots__ = ()
+
+    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+        found = {}
+        for state in states:
+            number = content_fingerprint(self.secret, state.user, state.kind, state.project, state.content)
+            sql = (
+                "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
+                " WHERE d.fingerprint = ? AND d.status = 'active' ORDER BY d.memory LIMIT 1"
+            )
+            if (row := self.connection.execute(sql, (number,)).fetchone()) is not None:
+                found[state.id] = row[0]
+        return found
+
+
+class AsOfSnapshot(Snapshot):
+    """Of a moment of the past."""
+
+    __slots__ = ()
+
+    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+        """The index of duplicates knows today's only, so all active memories are looked through once."""
+        texts: dict[tuple[object, ...], str] = {}
+        for owner in {state.user for state in states if state.user is not None}:
+            active = memories.listing(self.connection, user=owner, statuses=("active",), limit=2**31)
+            texts |= {(owner, *memories.saying_of(each)): each.id for each in active}  # the oldest stays
+        found = {state.id: texts.get((state.user, *memories.saying_of(state))) for state in states}
+        return {id: twin for id, twin in found.items() if twin is not None}
+
+
+# --- from rows to states and texts ------------------------------------------------------------------------------------
+
+
+def load(connection: Any, given: str, kind: str, user: str) -> Any:
+    """The state of one subject of this user, by id or unambiguous prefix."""
+    row = find_row(connection, given, kind, user)
+    if row is None:
+        return None
+    family = FAMILIES[kind]
+    return family.from_row(connection.execute(f"SELECT * FROM {family.live.name} WHERE row = ?", (row,)).fetchone())
+
+
+def stream_of(connection: Any, stream: str) -> list[AnyEvent]:
+    return read_stream(connection, stream, 2**62)
+
+
+def event_data(connection: Any, position: int) -> Any:
+    event = read_event(connection, position)
+    if event is None or isinstance(event.data, Unknown):
+        raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
+    return event.data
+
+
+def text_of(connection: Any, body: str | Blob | None) -> str | None:
+    """A text of an event, wherever it lies; None for one that was erased."""
+    if not isinstance(body, Blob):
+        return body
+    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (body.blob,)).fetchone()
+    if row is None or row[0] is None:
+        return None
+    if hashlib.sha256(row[0]).hexdigest() != body.digest:
+        raise UnknownEventError(f"the text {body.blob} does not have the digest that the log names")
+    return str(row[0][16:], "utf-8")
+
+
+def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
+    """The statuses meant; of a time of the world what was true then, whether or not something else is by now."""
+    if valid is None:
+        return statuses
+    if statuses in ((), ("active",)):
+        return memories.BELIEVED
+    if never := set(statuses) - set(memories.BELIEVED):
+        raise RejectedError(
+            f"under valid= a memory was true at a time, and what is {min(never)} was not; "
+            f"there are: {', '.join(memories.BELIEVED)}, and all"
+        )
+    return statuses
+
+
+def named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
+    """The id that a filter's project or session name stands for; "" and None are no filter."""
+    if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
+        return None
+    found = projects.find(connection, owner, kind, name)
+    try:
+        row = find_row(connection, name, kind, owner) if found is None else None
+    except AmbiguousIdError:
+        return NOWHERE
+    if row is not None:
+        return str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
+    return found[0] if found is not None else NOWHERE
+
+
+def listed(limit: int | None, cap: int = LIST_CAP) -> int:
+    if limit is None:
+        return cap
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise RejectedError(f"limit is a whole number, and {limit!r:.40} is not")
+    return max(0, min(limit, cap))

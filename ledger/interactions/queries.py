@@ -1,0 +1,73 @@
+"""What can be asked of interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.domain.interaction import Interaction
+from ledger.engine.snapshot import NOWHERE, Snapshot, event_data, load, named, text_of
+from ledger.log_reading import first_position
+from projections import interactions, projects, quarantine
+
+NEEDS = ("interactions", "projects")
+
+
+def get(snapshot: Snapshot, user: str, id: str) -> answers.Interaction | None:
+    state = load(snapshot.connection, id, "i", user)
+    return interactions_shown(snapshot.connection, [state])[0] if state is not None else None
+
+
+def listing(
+    snapshot: Snapshot,
+    user: str,
+    *,
+    project: str | None = None,
+    session: str | None = None,
+    client: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int,
+    after: str | None = None,
+) -> list[answers.Interaction]:
+    """Newest first; ``project=""`` for those of none; ``since`` and ``until`` are stored times, the latter exclusive."""
+    connection = snapshot.connection
+    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    session_meant = named(connection, user, "s", session)
+    if limit == 0 or projects_meant == [NOWHERE] or session_meant == NOWHERE:
+        return []
+    bounds = {name: time for name, time in (("since", since), ("until", until)) if time is not None}
+    found = interactions.listing(
+        connection,
+        user=user,
+        projects=projects_meant,
+        session=session_meant,
+        client=client or None,
+        before=first_position(connection, after) if after is not None else None,
+        limit=limit,
+        **bounds,
+    )
+    return interactions_shown(connection, found)
+
+
+def interactions_shown(connection: Any, states: Sequence[Interaction]) -> list[answers.Interaction]:
+    names = projects.names(connection, (each for state in states for each in (state.project, state.session)))
+    return [_with_texts(connection, state, names) for state in states]
+
+
+def _with_texts(connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
+    captured = event_data(connection, state.prompt_at)
+    prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
+    shown = answers.interaction(state, names, prompt, answer_texts(connection, state), context)
+    positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
+    return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))
+
+
+def answer_texts(connection: Any, state: Interaction) -> dict[str, str | None]:
+    """Response and summary of an interaction; blank until there are any."""
+    data = event_data(connection, state.response_at) if state.response_at is not None else None
+    names = ("response", "summary")
+    return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}

@@ -1,0 +1,129 @@
+"""What can be asked of memories: one, a listing, those that wait for review, and the words that one was found in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.domain import message as messages
+from ledger.domain import turns
+from ledger.domain.interaction import Interaction
+from ledger.domain.memory import Memory
+from ledger.engine.snapshot import NOWHERE, Snapshot, believed, event_data, load, named, text_of
+from ledger.interactions.queries import answer_texts
+from ledger.log_reading import first_position
+from projections import memories, projects, sessions
+
+NEEDS = ("memories", "projects")
+REVIEW_NEEDS = ("memories", "projects", "interactions", "duplicates", "sessions")
+QUOTED_CHARS = 500  # of a message that a model found something in
+
+
+def get(snapshot: Snapshot, user: str, id: str) -> answers.Memory | None:
+    """One memory, whatever its status, or None; under a time of the world only one that was true then."""
+    state = load(snapshot.connection, id, "m", user)
+    if state is None or (snapshot.valid is not None and not memories.believed(state, snapshot.valid)):
+        return None
+    return memories_shown(snapshot.connection, [state])[0]
+
+
+def listing(
+    snapshot: Snapshot,
+    user: str,
+    *,
+    statuses: tuple[str, ...],
+    kinds: tuple[str, ...] = (),
+    project: str | None = None,
+    tags: Sequence[str] = (),
+    least: int = 0,
+    limit: int,
+    after: str | None = None,
+) -> list[answers.Memory]:
+    """Newest first; no statuses are all, ``project=""`` for global ones only; ``least`` in millionths."""
+    connection = snapshot.connection
+    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    if projects_meant == [NOWHERE]:
+        return []
+    found = memories.listing(
+        connection,
+        user=user,
+        statuses=believed(snapshot.valid, statuses),
+        kinds=kinds,
+        projects=projects_meant,
+        tags=[each.strip().lower() for each in tags],
+        min_confidence=least,
+        limit=limit,
+        before=first_position(connection, after) if after is not None else None,
+        valid=snapshot.valid,
+    )
+    return memories_shown(connection, found)
+
+
+def memories_shown(connection: Any, states: Sequence[Memory]) -> list[answers.Memory]:
+    names = projects.names(connection, {state.project for state in states})
+    return [answers.memory(state, names) for state in states]
+
+
+def review(
+    snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
+) -> list[answers.Candidate]:
+    """The candidates that wait for a decision, oldest first, with where they come from."""
+    connection = snapshot.connection
+    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    if projects_meant == [NOWHERE]:
+        return []
+    behind = first_position(connection, after) or 0 if after is not None else 0
+    found = memories.listing(
+        connection, user=user, statuses=("candidate",), projects=projects_meant, behind=behind, limit=limit
+    )
+    twins = snapshot.active_twins(found)
+    return [
+        answers.Candidate(
+            memory=memories_shown(connection, [state])[0],
+            provenance=provenance(connection, state),
+            same_as_active=twins.get(state.id),
+        )
+        for state in found
+    ]
+
+
+def provenance(connection: Any, state: Memory) -> answers.Provenance | None:
+    """Where a memory was found, with the words it was found in; None for one that somebody gave."""
+    origin = state.origin
+    if origin is None:
+        return None
+    source = next((each for each in state.sources if each.startswith("i_")), None)
+    session = next((each for each in state.sources if each.startswith("s_")), None)
+    subject = load(connection, source, "i", state.user or "") if source is not None else None
+    text = _field_text(connection, subject, origin.field) if subject is not None else None
+    row = _message_row(connection, origin.position, session, state.user) if session is not None else None
+    if row is not None and source is None:
+        text = _message_text(connection, row)
+    spanned = origin.end > origin.start
+    quote = text[origin.start : origin.end] if text and spanned else text[:QUOTED_CHARS] if text else None
+    role = row.role if row is not None else None
+    return answers.Provenance(
+        interaction=source, session=session, role=role, quote=quote, **msgspec.structs.asdict(origin)
+    )
+
+
+def _field_text(connection: Any, subject: Interaction, field: str) -> str | None:
+    if field == "prompt":
+        return text_of(connection, event_data(connection, subject.prompt_at).prompt)
+    return answer_texts(connection, subject).get(field)
+
+
+def _message_row(connection: Any, position: int, session: str, user: str | None) -> sessions.Message | None:
+    """The message at a position, if it is one of this session of a user; hidden or not."""
+    state = load(connection, session, "s", user or "")
+    row = sessions.at_position(connection, position) if state is not None and position else None
+    return row if row is not None and state is not None and row.session == state.row else None
+
+
+def _message_text(connection: Any, row: sessions.Message) -> str | None:
+    data = event_data(connection, row.row)
+    content = text_of(connection, data.content)
+    return turns.said(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None

@@ -1,0 +1,70 @@
+"""What can be asked of projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger import answers
+from ledger.domain.project import Project
+from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
+from ledger.log_reading import first_position
+from projections import projects
+
+NEEDS = ("projects",)
+
+
+def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
+    """A project by name, alias or id, with its trusted state."""
+    state = find(snapshot.connection, user, name) or load(snapshot.connection, name, "p", user)
+    return shown(state) if state is not None else None
+
+
+def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.Project]:
+    """Newest first."""
+    before = first_position(snapshot.connection, after) if after is not None else None
+    return [shown(each) for each in projects.listing(snapshot.connection, user, before=before, limit=limit)]
+
+
+def state(
+    snapshot: Snapshot, user: str, project: str, category: str | None, name: str | None, *, history: bool
+) -> list[answers.StateEntry]:
+    """The trusted state of a project; with ``history`` every value it had, oldest first."""
+    found = find(snapshot.connection, user, project)
+    rows = projects.state_history(snapshot.connection, found.row, category, name) if found is not None else []
+    names = answers.StateEntry.__struct_fields__
+    entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
+    return entries if history else [entry for entry in entries if entry.to_position is None]
+
+
+def find(connection: Any, user: str, name: str) -> Project | None:
+    """The state of the project that goes by this name."""
+    id = named(connection, user, "p", name)
+    found: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
+    return found
+
+
+def shown(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
+    entries = tuple(
+        answers.StateEntry(
+            category=entry.category,
+            name=entry.key,
+            value=entry.value,
+            source=entry.source,
+            actor=entry.actor,
+            recorded_at=entry.recorded_at,
+            from_position=entry.position,
+        )
+        for entry in state.state
+    )
+    return answers.Project(
+        id=state.id,
+        name=state.name,
+        description=state.description,
+        aliases=state.aliases,
+        user=state.user,
+        state=entries,
+        position=state.position,
+        recorded_at=state.recorded_at,
+        replayed=replayed,
+        absorbed=absorbed,
+    )

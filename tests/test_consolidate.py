@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
+from ledger.engine.snapshot import event_data
 
 COFFEE = (
     "The user prefers dark roast coffee.",
@@ -37,7 +38,7 @@ def groups(ledger: Ledger) -> set[frozenset[str]]:
 def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
     with ledger._read() as connection:
         positions = [each.position for each in reversed(ledger.audit(type="ConsolidationCompleted", limit=500))]
-        return [ledger._data(connection, each) for each in positions]
+        return [event_data(connection, each) for each in positions]
 
 
 # --- what is formed --------------------------------------------------------------------------------------------------
@@ -591,7 +592,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
         ledger.remember(ROME[0])
         assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
     with ledger._read() as connection:
-        failed = [ledger._data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
+        failed = [event_data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
     assert [each.error for each in failed] == ["ZeroDivisionError"] * 4
     assert all(isinstance(each, ConsolidationFailed) for each in failed)
     assert ledger.consolidate().formed == 1

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ledger import LedgerError, ModelError, RejectedError
 from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationFailed, ModelCalled
+from ledger.engine.snapshot import event_data
 from ledger.language.port import ModelRequest
 
 TEA = "The user drinks green tea."
@@ -59,7 +60,7 @@ def delete(number: Any = 1, sources: Any = (1,)) -> dict[str, Any]:
 
 def call(ledger: Ledger) -> ModelCalled:
     with ledger._read() as connection:
-        data = ledger._data(connection, ledger.audit(type="ModelCalled", limit=1)[0].position)
+        data = event_data(connection, ledger.audit(type="ModelCalled", limit=1)[0].position)
         assert isinstance(data, ModelCalled)
         return data
 
@@ -365,7 +366,7 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
     report = ledger.run_policies()
     assert (report.failures, report.consolidated, report.observations_formed) == (0, 2, 1)
     with ledger._read() as connection:
-        told = [ledger._data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
+        told = [event_data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
     assert [type(each) for each in told] == [ConsolidationFailed] * 4
 
 

@@ -11,6 +11,7 @@ from turns import Scripted, say
 from ledger import ConflictError
 from ledger.core import Core as Ledger
 from ledger.domain.events import ObservationRetracted
+from ledger.engine.snapshot import load
 from ledger.policies import extraction
 from ledger.work import Who
 
@@ -335,7 +336,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
     ledger.undo(ledger.audit(command="session.extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
     with ledger._read("sessions") as connection:
-        assert ledger._load(connection, ledger.audit(type="ExtractionFailed")[0].subject, "s", "").failures == 2
+        assert load(connection, ledger.audit(type="ExtractionFailed")[0].subject, "s", "").failures == 2
 
 
 # --- an observation that was retracted for want of evidence ------------------------------------------------------------

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
 
-import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ledger.domain import conflict, slots
 from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
@@ -17,28 +15,20 @@ from ledger.domain.memory import Memory
 from ledger.domain.slots import Filled, Statement
 from projections import memories
 from projections.merges import renew
-from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, ended, keep, versioned
+from projections.rows import Rows, Standing, Table
+from projections.subjects import Change, ended, family, keep
 
-CONFLICTS, VERSIONS = versioned(
-    "conflicts",
-    "conflict_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "project TEXT",
-        "slot TEXT",
-        "members TEXT NOT NULL",
-        "said TEXT NOT NULL",
-        "rule TEXT NOT NULL",
-        "action TEXT NOT NULL",
-        "winner TEXT",
-        "reason TEXT",
-        "recorded_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (("user, row", ""),),
+FAMILY = family(
+    "k",
+    Conflict,
+    conflict.evolve,
+    conflict.admits,
+    ("conflicts", "conflict_versions"),
+    indexes=(("user, row", ""),),
+    always=("members", "values"),
 )
+CONFLICTS, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 MEMBERS = Table(
     "conflict_members",
     ("memory TEXT NOT NULL", "conflict INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
@@ -48,28 +38,6 @@ MEMBERS = Table(
     then=Standing("from_position", closed="conflict_members_before"),
 )
 MEMBERS_BEFORE = replace(ended(MEMBERS, "conflict_members_before"), indexes=(("memory, conflict", ""),))
-
-_fields = {name: place for place, name in enumerate(Conflict.__struct_fields__)}
-_LISTS = (_fields["members"], _fields["values"])
-_strings = msgspec.json.Decoder(tuple[str, ...])
-
-
-def to_row(state: Conflict) -> Values:
-    row: list[Any] = list(astuple(state))
-    for place in _LISTS:
-        row[place] = msgspec.json.encode(row[place]).decode()
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Conflict:
-    check(CONFLICTS, values)
-    row = list(values[: len(_fields)])
-    for place in _LISTS:
-        row[place] = _strings.decode(row[place])
-    return Conflict(*row)
-
-
-FAMILY = Family("k", conflict.evolve, conflict.admits, CONFLICTS, VERSIONS, to_row, from_row)
 
 
 class Conflicts:

@@ -87,11 +87,7 @@ def _decoders() -> Mapping[Table, Callable[[Values], object]]:
         found |= {family.live: family.from_row, family.closed: family.from_row}
     found |= {sessions.MESSAGES: sessions.message_of, sessions.MESSAGES_WERE: sessions.message_of}
     found |= {documents.CHUNKS: documents.chunk_of, documents.CHUNKS_WERE: documents.chunk_of}
-    width = len(summaries.SUMMARIES.columns)
-    return found | {
-        summaries.SUMMARIES: summaries.summary,
-        summaries.SUMMARIES_WERE: lambda row: summaries.summary(row[:width]),
-    }
+    return found | {summaries.SUMMARIES: summaries.summary, summaries.SUMMARIES_WERE: summaries.summary}
 
 
 def _without_counterpart(connection: sqlite3.Connection, table: Table) -> DamagedError | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ledger.domain import document
 from ledger.domain.document import Document, moved
@@ -20,52 +20,21 @@ from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections import control
-from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, of_projects, versioned
+from projections.codec import codec, columns
+from projections.rows import Rows, Standing, Table, Values
+from projections.subjects import Change, end, ended, family, keep, of_projects
 
-DOCUMENTS, DOCUMENT_VERSIONS = versioned(
-    "documents",
-    "document_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "agent TEXT",
-        "project TEXT",
-        "path TEXT",
-        "title TEXT",
-        "tags TEXT",
-        "doc_type TEXT NOT NULL",
-        "digest TEXT",
-        "size INTEGER NOT NULL",
-        "chunks INTEGER NOT NULL",
-        "status TEXT NOT NULL",
-        "beneath TEXT",
-        "text_at INTEGER NOT NULL",
-        "awaited INTEGER NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "updated_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (("user, path", ""), ("user, digest", "path = ''")),
+FAMILY = family(
+    "d",
+    Document,
+    document.evolve,
+    document.admits,
+    ("documents", "document_versions"),
+    indexes=(("user, path", ""), ("user, digest", "path = ''")),
     among=(("status", document.STATUSES),),
 )
-CHUNKS = Table(
-    "chunks",
-    (
-        *("row INTEGER PRIMARY KEY", "id TEXT NOT NULL", "document INTEGER NOT NULL", "chunk_index INTEGER NOT NULL"),
-        *("heading_path TEXT", "size INTEGER", "metadata TEXT", "fingerprint INTEGER"),
-        "from_position INTEGER NOT NULL",
-    ),
-    ("row",),
-    (("document, chunk_index", ""), ("id", "")),
-    then=Standing("from_position", closed="chunks_were"),
-)
-_CLOSED = ended(CHUNKS, "chunks_were")
-CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
-
-_TAGS = Document.__struct_fields__.index("tags")
-_INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_position")
-_strings = msgspec.json.Decoder(tuple[str, ...])
+DOCUMENTS, DOCUMENT_VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 
 
 class Chunk(Struct, frozen=True):
@@ -87,28 +56,19 @@ class Chunk(Struct, frozen=True):
     to_position: int | None = None
 
 
-def to_row(state: Document) -> Values:
-    row: list[Any] = list(astuple(state))
-    row[_TAGS] = msgspec.json.encode(row[_TAGS]).decode() if row[_TAGS] else None
-    return tuple(row)
+CHUNKS = Table(
+    "chunks",
+    columns(Chunk)[:-1],  # the last is of chunks_were
+    ("row",),
+    (("document, chunk_index", ""), ("id", "")),
+    then=Standing("from_position", closed="chunks_were"),
+)
+_CLOSED = ended(CHUNKS, "chunks_were")
+CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
 
-
-def from_row(values: Sequence[Any]) -> Document:
-    check(DOCUMENTS, values)
-    row = list(values[: len(Document.__struct_fields__)])
-    row[_TAGS] = _strings.decode(row[_TAGS]) if row[_TAGS] else ()
-    return Document(*row)
-
-
-def chunk_of(values: Sequence[Any]) -> Chunk:
-    check(CHUNKS, values)
-    row = list(values)
-    row[4] = _strings.decode(row[4]) if row[4] is not None else None
-    row[6] = msgspec.json.decode(row[6]) if row[6] is not None else None
-    return Chunk(*row)
-
-
-FAMILY = Family("d", document.evolve, document.admits, DOCUMENTS, DOCUMENT_VERSIONS, to_row, from_row)
+_, chunk_of = codec(Chunk, CHUNKS)
+_INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_position")
+_strings = msgspec.json.Decoder(tuple[str, ...])
 
 
 def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str]) -> int:

@@ -6,67 +6,27 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-from msgspec.structs import astuple
-
 from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
 from ledger.domain.interaction import Interaction
-from projections.rows import Rows, Values, check
-from projections.subjects import Change, Family, keep, of_projects, versioned
+from projections.rows import Rows
+from projections.subjects import Change, family, keep, of_projects
 
-INTERACTIONS, VERSIONS = versioned(
-    "interactions",
-    "interaction_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "agent TEXT",
-        "project TEXT",
-        "session TEXT",
-        "client TEXT",
-        "occurred_at TEXT",
-        "time TEXT NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "memories_used TEXT",
-        "chunks_used TEXT",
-        "prompt_at INTEGER NOT NULL",
-        "response_at INTEGER",
-        "reinforcement TEXT NOT NULL",
-        "extraction TEXT NOT NULL",
-        "reinforcement_attempts INTEGER NOT NULL",
-        "extraction_attempts INTEGER NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (
+FAMILY = family(
+    "i",
+    Interaction,
+    interaction.evolve,
+    interaction.admits,
+    ("interactions", "interaction_versions"),
+    indexes=(
         ("user, project", ""),
         ("session", "session IS NOT NULL"),
         ("row", "reinforcement = 'pending'"),
         ("row", "extraction = 'pending'"),
     ),
 )
-
-_fields = {name: place for place, name in enumerate(Interaction.__struct_fields__)}
-_LISTS = (_fields["memories_used"], _fields["chunks_used"])
-_strings = msgspec.json.Decoder(tuple[str, ...])
-
-
-def to_row(state: Interaction) -> Values:
-    row: list[Any] = list(astuple(state))
-    for place in _LISTS:
-        row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Interaction:
-    check(INTERACTIONS, values)
-    row = list(values[: len(_fields)])
-    for place in _LISTS:
-        row[place] = _strings.decode(row[place]) if row[place] else ()
-    return Interaction(*row)
-
-
-FAMILY = Family("i", interaction.evolve, interaction.admits, INTERACTIONS, VERSIONS, to_row, from_row)
+INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 
 
 class Interactions:

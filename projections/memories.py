@@ -6,48 +6,20 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import msgspec
-from msgspec.structs import astuple
-
 from ledger.domain import memory
-from ledger.domain.events import AnyEvent, Origin
+from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from projections.rows import Rows, Values, check
-from projections.subjects import Change, Family, keep, of_projects, versioned
+from projections.rows import Rows
+from projections.subjects import Change, family, keep, of_projects
 
-MEMORIES, VERSIONS = versioned(
-    "memories",
-    "memory_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "agent TEXT",
-        "project TEXT",
-        "kind TEXT NOT NULL",
-        "status TEXT NOT NULL",
-        "content TEXT",
-        "confidence INTEGER NOT NULL",
-        "reference_count INTEGER NOT NULL",
-        "last_referenced_at TEXT",
-        "entities TEXT",
-        "tags TEXT",
-        "sources TEXT",
-        "edges TEXT",
-        "valid_from TEXT NOT NULL",
-        "valid_to TEXT",
-        "supersedes TEXT",
-        "superseded_by TEXT",
-        "quarantined INTEGER NOT NULL",
-        "before TEXT",
-        "until_before TEXT",
-        "beneath TEXT",
-        "origin TEXT",
-        "recorded_at TEXT NOT NULL",
-        "active_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (
+FAMILY = family(
+    "m",
+    Memory,
+    memory.evolve,
+    memory.admits,
+    ("memories", "memory_versions"),
+    indexes=(
         ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
@@ -55,39 +27,8 @@ MEMORIES, VERSIONS = versioned(
     ),
     among=(("status", memory.STATUSES),),
 )
-
-_fields = {name: place for place, name in enumerate(Memory.__struct_fields__)}
-_LISTS = tuple(_fields[name] for name in ("entities", "tags", "sources"))
-_ORIGIN, _QUARANTINED, _EDGES = (_fields[name] for name in ("origin", "quarantined", "edges"))
-_ENCODED = (*_LISTS, _EDGES)
-_strings = msgspec.json.Decoder(tuple[str, ...])
-_origin = msgspec.json.Decoder(Origin)
-_edges = msgspec.json.Decoder(tuple[memory.Edge, ...])
-
-
-def to_row(state: Memory) -> Values:
-    row: list[Any] = list(astuple(state))
-    for place in _ENCODED:
-        row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
-    if row[_ORIGIN] is not None:
-        row[_ORIGIN] = msgspec.json.encode(row[_ORIGIN]).decode()
-    row[_QUARANTINED] = int(row[_QUARANTINED])  # as it is stored; sqlite3 is slow in making it that
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Memory:
-    check(MEMORIES, values)
-    row = list(values[: len(_fields)])
-    for place in _LISTS:
-        row[place] = _strings.decode(row[place]) if row[place] else ()
-    row[_EDGES] = _edges.decode(row[_EDGES]) if row[_EDGES] else ()
-    if row[_ORIGIN] is not None:
-        row[_ORIGIN] = _origin.decode(row[_ORIGIN])
-    row[_QUARANTINED] = bool(row[_QUARANTINED])
-    return Memory(*row)
-
-
-FAMILY = Family("m", memory.evolve, memory.admits, MEMORIES, VERSIONS, to_row, from_row)
+MEMORIES, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 
 
 class Memories:

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ledger.domain import merge
 from ledger.domain.events import AnyEvent
 from ledger.domain.merge import Merge
-from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, newest, versioned
+from projections.rows import Rows, Standing, Table
+from projections.subjects import Change, end, ended, family, keep, newest
 
-MERGES, VERSIONS = versioned(
-    "merges",
-    "merge_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "project TEXT",
-        "memories TEXT NOT NULL",
-        "status TEXT NOT NULL",
-        "similarity INTEGER NOT NULL",
-        "rule TEXT NOT NULL",
-        "content TEXT",
-        "model TEXT",
-        "memory TEXT",
-        "reason TEXT",
-        "proposed_at INTEGER NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (("user, status, row", ""), ("memory", "memory IS NOT NULL")),
+FAMILY = family(
+    "g",
+    Merge,
+    merge.evolve,
+    merge.admits,
+    ("merges", "merge_versions"),
+    indexes=(("user, status, row", ""), ("memory", "memory IS NOT NULL")),
     among=(("status", merge.STATUSES),),
+    always=("memories",),
 )
+MERGES, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 MEMBERS = Table(
     "merge_members",
     ("memory TEXT NOT NULL", "merge INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
@@ -46,26 +34,6 @@ MEMBERS = Table(
     then=Standing("from_position", closed="merge_members_before"),
 )
 MEMBERS_BEFORE = replace(ended(MEMBERS, "merge_members_before"), indexes=(("memory, merge", ""),))
-
-_fields = {name: place for place, name in enumerate(Merge.__struct_fields__)}
-_MEMORIES = _fields["memories"]
-_strings = msgspec.json.Decoder(tuple[str, ...])
-
-
-def to_row(state: Merge) -> Values:
-    row: list[Any] = list(astuple(state))
-    row[_MEMORIES] = msgspec.json.encode(row[_MEMORIES]).decode()
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Merge:
-    check(MERGES, values)
-    row = list(values[: len(_fields)])
-    row[_MEMORIES] = _strings.decode(row[_MEMORIES])
-    return Merge(*row)
-
-
-FAMILY = Family("g", merge.evolve, merge.admits, MERGES, VERSIONS, to_row, from_row)
 
 
 class Merges:

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from ledger.domain import observation, times
 from ledger.domain.events import (
@@ -26,40 +25,25 @@ from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections import control, documents
 from projections.quarantine import free
-from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values, check
-from projections.subjects import Change, Family, end, ended, keep, versioned
+from projections.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
+from projections.subjects import Change, end, ended, family, keep
 from projections.text_hits import Source
 
-OBSERVATIONS, VERSIONS = versioned(
-    "observations",
-    "observation_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "agent TEXT",
-        "project TEXT",
-        "tags TEXT",
-        "text TEXT",
-        "confidence INTEGER NOT NULL",
-        "rule TEXT NOT NULL",
-        "consolidator TEXT NOT NULL",
-        "written_from TEXT",
-        "status TEXT NOT NULL",
-        "stale TEXT NOT NULL",
-        "retracted TEXT NOT NULL",
-        "merged_into TEXT",
-        "beneath TEXT",
-        "recorded_at TEXT NOT NULL",
-        "revised_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (
+FAMILY = family(
+    "o",
+    Observation,
+    observation.evolve,
+    observation.admits,
+    ("observations", "observation_versions"),
+    indexes=(
         ("user, project, row", "status = 'active'"),
         ("user, project, row", "stale <> ''"),
         ("merged_into", "merged_into IS NOT NULL"),
     ),
     among=(("status", observation.STATUSES),),
 )
+OBSERVATIONS, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 # A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
 EVIDENCE = Table(
     "evidence",
@@ -104,27 +88,6 @@ CONSOLIDATIONS = Table(
     (("user, project, over, consolidator, position", ""),),
     then=Standing("position", undone="undone_at"),
 )
-
-_JSON = tuple(Observation.__struct_fields__.index(name) for name in ("tags", "written_from"))
-_strings = msgspec.json.Decoder(tuple[str, ...])
-
-
-def to_row(state: Observation) -> Values:
-    row: list[Any] = list(astuple(state))
-    for place in _JSON:
-        row[place] = msgspec.json.encode(row[place]).decode() if row[place] else None
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Observation:
-    check(OBSERVATIONS, values)
-    row = list(values[: len(Observation.__struct_fields__)])
-    for place in _JSON:
-        row[place] = _strings.decode(row[place]) if row[place] else ()
-    return Observation(*row)
-
-
-FAMILY = Family("o", observation.evolve, observation.admits, OBSERVATIONS, VERSIONS, to_row, from_row)
 
 
 class Observations:

@@ -41,7 +41,7 @@ from projections import (
 from projections.rows import Rows, Table, TextIndex
 from projections.subjects import EVERYTHING, Change, Family, Projection
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Family[Any]] = {
     family.kind: family
     for family in (
         *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
@@ -250,7 +250,7 @@ class Projector:
                 if family.kind in projection.follows:
                     self._fold_into(projection, event, [change], rows)
 
-    def _refolding(self, family: Family, stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
+    def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
         old = self.state(stream, first, rows, event.position)
         new, in_force = self._refolded(stream, first, rows, event.position)
         if new is not None:

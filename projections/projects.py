@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import msgspec
-from msgspec.structs import astuple
 
 from ledger.domain import project
 from ledger.domain.events import AnyEvent, MessageAppended
 from ledger.domain.project import Entry, Project, name_form
 from ledger.domain.session import Session
-from projections.rows import Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, versioned
+from projections.rows import Rows, Standing, Table, Values
+from projections.subjects import Change, end, ended, family, keep
 
-PROJECTS, PROJECT_VERSIONS = versioned(
-    "projects",
-    "project_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "name TEXT",
-        "description TEXT",
-        "aliases TEXT NOT NULL",
-        "state TEXT NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (),
+FAMILY = family(
+    "p",
+    Project,
+    project.evolve,
+    project.admits,
+    ("projects", "project_versions"),
+    indexes=(),
+    always=("aliases", "state"),
 )
+PROJECTS, PROJECT_VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 # What a name stands for, of one user: "p" a project (its name or an alias), "s" a session.
 NAMES = Table(
     "names",
@@ -60,25 +52,6 @@ STATE = Table(
     ("project", "category", "key", "from_position"),
     then=Standing("from_position", ends="to_position"),
 )
-
-_aliases = msgspec.json.Decoder(tuple[str | None, ...])
-_state = msgspec.json.Decoder(tuple[Entry, ...])
-
-
-def _project_row(state: Project) -> Values:
-    row: list[Any] = list(astuple(state))
-    row[5], row[6] = (msgspec.json.encode(each).decode() for each in (state.aliases, state.state))
-    return tuple(row)
-
-
-def _project(values: Sequence[Any]) -> Project:
-    check(PROJECTS, values)
-    row = list(values[:10])
-    row[5], row[6] = _aliases.decode(row[5]), _state.decode(row[6])
-    return Project(*row)
-
-
-FAMILY = Family("p", project.evolve, project.admits, PROJECTS, PROJECT_VERSIONS, _project_row, _project)
 
 
 class Projects:
@@ -155,7 +128,7 @@ def find(connection: sqlite3.Connection, user: str, kind: str, name: str) -> tup
 
 def get(connection: sqlite3.Connection, row: int) -> Project | None:
     found = connection.execute("SELECT * FROM projects WHERE row = ?", (row,)).fetchone()
-    return _project(found) if found else None
+    return from_row(found) if found else None
 
 
 def listing(connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int = -1) -> list[Project]:
@@ -163,7 +136,7 @@ def listing(connection: sqlite3.Connection, user: str, *, before: int | None = N
     behind = "" if before is None else "AND row < ?"
     sql = f"SELECT * FROM projects WHERE user = ? {behind} ORDER BY row DESC LIMIT ?"
     values = (user, limit) if before is None else (user, before, limit)
-    return [_project(row) for row in connection.execute(sql, values)]
+    return [from_row(row) for row in connection.execute(sql, values)]
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
-from msgspec.structs import astuple
 
 from ledger.domain import message as messages
 from ledger.domain import session
@@ -20,31 +19,20 @@ from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppende
 from ledger.domain.session import Session
 from ledger.domain.standing import Visible
 from ledger.domain.times import moment
-from projections.rows import CURRENT, Rows, Standing, Table, Values, check
-from projections.subjects import Change, Family, end, ended, keep, versioned
+from projections.codec import codec, columns
+from projections.rows import CURRENT, Rows, Standing, Table, Values
+from projections.subjects import Change, end, ended, family, keep
 
-SESSIONS, SESSION_VERSIONS = versioned(
-    "sessions",
-    "session_versions",
-    (
-        "id TEXT NOT NULL",
-        "user TEXT",
-        "name TEXT",
-        "project TEXT",
-        "aliases TEXT",
-        "moved_to TEXT",
-        "messages INTEGER NOT NULL",
-        "tokens INTEGER NOT NULL",
-        "summary_at INTEGER",
-        "said_at INTEGER NOT NULL",
-        "cursor INTEGER NOT NULL",
-        "failures INTEGER NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "updated_at TEXT NOT NULL",
-        "version INTEGER NOT NULL",
-    ),
-    (("user", ""), ("row", "said_at > cursor")),
+FAMILY = family(
+    "s",
+    Session,
+    session.evolve,
+    session.admits,
+    ("sessions", "session_versions"),
+    indexes=(("user", ""), ("row", "said_at > cursor")),
 )
+SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
 # Up to where a session was ever looked at for what to remember, whether or not that is in force: what somebody undid is not
 # done again by itself.
 LOOKED = Table(
@@ -53,14 +41,34 @@ LOOKED = Table(
     ("session",),
     then=CURRENT,
 )
-# ``tools`` has the ids of the calls made and answered, ``repairs`` the positions of what was added later; both as JSON.
+
+
+class Message(Struct, frozen=True):
+    """A row of ``messages``: ``row`` is the position of its event."""
+
+    row: int
+    session: int
+    role: str
+    tokens: int
+    time: str
+    tools: tuple[tuple[str, ...], tuple[str, ...]] | None  # the ids of the calls made and answered
+    interaction: str | None
+    field: str | None
+    repairs: tuple[int, ...]  # the positions of what was added later
+    from_position: int
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        return self.tools[0] if self.tools else ()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return self.tools[1] if self.tools else ()
+
+
 MESSAGES = Table(
     "messages",
-    (
-        *("row INTEGER PRIMARY KEY", "session INTEGER NOT NULL", "role TEXT NOT NULL", "tokens INTEGER NOT NULL"),
-        *("time TEXT NOT NULL", "tools TEXT", "interaction TEXT", "field TEXT", "repairs TEXT"),
-        "from_position INTEGER NOT NULL",
-    ),
+    columns(Message),
     ("row",),
     (("session, row", ""), ("interaction", "interaction IS NOT NULL")),
     then=Standing("from_position", closed="messages_were"),
@@ -80,54 +88,11 @@ HIDDEN = Table(
 )
 HIDDEN_WERE = ended(HIDDEN, "hidden_messages_were")
 
-_ALIASES = Session.__struct_fields__.index("aliases")
+_, message_of = codec(Message, MESSAGES)
 _TOKENS, _FROM = MESSAGES.names.index("tokens"), MESSAGES.names.index("from_position")
 _REPAIRS, _TIME = MESSAGES.names.index("repairs"), MESSAGES.names.index("time")
-_strings = msgspec.json.Decoder(tuple[str | None, ...])
 _numbers = msgspec.json.Decoder(tuple[int, ...])
-_tools = msgspec.json.Decoder(tuple[tuple[str, ...], tuple[str, ...]])
 _NO_PARTS = (b"[]", b"null")
-
-
-class Message(Struct, frozen=True):
-    """A row of ``messages``: ``row`` is the position of its event."""
-
-    row: int
-    session: int
-    role: str
-    tokens: int
-    time: str
-    calls: tuple[str, ...]
-    results: tuple[str, ...]
-    interaction: str | None
-    field: str | None
-    repairs: tuple[int, ...]
-    from_position: int
-
-
-def to_row(state: Session) -> Values:
-    row: list[Any] = list(astuple(state))
-    row[_ALIASES] = msgspec.json.encode(row[_ALIASES]).decode() if row[_ALIASES] else None
-    return tuple(row)
-
-
-def from_row(values: Sequence[Any]) -> Session:
-    check(SESSIONS, values)
-    row = list(values[: len(Session.__struct_fields__)])
-    row[_ALIASES] = _strings.decode(row[_ALIASES]) if row[_ALIASES] else ()
-    return Session(*row)
-
-
-def message_of(values: Sequence[Any]) -> Message:
-    check(MESSAGES, values)
-    row: list[Any] = list(values)
-    calls, results = _tools.decode(row[5]) if row[5] else ((), ())
-    repairs = _numbers.decode(row[8]) if row[8] else ()
-    row[5:9] = calls, results, *row[6:8], repairs
-    return Message(*row)
-
-
-FAMILY = Family("s", session.evolve, session.admits, SESSIONS, SESSION_VERSIONS, to_row, from_row)
 
 
 class Sessions:

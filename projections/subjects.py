@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
+from projections.codec import S, codec
+from projections.codec import columns as columns_of
 from projections.rows import Rows, Standing, Table, TextIndex, Values
 
 
@@ -24,16 +26,16 @@ class Change(Struct, frozen=True):
     in_force: Sequence[AnyEvent] = ()
 
 
-class Family(Struct, frozen=True, eq=False):
+class Family(Struct, Generic[S], frozen=True, eq=False):
     """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were."""
 
     kind: str
-    evolve: Callable[[Any, AnyEvent], Any]
-    admits: Callable[[Any, Any], bool]
+    evolve: Callable[[S | None, AnyEvent], S | None]
+    admits: Callable[[S | None, Any], bool]
     live: Table
     closed: Table
-    to_row: Callable[[Any], Values]
-    from_row: Callable[[Any], Any]
+    to_row: Callable[[S], Values]
+    from_row: Callable[[Sequence[Any]], S]
 
 
 EVERYTHING: frozenset[str] = frozenset()
@@ -58,20 +60,25 @@ class Projection(Protocol):
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
 
 
-def versioned(
-    name: str,
-    closed: str,
-    columns: tuple[str, ...],
+def family(
+    kind: str,
+    state: type[S],
+    evolve: Callable[[S | None, AnyEvent], S | None],
+    admits: Callable[[S | None, Any], bool],
+    names: tuple[str, str],
+    *,
     indexes: tuple[tuple[str, str], ...],
     among: tuple[tuple[str, tuple[str, ...]], ...] = (),
-) -> tuple[Table, Table]:
-    """A table of current rows, and one of the rows they were: the same columns and the position that ended them."""
-    then, was = Standing("from_position", closed=closed), Standing("to_position")
-    standing = ("row INTEGER PRIMARY KEY", *columns, "from_position INTEGER NOT NULL")
-    live = Table(name, standing, ("row",), indexes, late=True, then=then, among=among)
-    ended = ("row INTEGER NOT NULL", *columns, "from_position INTEGER NOT NULL", "to_position INTEGER NOT NULL")
-    by_row = (("row, to_position, from_position", ""),)
-    return live, Table(closed, ended, ("row", "from_position"), by_row, appended=True, late=True, then=was, among=among)
+    always: Sequence[str] = (),
+) -> Family[S]:
+    """The family whose state lies in a table of its current rows, and one of the rows they were with the position that ended
+    them. ``names`` are theirs; the columns are the fields of the state, and ``always`` goes to ``codec.columns``."""
+    columns, then, was = columns_of(state, always), Standing("from_position", closed=names[1]), Standing("to_position")
+    live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
+    ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
+    key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)
+    closed = Table(names[1], ended, key, by_row, appended=True, late=True, then=was, among=among)
+    return Family(kind, evolve, admits, live, closed, *codec(state, live))
 
 
 def ended(live: Table, name: str) -> Table:
@@ -93,7 +100,7 @@ def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> N
     rows.append(closed, (*row, position))
 
 
-def keep(change: Change, rows: Rows, family: Family) -> None:
+def keep(change: Change, rows: Rows, family: Family[Any]) -> None:
     """Writes the new current row, and the old one with the position that ended it."""
     if change.old is not None:
         rows.append(family.closed, (*family.to_row(change.old), change.event.position))

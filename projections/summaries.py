@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,32 +12,11 @@ from msgspec.structs import replace
 from ledger.domain import standing
 from ledger.domain.events import AnyEvent, SummaryCreated
 from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
-from projections.rows import Rows, Standing, Table, Values, check
+from projections.codec import codec, columns
+from projections.rows import Rows, Standing, Table, Values
 from projections.subjects import Change, end, ended, newest
 
 WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
-
-SUMMARIES = Table(
-    "summaries",
-    (
-        *("row INTEGER PRIMARY KEY", "id TEXT NOT NULL", "session INTEGER NOT NULL", "status TEXT NOT NULL"),
-        *("kind TEXT NOT NULL", "level TEXT NOT NULL", "depth INTEGER NOT NULL", "tokens INTEGER NOT NULL"),
-        *("ranges TEXT NOT NULL", "messages INTEGER NOT NULL", "source_tokens INTEGER NOT NULL"),
-        *("first INTEGER NOT NULL", "earliest TEXT NOT NULL", "latest TEXT NOT NULL", "summaries TEXT NOT NULL"),
-        *("descendants INTEGER NOT NULL", "descendant_tokens INTEGER NOT NULL", "model TEXT", "prompt TEXT NOT NULL"),
-        *("replaces TEXT", "from_position INTEGER NOT NULL"),
-    ),
-    ("row",),
-    (("session, status", ""), ("id", "")),
-    then=Standing("from_position", closed="summaries_were"),
-)
-_CLOSED = ended(SUMMARIES, "summaries_were")
-SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
-
-_STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
-_RANGES, _BENEATH = SUMMARIES.names.index("ranges"), SUMMARIES.names.index("summaries")
-_pairs = msgspec.json.Decoder(tuple[tuple[int, int], ...])
-_ids = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Summary(Struct, frozen=True):
@@ -71,11 +49,20 @@ class Summary(Struct, frozen=True):
     from_position: int
 
 
-def summary(values: Sequence[Any]) -> Summary:
-    check(SUMMARIES, values)
-    row = list(values)
-    row[_RANGES], row[_BENEATH] = _pairs.decode(row[_RANGES]), _ids.decode(row[_BENEATH])
-    return Summary(*row)
+SUMMARIES = Table(
+    "summaries",
+    columns(Summary, always=("ranges", "summaries")),
+    ("row",),
+    (("session, status", ""), ("id", "")),
+    then=Standing("from_position", closed="summaries_were"),
+)
+_CLOSED = ended(SUMMARIES, "summaries_were")
+SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
+
+_, summary = codec(Summary, SUMMARIES)
+_STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
+_BENEATH = SUMMARIES.names.index("summaries")
+_ids = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Summaries:

@@ -145,5 +145,3 @@ def test_what_still_makes_sense_without_what_came_before() -> None:
 @pytest.mark.parametrize("state", [document(), document(user=None, path=None, title=None, tags=(), digest=None)])
 def test_a_state_survives_its_row(state: Document) -> None:
     assert documents.FAMILY.from_row(documents.FAMILY.to_row(state)) == state
-    columns = [column.split()[0] for column in documents.DOCUMENTS.columns]
-    assert columns == [*Document.__struct_fields__[:-1], "from_position"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, ORIGIN, OTHER_MEMORY, memory, recorded
+from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, OTHER_MEMORY, memory, recorded
 from msgspec.structs import asdict, replace
 
 from ledger import RejectedError
@@ -303,13 +303,7 @@ def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
     ],
 )
 def test_a_state_survives_its_row(state: Memory) -> None:
-    row = memories.to_row(state)
+    row = memories.FAMILY.to_row(state)
     assert memories.from_row(row) == state
     assert memories.from_row((*row, "what stands beside it")) == state
     assert all(value is None or type(value) in (int, str, bool) for value in row)
-
-
-def test_a_row_has_a_column_for_every_field() -> None:
-    names = [column.split()[0] for column in memories.MEMORIES.columns]
-    assert names == [*Memory.__struct_fields__[:-1], "from_position"]
-    assert memories.from_row(memories.to_row(memory())).origin == ORIGIN

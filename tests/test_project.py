@@ -79,10 +79,6 @@ def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
 )
 def test_a_state_survives_its_row(state: Project) -> None:
     assert projects.FAMILY.from_row(projects.FAMILY.to_row(state)) == state
-    assert [column.split()[0] for column in projects.PROJECTS.columns] == [
-        *Project.__struct_fields__[:-1],
-        "from_position",
-    ]
     for each in (
         session(),
         replace(session(), name=None, user=None, aliases=("moon day", None), moved_to=OTHER_SESSION),

@@ -732,14 +732,20 @@ class Ledger(LedgerRead):
         return self._core.undo(target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run, **told)
 
     def redo(
-        self, target: str | int, *, dry_run: bool = False, reason: str = "", **options: Unpack[WriteOptions]
+        self,
+        target: str | int,
+        *,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
     ) -> answers.UndoReport:
         """Put back what an undo made void.
 
         Args:
             target: The undone command, or the undo: its id, or the position or id of one of its events.
         """
-        return self._core.redo(target, reason, dry_run=dry_run, **self._scope.by(options))
+        return self._core.redo(target, reason, exclusive=exclusive, dry_run=dry_run, **self._scope.by(options))
 
     def erase(
         self,

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, Exclusive, command
+from ledger.cli.frame import PAST, WRITES, Exclusive, command, listed
+from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.types import WriteOptions
 
 BACK = "Take back"
 
@@ -38,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 
 def undo(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     target: OfTarget = None,
     reason: Reason = "",
     session: Annotated[str | None, typer.Option("--of-session", help="Everything done in this session.")] = None,
@@ -48,19 +49,24 @@ def undo(
     dry_run: DryRun = False,
 ) -> Any:
     """Void a command, as if it had not been given, or a group: an import, all that a session extracted."""
-    what = _target(target) if target is not None else None
-    group: dict[str, Any] = {"session": session, "command": command, "cascade": cascade}
-    return ledger.undo(what, reason, **group, exclusive=exclusive, dry_run=dry_run, **by)
+    told: dict[str, Any] = {"cascade": cascade, "exclusive": exclusive, "dry_run": dry_run, "reason": reason, **by}
+    if (target is None) == (session is None and command is None):
+        raise RejectedError("an undo names a command, or else a group by --of-session and --of-command, and not both")
+    if target is not None:
+        return ledger.undo(_target(target), **told)
+    if "correlation_id" in by:
+        raise typer.BadParameter("a group is undone under no correlation id; one that is to be undone is the TARGET")
+    return ledger.history.undo_all(session=session, command=command, **told)
 
 
-def redo(ledger: Ledger, by: By, target: Target, reason: Reason = "", exclusive: Exclusive = False) -> Any:
+def redo(ledger: Ledger, by: WriteOptions, target: Target, reason: Reason = "", exclusive: Exclusive = False) -> Any:
     """Put back what an undo took out."""
-    return ledger.redo(_target(target), reason, exclusive=exclusive, **by)
+    return ledger.redo(_target(target), exclusive=exclusive, reason=reason, **by)
 
 
 def distrust(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     source: Source,
     kind: Kind = None,
     since: Since = None,
@@ -70,13 +76,13 @@ def distrust(
     dry_run: DryRun = False,
 ) -> Any:
     """Void everything an origin wrote or caused, and refuse its future writes."""
-    how: dict[str, Any] = {"since": _moment(since), "until": _moment(until), "exclusive": exclusive, "dry_run": dry_run}
-    return ledger.distrust(source, kind=kind, reason=reason, **how, **by)
+    how: dict[str, Any] = {"kind": kind, "since": _moment(since), "until": _moment(until), "exclusive": exclusive}
+    return ledger.history.distrust(source, dry_run=dry_run, reason=reason, **how, **by)
 
 
 def trust(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     source: Source,
     kind: Kind = None,
     reason: Reason = "",
@@ -85,13 +91,13 @@ def trust(
     dry_run: DryRun = False,
 ) -> Any:
     """Put back what a distrust took out; SOURCE may also be the distrust's command id."""
-    how = {"exclusive": exclusive, "dry_run": dry_run}
-    return ledger.trust(source, kind=kind, reason=reason, cascade=cascade, **how, **by)
+    how: dict[str, Any] = {"kind": kind, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
+    return ledger.history.trust(source, reason=reason, **how, **by)
 
 
 def distrusted(ledger: Ledger) -> Any:
     """List the origins that are distrusted."""
-    return ledger.distrusted()
+    return listed(ledger.history.distrusted)
 
 
 def what_if(
@@ -115,7 +121,7 @@ def what_if(
     told = {"gain": gain, "echo_gain": echo_gain, "max_matches": max_matches}
     policy = {name: value for name, value in told.items() if value is not None}
     what: Any = None if without is None else {kind: without} if kind is not None else _target(without)
-    return ledger.what_if(without=what, since=_moment(since), until=_moment(until), policy=policy or None)
+    return ledger.history.what_if(without=what, since=_moment(since), until=_moment(until), policy=policy or None)
 
 
 def _moment(given: str | None) -> str | int | None:

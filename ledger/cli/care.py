@@ -11,9 +11,9 @@ from ledger.cli.terminal_text import as_json
 from ledger.cli.writes import PROJECTS, TAKE_IN
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
     from ledger.transfer import Progress
+    from ledger.types import WriteOptions
 
 CARE = "Care"
 
@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
 
 def stats(ledger: Ledger) -> Any:
     """Counts, sizes in bytes, and where each projection stands."""
-    return ledger.stats()
+    return ledger.maintenance.stats()
 
 
 def digest(
@@ -43,7 +43,7 @@ def digest(
     beliefs: Annotated[bool, typer.Option("--beliefs", help="Over what is believed, without ids and times.")] = False,
 ) -> Any:
     """The hash over all projections, equal after any rebuild; or over what is believed, now or (--as-of) then."""
-    return ledger.digest(beliefs=beliefs)
+    return ledger.proof.digest(beliefs=beliefs)
 
 
 def rebuild(
@@ -52,11 +52,12 @@ def rebuild(
     name: Annotated[str | None, typer.Argument(help="Only this projection, and those that read its rows.")] = None,
 ) -> Any:
     """Compute every projection again from the log."""
-    return ledger.rebuild(name, progress=progress, by={})
+    return ledger.maintenance.rebuild(name, progress=progress)
 
 
 def embed(
     ledger: Ledger,
+    told: dict[str, Any],
     progress: Progress | None,
     model: Annotated[
         str | None, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY (LEDGER_EMBEDDER).")
@@ -66,9 +67,15 @@ def embed(
     drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,
 ) -> Any:
     """Make the vectors that texts still lack, for search by meaning; nothing is downloaded."""
-    if model is None and ledger.vectors is None:
+    model = model if model is not None else told["settings"].embedder
+    if model is None:
         raise typer.BadParameter("name a model with --model, or in the settings as embedder")
-    return ledger.embed(model=model, batch=batch, limit=limit, drop=drop, progress=progress)
+    if drop:
+        from ledger.models import as_embedder
+
+        known = any(each.model == model for each in ledger.vectors.list().all())
+        return ledger.vectors.remove(model if known else as_embedder(model).name)
+    return ledger.vectors.update(model=model, batch_size=batch, limit=limit, progress=progress)
 
 
 def run_policies(
@@ -78,7 +85,8 @@ def run_policies(
     only: Annotated[list[str] | None, typer.Option("--only", metavar="JOB", help="This job, and no others.")] = None,
 ) -> Any:
     """Do what is pending: reinforcement, extraction, expiry, a look for contradictions and near duplicates, consolidation."""
-    return ledger.run_policies(as_of=as_of, only=only or (), progress=progress)
+    jobs: Any = only or ()
+    return ledger.jobs.run(jobs=jobs, now=as_of, progress=progress)
 
 
 def export(
@@ -87,7 +95,7 @@ def export(
     path: Annotated[str, typer.Argument(help="A file that is not there yet.")],
 ) -> Any:
     """Write the whole log as JSONL, row by row; it holds the ledger's secret."""
-    return ledger.export_file(path, progress=progress)
+    return ledger.maintenance.export_log(path, progress=progress)
 
 
 def import_(
@@ -101,18 +109,16 @@ def import_(
     """Capture the interactions of a file; bad lines are listed and skipped, and twice the same file adds nothing."""
     if log:
         return _import_log(path, told, progress, project=project, strict=strict)
-    actor = told["actor"] or "import"
-    own = {name: value for name, value in told.items() if name != "actor"}
-    with opened(own, readonly=False, creates=True) as ledger:
-        return ledger.import_file(
-            path, project=project, strict=strict, actor=actor, occurred_at=told["occurred_at"], progress=progress
+    with opened(told, readonly=False, creates=True) as ledger:
+        return ledger.interactions.import_file(
+            path, project=project, strict=strict, occurred_at=told["occurred_at"], progress=progress
         )
 
 
 def _import_log(
     path: str, told: dict[str, Any], progress: Progress | None, *, project: str | None, strict: bool
 ) -> Any:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
 
     if strict or project is not None or told["actor"] or told["occurred_at"]:
         raise typer.BadParameter(
@@ -120,17 +126,17 @@ def _import_log(
         )
     Ledger.import_log(path, told["db"], progress=progress)
     with opened(told, readonly=True, creates=False) as ledger:
-        return ledger.stats()
+        return ledger.maintenance.stats()
 
 
 def policy_show(ledger: Ledger) -> Any:
     """Show the policy in effect."""
-    return ledger.policy()
+    return ledger.policy.get()
 
 
 def policy_adopt(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     matcher: Annotated[str | None, typer.Option("--matcher", help="The matcher's name and version.")] = None,
     gain: Annotated[float | None, typer.Option("--gain", help="What a confirmation adds, like 0.02.")] = None,
     echo_gain: Annotated[float | None, typer.Option("--echo-gain", help="What repeating a shown memory adds.")] = None,
@@ -161,10 +167,10 @@ def policy_adopt(
 ) -> Any:
     """Change the policy from here on; what is not given stays."""
     told = {name: value for name, value in locals().items() if name not in ("ledger", "by")}
-    changes = {name: value for name, value in told.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")
-    return ledger.adopt_policy(by=by, **changes)
+    return ledger.policy.set(**changes, **by)
 
 
 def demo(

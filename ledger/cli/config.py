@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, command
+from ledger.cli.frame import PAST, command, listed
 from ledger.cli.reads import EXPLAIN, Limit
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
     from ledger.transfer import Progress
 
 
@@ -31,4 +31,4 @@ def calls(
     limit: Limit = 50,
 ) -> Any:
     """The calls of a language model, newest first: what each took, and what became of its actions."""
-    return ledger.model_calls(purpose=purpose, limit=limit)
+    return listed(ledger.history.model_calls, limit, purpose=purpose)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command, say, stdin_text
+from ledger.cli.frame import PAST, WRITES, choices, command, listed, say, stdin_text
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
     from ledger.document_answers import Document
-    from ledger.memory_writes import By
+    from ledger.types import WriteOptions
 
     Progress = Callable[[int, int], None]
 
@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
 
 def ingest(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     progress: Progress | None,
     paths: Annotated[
         list[str],
@@ -60,9 +60,9 @@ def ingest(
     from ledger.document_answers import IngestReport
 
     found, errors = _files(paths, recursive=recursive)
-    if len(found) + len(errors) > 1 and (title or path or by.get("key")):
+    if len(found) + len(errors) > 1 and (title or path or by.get("idempotency_key")):
         raise typer.BadParameter("--title, --path and --key are for one file")
-    told: dict[str, Any] = {"title": title, "tags": tag or None, "project": project, "path": path, "doc_type": doc_type}
+    told: dict[str, Any] = {"title": title, "tags": tag or None, "project": project, "path": path, "type": doc_type}
     run = by.get("correlation_id") or uuid7(time.time_ns(), os.urandom(8))
     taken = list[Document]() if TYPE_CHECKING else []
     for number, (file, within) in enumerate(found, 1):
@@ -85,11 +85,11 @@ def _ingest_one(ledger: Ledger, file: str, within: str | None, told: dict[str, A
     from ledger.domain.document import TEXT_BYTES
 
     if file == "-":
-        return ledger.ingest(stdin_text(TEXT_BYTES + 1).removeprefix("\ufeff"), **told, **by)
+        return ledger.documents.add(stdin_text(TEXT_BYTES + 1).removeprefix("\ufeff"), **told, **by)
     if within is None:
-        return ledger.ingest(Path(file), **told, **by)
+        return ledger.documents.add(Path(file), **told, **by)
     text, name = read_document(file, within=within)
-    return ledger.ingest(text, **{**told, "path": name}, **by)
+    return ledger.documents.add(text, **{**told, "path": name}, **by)
 
 
 def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:
@@ -124,7 +124,8 @@ def documents(
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
 ) -> Any:
     """The documents, newest first."""
-    return ledger.documents(project=project, tag=tag, status=status, limit=limit)
+    tags = (tag,) if tag is not None else ()
+    return listed(ledger.documents.list, limit, project=project, tags=tags, statuses=choices([status]))
 
 
 def document(
@@ -133,19 +134,19 @@ def document(
     text: Annotated[bool, typer.Option("--text", "-t", help="With what its chunks say.")] = False,
 ) -> Any:
     """One document with its chunks."""
-    return ledger.document(id, text=text)
+    return ledger.documents.get(id, text=text)
 
 
 def chunk(ledger: Ledger, id: ChunkId) -> Any:
     """One chunk with its text, also one that its document no longer has."""
-    return ledger.chunk(id)
+    return ledger.documents.get_chunk(id)
 
 
-def remove_document(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+def remove_document(ledger: Ledger, by: WriteOptions, id: Id, reason: Reason = "") -> Any:
     """Take a document out of use; what was remembered from it stays."""
-    return ledger.remove_document(id, reason, **by)
+    return ledger.documents.remove(id, reason=reason, **by)
 
 
-def restore_document(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+def restore_document(ledger: Ledger, by: WriteOptions, id: Id, reason: Reason = "") -> Any:
     """Bring a removed document back."""
-    return ledger.restore_document(id, reason, **by)
+    return ledger.documents.restore(id, reason=reason, **by)

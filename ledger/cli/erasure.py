@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import WRITES, Exclusive, command, console, say
-from ledger.domain.errors import RejectedError
+from ledger.cli.frame import WRITES, Exclusive, command, console, listed, say
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.types import WriteOptions
 
 ERASURE = "Erase"
 Reason = Annotated[
@@ -33,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
 
 def erase(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     subject: Annotated[
         str | None,
         typer.Argument(help="The id of a memory, an interaction, a document, a session, a project; or a position."),
@@ -56,11 +58,8 @@ def erase(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")] = False,
 ) -> Any:
     """Remove texts for good; the chain still verifies, and nothing brings them back. Retract is the everyday way."""
-    named: dict[str, Any] = {
-        name: value
-        for name, value in (("session", session), ("project", project), ("document", document))
-        if value is not None
-    }
+    called = ((SessionName, session), (Project, project), (DocumentPath, document))
+    named = [kind(name) for kind, name in called if name is not None]
     if not whole_user and not named and subject is None:
         raise typer.BadParameter(
             "name what to erase: an id, a position, --session, --project, --document or --whole-user"
@@ -69,20 +68,18 @@ def erase(
         raise typer.BadParameter(
             "an erasure names one thing: an id, a position, --session, --project, --document or --whole-user"
         )
-    told: dict[str, Any] = {
-        "derived": derived,
-        "sources": sources,
-        "quotes": quotes,
-        "keep": [_number(each) for each in keep],
-    }
-    told |= named | {"fields": field, "spans": [_span(each) for each in span]}
-    told |= {"subject": _number(subject)} if subject is not None else {}
-    told |= dict(by) | ({"user": ledger.default.user} if whole_user else {})
+    spans = [_span(each) for each in span]
+    position = _number(subject) if subject is not None else ""
+    what = Event(position, field, spans) if isinstance(position, int) else next(iter(named), subject or EVERYTHING)
+    if (field or span) and not isinstance(what, Event):
+        raise RejectedError("--field and --span are of one event, which is named by its position")
+    told: dict[str, Any] = {"derived": derived, "sources": sources, "quotes": quotes, **by}
+    told["keep"] = [_number(each) for each in keep]
     if dry_run:
-        return ledger.erase(dry_run=True, **told)
+        return ledger.erase(what, dry_run=True, **told)
     if not yes and sys.stdin.isatty():
-        _ask(ledger.erase(dry_run=True, **told))
-    return ledger.erase(**told, reason=reason, exclusive=exclusive)
+        _ask(ledger.erase(what, dry_run=True, **told))
+    return ledger.erase(what, reason=reason, exclusive=exclusive, **told)
 
 
 def _ask(planned: Any) -> None:
@@ -109,12 +106,12 @@ def _span(given: str) -> tuple[str, int, int]:
 
 def finish_erasures(ledger: Ledger) -> Any:
     """Try again to purge and search the files after erasures that are pending."""
-    return ledger.finish_erasures()
+    return list(ledger.erasures.finish())
 
 
 def erasures(ledger: Ledger) -> Any:
     """Every erasure with its state; with --json also its certificate."""
-    return ledger.erasures()
+    return listed(ledger.erasures.list)
 
 
 def certificates(
@@ -124,7 +121,7 @@ def certificates(
     """Write the certificates of all erasures, one a line: keep them apart from the backups."""
     from ledger.transfer import _new_file
 
-    found = ledger.certificates()
+    found = ledger.erasures.certificates()
     with _new_file(path) as file:
         file.writelines(each + "\n" for each in found)
     return {"path": path, "certificates": len(found)}
@@ -132,28 +129,35 @@ def certificates(
 
 def hold(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     subject: Annotated[
         str | None, typer.Argument(help="An id, or a session's or project's name; none: the user.")
     ] = None,
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
 ) -> Any:
     """Keep something, or all of a user, from being erased (a legal hold)."""
-    return ledger.hold(subject, reason, **by)
+    return ledger.holds.add(EVERYTHING if subject is None else _named(ledger, subject), reason=reason, **by)
+
+
+def _named(ledger: Ledger, given: str) -> str:
+    """The id of the session or project that is called so, or else what was given."""
+    if (session := ledger.session(given).id) is not None:
+        return session
+    with suppress(NotFoundError):
+        return ledger.projects.get(given).id
+    return given
 
 
 def lift_hold(
     ledger: Ledger,
-    by: By,
-    hold: Annotated[
-        str | None, typer.Argument(help="The hold's id, or what is held; none: the one on the user.")
-    ] = None,
+    by: WriteOptions,
+    hold: Annotated[str, typer.Argument(help="The hold's id, as holds shows it.")],
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
 ) -> Any:
     """End a legal hold."""
-    return ledger.lift_hold(hold, reason, **by)
+    return ledger.holds.remove(hold, reason=reason, **by)
 
 
 def holds(ledger: Ledger) -> Any:
     """The legal holds."""
-    return ledger.holds()
+    return listed(ledger.holds.list)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -16,10 +17,11 @@ from msgspec.structs import replace
 from ledger.cli.terminal_text import as_json
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.harmless import one_line
+from ledger.engine.paging import CAP, Behind
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.types import Page, WriteOptions
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
 STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
@@ -103,7 +105,7 @@ def command(
     for the answer, of ``ledger.cli.showing`` or, after its name and a point, of another module there. ``options`` are of
     ``WRITES``; without any, and without ``writes``, the ledger is opened for reading, and so it is without the argument that
     ``writes_with`` names. ``creates`` begins a ledger where there is none. ``past`` is ``PAST`` or ``BELIEFS`` where the
-    ledger may be that of a moment. An answer of None is a subject that does not exist.
+    ledger may be that of a moment.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,9 +122,6 @@ def command(
                     mine["project"] = told["settings"].project
                 changes = mine[writes_with] not in (None, False) if writes_with else writes or bool(options)
                 answer = _ask(function, own, told, mine, readonly=not changes, creates=creates)
-                if answer is None:
-                    subject = _SUBJECTS.get(function.__name__, "memory")
-                    raise NotFoundError(f"{_never(told)} such {subject} of this user: {_named(mine)}")
                 show(answer, view, json=told["json"], quiet=told["quiet"])
                 if getattr(answer, "ok", True) is False:
                     raise typer.Exit(FAILED)
@@ -136,18 +135,11 @@ def command(
 
 
 _TEXTS = ("content", "prompt", "response", "value", "query")  # one argument of these names may be "-" for stdin
-_SUBJECTS = {
-    **{each: each for each in ("interaction", "project", "document", "chunk", "conflict", "observation")},
-    "state": "project",
-    "history": "subject",
-    "reopen": "receipt",
-    "dag": "session",
-}
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """With its annotations resolved, but for those that only a type checker needs."""
-    return inspect.signature(function, eval_str=True, locals={"Ledger": Any, "By": Any, "Progress": Any})
+    return inspect.signature(function, eval_str=True, locals={"Ledger": Any, "WriteOptions": Any, "Progress": Any})
 
 
 def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[Any, Any]]) -> None:
@@ -157,10 +149,6 @@ def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[An
         parameters.append(inspect.Parameter(_SHARED + name, kind, default=default, annotation=annotation))
     run.__signature__ = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-
-
-def _named(given: dict[str, Any]) -> str:
-    return repr(next((value for value in given.values() if isinstance(value, str)), ""))[:60]
 
 
 # --- the ledger ------------------------------------------------------------------------------------------------------
@@ -187,19 +175,12 @@ def _ask(
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
 
-def _never(told: dict[str, Any]) -> str:
-    """How to begin to say that something is not there."""
-    if told.get("valid") is not None:
-        return f"at {told['valid']} there was no"
-    return f"as of {told['as_of']} there was no" if told.get("as_of") is not None else "there is no"
-
-
 def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
     """The ledger, or what it was at the moment asked for."""
     moment, valid = told.get("as_of"), told.get("valid")
     if moment is None and valid is None:
         return ledger
-    return ledger.at(ledger.position if moment is None else moment, valid)
+    return ledger.at(ledger.position if moment is None else moment, valid_at=valid)
 
 
 def settled(told: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +198,7 @@ def settled(told: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
     """The ledger, with what the caller said about itself as what its commands fall back on."""
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
 
     path = told["db"]
     if "\0" in path:
@@ -231,15 +212,29 @@ def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str
         settings = replace(settings, actor="")
     with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, settings=settings, **words) as ledger:
         yield ledger
-        if taken := ledger.redactions:
+        if taken := ledger.guards.redactions:
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(told.get("quiet")))
 
 
-def by(told: dict[str, Any]) -> By:
-    """What is said of a single command; the rest went into the ledger's defaults."""
-    names = ("key", "occurred_at", "correlation_id")
-    return cast("By", {name: told[name] for name in names if told.get(name) is not None})
+def by(told: dict[str, Any]) -> WriteOptions:
+    """What is said of a single command; the rest was said when the ledger was opened."""
+    options = {"idempotency_key": "key", "occurred_at": "occurred_at", "correlation_id": "correlation_id"}
+    return cast("WriteOptions", {name: told[each] for name, each in options.items() if told.get(each) is not None})
+
+
+def listed(
+    listing: Callable[..., Page[Any]], limit: int | None = None, *, behind: int | str | None = None, **asked: Any
+) -> list[Any]:
+    """So many of a listing from its beginning, or ``behind`` an item, of as many pages as that takes; all without a limit."""
+    after = None if behind is None else Behind(behind)
+    page = listing(limit=CAP if limit is None else min(limit, CAP), after=after, **asked)
+    return list(islice(page.all(), limit))
+
+
+def choices(given: Sequence[str]) -> Sequence[str]:
+    """What a filter of the library is given for an option whose word for every value is "all"."""
+    return () if "all" in given else given
 
 
 def _with_stdin(given: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command
+from ledger.cli.frame import PAST, WRITES, command, listed
 from ledger.cli.writes import MEMORIES, Reason
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
     from ledger.transfer import Progress
+    from ledger.types import WriteOptions
 
 GUARDS = "Guards"
 What = Annotated[str, typer.Argument(help="An id (m_…, i_…, c_…, y_…), or the position of a text.")]
@@ -25,21 +25,21 @@ def add_to(app: typer.Typer) -> None:
     command(app, GUARDS, view="guard_showing.rescanned", writes=True)(rescan)
 
 
-def quarantine(ledger: Ledger, by: By, id: What, reason: Reason = "") -> Any:
+def quarantine(ledger: Ledger, by: WriteOptions, id: What, reason: Reason = "") -> Any:
     """Keep a memory or a text out of recall, reinforcement and extraction until release."""
-    return ledger.quarantine(id, reason, **by)
+    return ledger.guards.quarantine(id, reason=reason, **by)
 
 
-def release(ledger: Ledger, by: By, id: What, reason: Reason = "") -> Any:
+def release(ledger: Ledger, by: WriteOptions, id: What, reason: Reason = "") -> Any:
     """End the quarantine of a memory or a text; no later scan begins it again."""
-    return ledger.release(id, reason, **by)
+    return ledger.guards.release(id, reason=reason, **by)
 
 
 def quarantined(
     ledger: Ledger, limit: Annotated[int, typer.Option("--limit", help="At most so many, up to 500.")] = 50
 ) -> Any:
     """What is kept out of recall, newest first: what a scanner found, or nothing where somebody put it there."""
-    return ledger.quarantined(limit=limit)
+    return listed(ledger.guards.quarantined, limit)
 
 
 def rescan(
@@ -48,4 +48,4 @@ def rescan(
     since: Annotated[int | None, typer.Option("--since", metavar="POSITION", help="Only what came after it.")] = None,
 ) -> Any:
     """Run the scanners of today over everything stored, and report secrets that were recorded before they were known."""
-    return ledger.rescan(since=since, progress=progress)
+    return ledger.guards.scan(since=None if since is None else since + 1, progress=progress)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command
+from ledger.cli.frame import PAST, WRITES, choices, command, listed
+from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By, Whose
+    from ledger.api import Ledger
+    from ledger.types import WriteOptions
 
 TOGETHER = "Near duplicates and contradictions"
 
@@ -41,39 +42,40 @@ def merges(
     limit: Limit = None,
 ) -> Any:
     """The merges that wait for a decision, newest first."""
-    return ledger.merges(status, project=project, limit=limit)
+    return listed(ledger.merges.list, limit, statuses=choices(status), project=project)
 
 
 def find_merges(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     project: Project = None,
     threshold: Annotated[float, typer.Option("--threshold", help="The least similarity of two, from 0.5 to 1.")] = 0.85,
 ) -> Any:
     """Propose merges of memories that say nearly the same; nothing else changes."""
-    return ledger.find_merges(project=project, threshold=threshold, **cast("Whose", by))
+    return ledger.merges.find(project=project, threshold=threshold, **by)
 
 
 def merge(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     memories: Annotated[list[str], typer.Argument(help="A proposal's id (g_…), or the ids of two or more memories.")],
     content: Annotated[str | None, typer.Option("--content", help="How the one memory reads.")] = None,
     reason: Reason = "",
 ) -> Any:
     """Make one memory of several, which it supersedes."""
-    asked = memories[0] if len(memories) == 1 and memories[0].startswith("g_") else memories
-    return ledger.merge(asked, content, reason, **by)
+    if len(memories) == 1 and memories[0].startswith("g_"):
+        return ledger.merges.apply(memories[0], content=content, reason=reason, **by)
+    return ledger.merges.combine(memories, content=content, reason=reason, **by)
 
 
 def reject_merge(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Annotated[str, typer.Argument(help="A proposal's id (g_…), or an unambiguous beginning of it.")],
     reason: Reason = "",
 ) -> Any:
     """Turn a proposed merge down for good."""
-    return ledger.reject_merge(id, reason, **by)
+    return ledger.merges.reject(id, reason=reason, **by)
 
 
 def conflicts(
@@ -83,26 +85,30 @@ def conflicts(
     limit: Limit = None,
 ) -> Any:
     """The contradictions among active memories, newest first."""
-    return ledger.conflicts(status, project=project, limit=limit)
+    return listed(ledger.conflicts.list, limit, statuses=choices(status), project=project)
 
 
 def conflict(ledger: Ledger, id: ConflictId) -> Any:
     """One contradiction with its memories."""
-    return ledger.conflict(id)
+    return ledger.conflicts.get(id)
 
 
-def find_conflicts(ledger: Ledger, by: By, project: Project = None) -> Any:
+def find_conflicts(ledger: Ledger, by: WriteOptions, project: Project = None) -> Any:
     """Look for contradictions and record those that are new; nothing else changes."""
-    return ledger.find_conflicts(project=project, **cast("Whose", by))
+    return ledger.conflicts.find(project=project, **by)
 
 
 def resolve(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: ConflictId,
     keep: Annotated[str | None, typer.Option("--keep", help="The memory that is so; it supersedes the others.")] = None,
     both: Annotated[bool, typer.Option("--both", help="They can both be so.")] = False,
     reason: Reason = "",
 ) -> Any:
     """Decide a contradiction: --keep MEMORY, or --both."""
-    return ledger.resolve(id, keep, both=both, reason=reason, **by)
+    if both == (keep is not None):
+        raise RejectedError("a resolution is --keep MEMORY, or --both, and one of the two")
+    if keep is None:
+        return ledger.conflicts.accept(id, reason=reason, **by)
+    return ledger.conflicts.resolve(id, keep=keep, reason=reason, **by)

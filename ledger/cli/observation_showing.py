@@ -53,6 +53,8 @@ def _freshness(found: Observation) -> Text:
 
 def changed(found: Any) -> RenderableType:
     """What a verb that memories and observations share came to."""
+    if isinstance(found, answers.Memory):
+        return showing.changed(found)
     if isinstance(found, answers.Interaction):
         return showing.interaction(found)
     if isinstance(found, document_answers.Chunk):
@@ -101,7 +103,9 @@ def _counts(found: ObservationSource | Evidence) -> Text:
 
 
 def why(answer: answers.Why) -> RenderableType:
-    """The evidence of an observation, its wordings, and every event behind it."""
+    """The evidence of an observation, its wordings, and every event behind it; or why a memory is believed."""
+    if not answer.wordings:
+        return showing.why(answer)
     found = answer.observation
     gone = {"id": answer.id, "status": "not in force: what made it was undone"}
     parts: list[RenderableType] = [card_of(_fields(found) if found is not None else gone)]

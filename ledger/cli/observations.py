@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
-from ledger.cli.frame import PAST, WRITES, Exclusive, command
+from ledger.cli.frame import PAST, WRITES, Exclusive, choices, command, listed
+from ledger.domain.times import moment
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.observation_answers import Observation
     from ledger.transfer import Progress
+    from ledger.types import WriteOptions
 
 OBSERVATIONS = "Observations"
 
@@ -49,24 +52,29 @@ def observations(
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
 ) -> Any:
     """What several sources have in common, newest first: trend, proof, freshness and confidence."""
-    told: dict[str, Any] = {
-        "project": project,
-        "trends": (trend,) if trend is not None else (),
-        "freshness": freshness,
-        "before": before,
-        "as_of": trend_at,
-    }
-    return ledger.observations(tags=tag, status=status, limit=limit, **told)
+    told: dict[str, Any] = {"project": project, "tags": tag, "statuses": choices([status]), "freshness": freshness}
+    trends: Any = (trend,) if trend is not None else ()
+    if trend_at is None:
+        return listed(ledger.observations.list, limit, behind=before, trends=trends, **told)
+    ledger.observations.list(trends=trends, limit=0)  # refuses what is no trend
+    found = (_at(each, trend_at) for each in listed(ledger.observations.list, behind=before, **told))
+    return [each for each in found if trend in (None, each.trend)][:limit]
 
 
 def observation(ledger: Ledger, id: Id, trend_at: AsOf = None) -> Any:
     """One observation with its sources; why shows what they say, and every wording that it had."""
-    return ledger.observation(id, as_of=trend_at)
+    found = ledger.observations.get(id)
+    return found if trend_at is None else _at(found, trend_at)
+
+
+def _at(found: Observation, time: str) -> Observation:
+    """With the trend as of another time than now."""
+    return replace(found, trend=found.trend_at(time), as_of=moment("--trend-at", time))
 
 
 def observe(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     content: Annotated[str, typer.Argument(help='What they have in common, or "-" for standard input.')],
     source: Evidence = [],  # noqa: B006
     confidence: Annotated[float, typer.Option("--confidence", "-c", help="From 0.5 to 1.")] = 0.9,
@@ -77,23 +85,23 @@ def observe(
     why: Annotated[str, typer.Option("--why", "--reason", "-r", help="Why, in your words; it is kept.")] = "",
 ) -> Any:
     """Add an observation by hand, with the sources that support it."""
-    return ledger.observe(content, source, confidence=confidence, project=project, tags=tag, why=why, **by)
+    return ledger.observations.add(content, source, confidence=confidence, project=project, tags=tag, reason=why, **by)
 
 
 def withdraw_source(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     ids: Sources,
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why, in your words; it is kept.")] = "",
     exclusive: Exclusive = False,
 ) -> Any:
     """Withdraw these sources from every observation; restore ID brings one back."""
-    return ledger.withdraw_source(ids, reason, exclusive=exclusive, **by)
+    return ledger.observations.withdraw(ids, exclusive=exclusive, reason=reason, **by)
 
 
 def consolidate(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     progress: Progress | None,
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="Only these memories and interactions, by their ids.")
@@ -108,7 +116,7 @@ def consolidate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False,
 ) -> Any:
     """Form observations of what new sources have in common, and revise those that went stale."""
-    told: dict[str, Any] = {"project": project, "tags": tag, "using": using, "limit": limit, "dry_run": dry_run}
+    told: dict[str, Any] = {"project": project, "tags": tag, "method": using, "limit": limit, "dry_run": dry_run}
     told["progress"] = progress
     if ids in (["memories"], ["interactions"]):  # as --over has it
         return ledger.consolidate(*ids, **told, **by)

@@ -9,7 +9,7 @@ import typer
 from ledger.cli.frame import command, opened
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
     from ledger.transfer import Progress
 
 PROOF = "Proof"
@@ -51,7 +51,7 @@ def checkpoint(
 ) -> Any:
     """Print the log's size, Merkle root and head as a small text: keep it where the ledger's file is not."""
     with opened(told, readonly=not seal, creates=False) as ledger:
-        return ledger.checkpoint(sign=sign, progress=progress)
+        return ledger.proof.checkpoint(signing_key=sign, progress=progress)
 
 
 def prove(
@@ -64,4 +64,4 @@ def prove(
     state: Annotated[bool, typer.Option("--state", help="Put in what the event says.")] = False,
 ) -> Any:
     """Print the proof that an event is in the log, for tools/check_proof.py and somebody who has a checkpoint."""
-    return ledger.prove(position, size=size, against=against, state=state)
+    return ledger.proof.prove(position, size=size, against=against, include_state=state)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ledger.cli.frame import BELIEFS, PAST, command
+from ledger.cli.frame import BELIEFS, PAST, choices, command, listed
+from ledger.types import Corpus
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
 
 LOOK, EXPLAIN = "Look", "Explain"
 
@@ -33,7 +34,8 @@ def add_to(app: typer.Typer) -> None:
     for pack in (user_profile, project_context):
         command(app, LOOK, view="pack", past=BELIEFS)(pack)
     command(app, LOOK, view="pack")(reopen)
-    for function in (why, history, confidence, audit):
+    command(app, EXPLAIN, view="observation_showing.why", past=PAST)(why)
+    for function in (history, confidence, audit):
         command(app, EXPLAIN, view=function.__name__, past=PAST)(function)
     command(app, EXPLAIN, view="diff")(diff)
 
@@ -48,18 +50,18 @@ def memories(
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many.")] = None,
 ) -> Any:
     """The memories, newest first."""
-    filters = {"project": project, "tag": tag, "min_confidence": min_confidence, "limit": limit}
-    return ledger.memories(status=status, kind=kind, **filters)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"kinds": kind, "tags": (tag,) if tag is not None else (), "min_confidence": min_confidence}
+    return listed(ledger.memories.list, limit, statuses=choices(status), project=project, **told)
 
 
 def memory(ledger: Ledger, id: Id) -> Any:
     """One memory with everything known about it."""
-    return ledger.memory(id)
+    return ledger.memories.get(id)
 
 
 def review(ledger: Ledger, project: Project = None, limit: Limit = 500) -> Any:
     """The candidates that wait for promote or reject, oldest first."""
-    return ledger.review(project=project, limit=limit)
+    return listed(ledger.review, limit, project=project)
 
 
 def interactions(
@@ -72,13 +74,13 @@ def interactions(
     limit: Limit = 50,
 ) -> Any:
     """The captured turns, newest first."""
-    where = {"project": project, "session_id": session, "client": client, "since": since, "until": until}
-    return ledger.interactions(limit=limit, **where)
+    where = {"project": project, "session": session, "client": client, "since": since, "until": until}
+    return listed(ledger.interactions.list, limit, **where)
 
 
 def interaction(ledger: Ledger, id: Id) -> Any:
     """One captured turn with its whole texts."""
-    return ledger.interaction(id)
+    return ledger.interactions.get(id)
 
 
 def recall(
@@ -107,10 +109,9 @@ def recall(
 ) -> Any:
     """What answers a question, best first, within a budget."""
     del embedder  # the ledger was opened with it
-    return ledger.recall(
-        query, project=project, kinds=kind, among=among, status=status, k=k, budget=budget, unit=unit,
-        packing=packing, ranking=ranking, explain=explain, receipt=receipt, observations=observations,
-    )  # fmt: skip
+    told: dict[str, Any] = {"unit": unit, "packing": packing, "ranking": ranking, "statuses": choices(status)}
+    told |= {"among": get_args(Corpus) if "all" in among else among, "limit": k, "observations": observations}
+    return ledger.recall(query, project=project, kinds=kind, budget=budget, explain=explain, receipt=receipt, **told)
 
 
 def reopen(ledger: Ledger, receipt: Annotated[str, typer.Argument(help="The receipt of a recorded recall.")]) -> Any:
@@ -123,7 +124,7 @@ def user_profile(
     budget: Annotated[int, typer.Option("--budget", help="Characters that the texts may take together.")] = 1375,
 ) -> Any:
     """What is known of the user: user_profile, identity and preference memories, newest first."""
-    return ledger.user_profile(budget=budget)
+    return ledger.profile(budget=budget)
 
 
 def project_context(
@@ -132,7 +133,7 @@ def project_context(
     budget: Annotated[int | None, typer.Option("--budget", help="Characters that the texts may take together.")] = None,
 ) -> Any:
     """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
-    return ledger.project_context(project, budget=budget)
+    return ledger.projects.context(project, budget=budget)
 
 
 def graph(
@@ -150,8 +151,9 @@ def graph(
     """What memories name together with a name, and what they say of the two."""
     if mermaid and dot:
         raise typer.BadParameter("it is either --mermaid or --dot")
-    where = {"project": project, "relation": relation, "limit": limit, "supplied_only": supplied_only}
-    found = ledger.graph(" ".join(name), **where)  # type: ignore[arg-type]
+    found = ledger.graph.neighbors(
+        " ".join(name), project=project, relation=relation, limit=limit, extracted=not supplied_only
+    )
     if mermaid or dot:
         from ledger.cli import graphs
 
@@ -169,12 +171,12 @@ def why(ledger: Ledger, id: Id) -> Any:
 
 def history(ledger: Ledger, id: Id) -> Any:
     """Every event of a memory, an observation, an interaction, a document, a project or a session."""
-    return ledger.history(id)
+    return listed(ledger.history.events, subject=id)
 
 
 def confidence(ledger: Ledger, id: Id) -> Any:
     """A memory's confidence over time."""
-    return ledger.confidence(id) or None
+    return list(ledger.memories.confidence(id))
 
 
 def audit(
@@ -193,9 +195,9 @@ def audit(
     limit: Limit = 50,
 ) -> Any:
     """What happened, newest first: the trail of events."""
-    told = {"subject": subject, "actor": actor, "project": project, "session_id": session, "type": type}
-    by_id = {"command": command, "command_id": command_id, "correlation_id": correlation_id}
-    return ledger.audit(since=since, until=until, before=before, limit=limit, **told, **by_id)
+    told = {"subject": subject, "actor": actor, "project": project, "session": session, "type": type}
+    told |= {"command": command, "command_id": command_id, "correlation_id": correlation_id}
+    return listed(ledger.history.audit, limit, behind=before, since=since, until=until, **told)
 
 
 def diff(
@@ -205,22 +207,22 @@ def diff(
     project: Annotated[str | None, typer.Option("--project", "-p", help='A name or alias; "" for global.')] = None,
 ) -> Any:
     """What came to be believed, and no longer is, between two moments."""
-    return ledger.diff(start, end, project=project)
+    return ledger.history.diff(start, end, project=project)
 
 
 def refusals(ledger: Ledger, limit: Limit = 50) -> Any:
     """What rules refused, newest first: labels and numbers, never a text."""
-    return ledger.refusals(limit=limit)
+    return listed(ledger.guards.refusals, limit)
 
 
 def projects(ledger: Ledger) -> Any:
     """The projects."""
-    return ledger.projects()
+    return listed(ledger.projects.list)
 
 
 def project(ledger: Ledger, name: ProjectName) -> Any:
     """One project with its trusted state."""
-    return ledger.project(name)
+    return ledger.projects.get(name)
 
 
 def state(
@@ -231,6 +233,5 @@ def state(
     history: Annotated[bool, typer.Option("--history", help="Every value it had, oldest first.")] = False,
 ) -> Any:
     """The trusted state of a project."""
-    if ledger.project(project) is None:
-        return None
-    return ledger.state(project, category, key, history=history)
+    told: dict[str, Any] = {"category": category, "name": key}
+    return list(ledger.projects.state(project, history=history, **told))

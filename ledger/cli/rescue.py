@@ -11,7 +11,7 @@ from ledger.cli.frame import command
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
     from ledger.transfer import Progress
 
 SAFETY = "Safety"
@@ -29,7 +29,7 @@ def backup(
     path: Annotated[str, typer.Argument(help="A file that is not there yet.")],
 ) -> Any:
     """Copy the whole ledger while others read and write it, and check the copy; it holds the ledger's secret."""
-    return ledger.backup(path, progress=progress)
+    return ledger.maintenance.backup(path, progress=progress)
 
 
 def recover(
@@ -44,7 +44,7 @@ def recover(
     ] = None,
 ) -> Any:
     """Make a ledger at a new --db from a backup: verified, folded again, compared, and what was erased is erased again."""
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
 
     certificates = [line for name in certificate or () for line in _lines(name)]
     return Ledger.recover(backup, told["db"], certificates=certificates, progress=progress)
@@ -65,6 +65,6 @@ def doctor(
     progress: Progress | None,
 ) -> Any:
     """Look at everything that may be wrong with the ledger's file, and say what to do; exit code 1 with a problem."""
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
 
-    return Ledger.examine(told["db"], progress=progress)
+    return Ledger.doctor(told["db"], progress=progress)

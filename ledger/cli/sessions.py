@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.frame import PAST, WRITES, command, stdin_text
+from ledger.cli.frame import PAST, WRITES, command, listed, stdin_text
 from ledger.cli.writes import Since, Using
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.engine.paging import Behind
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.types import WriteOptions
 
 SESSIONS, LOOK, WINDOW, HISTORY = "Sessions", "Look", "Keep it within a window", "Say more, or less"
 FILE_BYTES = 256 * 1024 * 1024
@@ -83,7 +85,7 @@ def _add_history(app: typer.Typer) -> None:
 def _known(ledger: Ledger, name: str) -> Any:
     """The session, which has to be there."""
     found = ledger.session(name)
-    if found.info() is None:
+    if found.id is None:
         raise NotFoundError(f"no session of this user is called {name!r:.60}; `session list` names those there are")
     return found
 
@@ -93,7 +95,7 @@ def _known(ledger: Ledger, name: str) -> Any:
 
 def list_(ledger: Ledger, project: Project = None, limit: Limit = 50) -> Any:
     """The sessions, the one opened last first."""
-    return ledger.sessions(project=project, limit=limit)
+    return listed(ledger.sessions.list, limit, project=project)
 
 
 def show(
@@ -108,12 +110,12 @@ def show(
     """Show the messages of a session, oldest first."""
     from ledger.cli.session_showing import InFull, Shown
 
-    session = _known(ledger, name)
+    session, after = _known(ledger, name), Behind(before) if before is not None else None
     return (InFull if text else Shown)(
         session=session.info(),
-        summary=session.summary,
-        messages=session.messages(limit, before=before, hidden=hidden),
-        summaries=session.summaries() if summaries else None,
+        summary=session.abstract,
+        messages=list(session.messages(limit=limit, after=after, include_hidden=hidden)),
+        summaries=listed(session.summaries.list)[::-1] if summaries else None,
     )
 
 
@@ -131,16 +133,17 @@ def grep(
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what is hidden or out of use.")] = False,
 ) -> Any:
     """The messages and summaries that a pattern matches, newest first."""
-    session = ledger.session(name) if everywhere else _known(ledger, name)
-    told: dict[str, Any] = {
-        "scope": scope,
-        "role": role,
-        "since": since,
-        "before": before,
-        "last": last,
-        "limit": limit,
-    }
-    return session.grep(pattern, everywhere=everywhere, hidden=hidden, **told)
+    from ledger.sessions.search_answers import GrepResult
+
+    if last is not None and since is not None:
+        raise RejectedError("--since and --last both say from when; give one of them")
+    if last is not None:  # whose "m" is a month of 30 days, and not a minute
+        since = f"{int(last[:-1]) * 30}d" if re.fullmatch(r"\d{1,9}m", last, re.ASCII) else last
+    told: dict[str, Any] = {"scope": scope, "role": role, "since": since, "until": before, "limit": limit}
+    found = (ledger.sessions if everywhere else _known(ledger, name)).grep(pattern, include_hidden=hidden, **told)
+    return GrepResult(
+        hits=tuple(found), total=found.total, searched=found.searched, is_exact=found.is_exact, hint=found.hint
+    )
 
 
 def expand(
@@ -167,7 +170,7 @@ def dag(
     ] = False,
 ) -> Any:
     """Draw a session's window, oldest first, with the graph of the underlying summaries."""
-    found = _known(ledger, name).dag(everything=everything)
+    found = _known(ledger, name).summaries.graph(include_replaced=everything)
     return found if format == "tree" else found.draw(format)
 
 
@@ -185,21 +188,19 @@ def assemble(
     provider: Provider = None,
 ) -> Any:
     """The newest of a session's window that fits a budget of tokens."""
-    found = _known(ledger, name).assemble(budget, query=query, share=share, tail=tail, record=record)
+    found = _known(ledger, name).window(budget, query=query, share=share, tail=tail, receipt=record)
     return found if provider is None else found.render(provider)
 
 
 def reopen(ledger: Ledger, name: Name, receipt: Receipt, provider: Provider = None) -> Any:
     """Show a recorded window as it was delivered."""
     found = _known(ledger, name).reopen(receipt)
-    if found is None:
-        raise NotFoundError(f"the session {name!r:.60} has no assembly with the receipt {receipt!r:.60}")
     return found if provider is None else found.render(provider)
 
 
 def compact(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     budget: Annotated[int | None, typer.Option("--budget", help="Tokens that the window is meant for.")] = None,
     force: Annotated[bool, typer.Option("--force", help="One step more than is due.")] = False,
@@ -210,27 +211,24 @@ def compact(
     """Put summaries in the place of older messages; without a model (LEDGER_MODEL) each is their cut beginning."""
     if until_under and budget is None:
         raise typer.BadParameter("--until-under needs a --budget")
-    session = _known(ledger, name)
-    if until_under:
-        return session.compact_until_under(budget, **by)
-    return session.compact(budget, force=force, **by)
+    return _known(ledger, name).compact(budget, until_under=until_under, force=force, **by)
 
 
 def invalidate(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     id: SummaryId,
     subtree: Annotated[bool, typer.Option("--subtree", help="All underlying summaries too.")] = False,
     reason: Reason = "",
 ) -> Any:
     """Take a summary out of use: what it was written from is in the window again."""
-    return ledger.session(name).invalidate_summary(id, reason, subtree=subtree, **by)
+    return ledger.session(name).summaries.invalidate(id, subtree=subtree, reason=reason, **by)
 
 
-def restore(ledger: Ledger, by: By, name: Name, id: SummaryId, reason: Reason = "") -> Any:
+def restore(ledger: Ledger, by: WriteOptions, name: Name, id: SummaryId, reason: Reason = "") -> Any:
     """Bring an invalidated summary back into the window."""
-    return ledger.session(name).restore_summary(id, reason, **by)
+    return ledger.session(name).summaries.restore(id, reason=reason, **by)
 
 
 # --- say more, or less -----------------------------------------------------------------------------------------------
@@ -238,7 +236,7 @@ def restore(ledger: Ledger, by: By, name: Name, id: SummaryId, reason: Reason = 
 
 def append(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Annotated[str, typer.Argument(help="A session's name, alias or id; a new one begins with this message.")],
     role: Annotated[str, typer.Argument(help="system, developer, user, assistant or tool.")],
     content: Annotated[str, typer.Argument(metavar="TEXT", help='The text, or "-" for standard input.')] = "",
@@ -259,8 +257,9 @@ def append(
 ) -> Any:
     """Add a message to a session."""
     parts = [_part(number, text) for number, text in enumerate(part, 1)]
-    told: dict[str, Any] = {"created_at": created_at, "token_count": tokens, "model": model, "speaker": speaker}
-    return ledger.session(name, project=project).append(role, content, parts=parts, **told, **by)
+    told: dict[str, Any] = {"role": role, "token_count": tokens, "model": model, "speaker": speaker}
+    told |= {"occurred_at": created_at} if created_at is not None else {}
+    return ledger.session(name, project=project).append(content=content, parts=parts, **told, **by)
 
 
 def _part(number: int, text: str) -> Any:
@@ -272,7 +271,7 @@ def _part(number: int, text: str) -> Any:
 
 def reconcile(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     file: Annotated[str, typer.Argument(help='A JSON list of messages, or one a line; "-" for standard input.')],
     replace: Annotated[bool, typer.Option("--replace", help="Make them the whole history.")] = False,
@@ -318,7 +317,7 @@ def _parsed(text: str, what: str) -> Any:
 
 def truncate(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     keep_last: Annotated[int, typer.Argument(metavar="KEEP", help="How many of the last messages stay.")],
 ) -> Any:
@@ -326,36 +325,38 @@ def truncate(
     return ledger.session(name).truncate(keep_last, **by)
 
 
-def clear(ledger: Ledger, by: By, name: Name) -> Any:
+def clear(ledger: Ledger, by: WriteOptions, name: Name) -> Any:
     """Hide every message, and begin the session again."""
     return ledger.session(name).clear(**by)
 
 
-def alias(ledger: Ledger, by: By, name: Name, alias: Annotated[str, typer.Argument(help="The other name.")]) -> Any:
+def alias(
+    ledger: Ledger, by: WriteOptions, name: Name, alias: Annotated[str, typer.Argument(help="The other name.")]
+) -> Any:
     """Give a session another name."""
-    session = ledger.session(name) if ledger.session(alias).info() is not None else _known(ledger, name)
+    session = ledger.session(name) if ledger.session(alias).id is not None else _known(ledger, name)
     return session.add_alias(alias, **by)
 
 
-def extract(ledger: Ledger, by: By, name: Name, using: Using = None, since: Since = None) -> Any:
+def extract(ledger: Ledger, by: WriteOptions, name: Name, using: Using = None, since: Since = None) -> Any:
     """Read the messages since the last time for what to remember; by a model or by rules."""
-    return _known(ledger, name).extract(using=using, since=since, **by)
+    return _known(ledger, name).extract(method=using, since=since, **by)
 
 
 def seed_extraction(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     parent: Annotated[str | None, typer.Option("--parent", help="The session that this one branched off.")] = None,
     up_to: Annotated[int | None, typer.Option("--up-to", help="The position of the last message to pass over.")] = None,
 ) -> Any:
     """Pass over what a branch has in common with the session that it was copied from: it is extracted there."""
-    return _known(ledger, name).seed_extraction(parent, up_to, **by)
+    return _known(ledger, name).skip_extraction(parent=parent, until=up_to, **by)
 
 
 def summary(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Name,
     content: Annotated[
         str | None, typer.Argument(metavar="TEXT", help='Set it to this, "" for none, "-" for standard input.')
@@ -363,4 +364,8 @@ def summary(
 ) -> Any:
     """The summary of a whole session that somebody set, or set it."""
     session = _known(ledger, name)
-    return session.summary if content is None else session.set_summary(content, **by)
+    if content is None:
+        return session.abstract
+    if not hasattr(session, "set_abstract"):
+        raise RejectedError("a summary is set today: without --as-of")
+    return session.set_abstract(content, **by)

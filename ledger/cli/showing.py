@@ -92,12 +92,8 @@ def _memory_row(memory: answers.Memory) -> list[RenderableType]:
     return [Text(memory.id), _confidence(memory.confidence), detailed(short(memory.content), *details)]
 
 
-def changed(memory: Any) -> RenderableType:
-    """A memory after a command; or what else the same verb was about."""
-    if not isinstance(memory, answers.Memory):
-        from ledger.cli import observation_showing
-
-        return observation_showing.changed(memory)
+def changed(memory: answers.Memory) -> RenderableType:
+    """A memory after a command."""
     return memories([memory])
 
 
@@ -364,10 +360,6 @@ def _validity(memory: answers.Memory) -> str:
 
 
 def why(answer: answers.Why) -> RenderableType:
-    if answer.wordings:
-        from ledger.cli import observation_showing
-
-        return observation_showing.why(answer)
     parts: list[RenderableType] = [_why_head(answer)]
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += titled("Confidence over time (UTC)", chart)

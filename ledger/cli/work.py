@@ -17,7 +17,7 @@ from ledger.cli.terminal_text import as_json
 
 if TYPE_CHECKING:
     from ledger import answers
-    from ledger.core import Core as Ledger
+    from ledger.api import Ledger
     from ledger.transfer import Progress
 
 
@@ -34,8 +34,9 @@ def work(
 ) -> Any:
     """Do what is pending, sharing it with other workers; with --follow one line for each pass that did something."""
     total: dict[str, int] = {}
+    jobs: Any = only or ()
     with stopped_by_signals() as stop:
-        for report in ledger.work(follow=follow, only=only or (), stop=stop, progress=None if follow else progress):
+        for report in ledger.jobs.work(follow=follow, jobs=jobs, stop=stop, progress=None if follow else progress):
             done = {name: number for name, number in _numbers(report).items() if number}
             total |= {name: total.get(name, 0) + number for name, number in done.items()}
             if follow and done:

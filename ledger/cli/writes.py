@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ledger.cli.frame import WRITES, command
+from ledger.domain.errors import RejectedError
+from ledger.types import StateCategory
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
-    from ledger.memory_writes import By
+    from ledger.api import Ledger
+    from ledger.types import WriteOptions
 
 Command = Callable[..., Any]
 TAKE_IN, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects and policy"
@@ -67,7 +69,8 @@ def _add_changes(app: typer.Typer) -> None:
     hides: tuple[Command, ...] = (invalidate, retract, restore)
     changes: tuple[Command, ...] = (revise, supersede, *hides, retag, set_validity, adjust)
     for function in changes:
-        command(app, MEMORIES, view="changed", options=WRITES)(function)
+        view = "observation_showing.changed" if function in (revise, retract, restore) else "changed"
+        command(app, MEMORIES, view=view, options=WRITES)(function)
     for tie in (relate, unrelate):
         command(app, MEMORIES, view="related", options=WRITES)(tie)
 
@@ -84,7 +87,7 @@ def _add_projects(app: typer.Typer) -> None:
 
 def capture(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     prompt: Content,
     response: Annotated[str, typer.Argument(help='The answer, or "-"; may come later by attach-response.')] = "",
     summary: Annotated[str, typer.Option("--response-summary", help="The answer in short.")] = "",
@@ -95,14 +98,14 @@ def capture(
     reinforce: Annotated[bool, typer.Option(help="Let it reinforce the memories that it restates.")] = True,
 ) -> Any:
     """Record a turn of a conversation; what it restates is reinforced."""
-    lists = {"memories_used": memories_used, "chunks_used": chunks_used}
-    told = {"response_summary": summary, "project": project, "session_id": session, "reinforce": reinforce}
-    return ledger.capture(prompt, response, **told, **lists, **by)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"summary": summary, "project": project, "session": session, "reinforce": reinforce}
+    told |= {"memories_used": memories_used, "chunks_used": chunks_used}
+    return ledger.capture(prompt, response, **told, **by)
 
 
 def attach_response(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: InteractionId,
     response: Annotated[str, typer.Argument(help='The answer, or "-" for standard input.')] = "",
     summary: Annotated[str, typer.Option("--response-summary", help="The answer in short.")] = "",
@@ -111,12 +114,12 @@ def attach_response(
 ) -> Any:
     """Add the answer to a prompt that was captured before."""
     lists = {"memories_used": memories_used, "chunks_used": chunks_used}
-    return ledger.attach_response(id, response, response_summary=summary, **lists, **by)
+    return ledger.interactions.add_response(id, response, summary=summary, **lists, **by)
 
 
 def remember(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     content: Content,
     kind: Kind = "knowledge",
     project: Project = None,
@@ -129,14 +132,14 @@ def remember(
     valid_to: ValidTo = None,
 ) -> Any:
     """Remember something at once, without review."""
-    place = {"project": project, "session_id": session, "valid_from": valid_from, "valid_to": valid_to}
-    about = {"confidence": confidence, "entities": entity, "tags": tag, "source": source}
-    return ledger.remember(content, kind, **place, **about, **by)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
+    told |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
+    return ledger.remember(content, kind=kind, **told, **by)
 
 
 def propose(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     content: Content,
     kind: Kind = "knowledge",
     project: Project = None,
@@ -149,25 +152,26 @@ def propose(
     valid_to: ValidTo = None,
 ) -> Any:
     """Put a candidate into the review queue; it is believed only once promoted."""
-    place = {"project": project, "session_id": session, "valid_from": valid_from, "valid_to": valid_to}
-    about = {"confidence": confidence, "entities": entity, "tags": tag, "source": source}
-    return ledger.propose(content, kind, **place, **about, **by)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
+    told |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
+    return ledger.propose(content, kind=kind, **told, **by)
 
 
 def extract(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Annotated[str, typer.Argument(help="An interaction's id (i_…), or a session's name, alias or id (s_…).")],
     preview: Annotated[bool, typer.Option("--preview", help="Only show what is found in an interaction.")] = False,
     using: Using = None,
     since: Since = None,
 ) -> Any:
     """Look for candidates in an interaction, or in the messages of a session since the last time; by a model or by rules."""
-    if id[:2] in ("i_", "s_"):
-        return ledger.extract(id, preview=preview, using=using, since=since, **by)
-    if preview or ledger.session(id).info() is None:
-        return ledger.extract(id, preview=preview, **by)  # which says what there is not
-    return ledger.session(id).extract(using=using, since=since, **by)
+    told: dict[str, Any] = {"method": using, "dry_run": preview}
+    if (session := ledger.session(id) if not id.startswith("i_") else None) is not None and session.id is not None:
+        return session.extract(since=since, **told, **by)
+    if since is not None:
+        raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
+    return ledger.extract(id, **told, **by)
 
 
 # --- review and change -----------------------------------------------------------------------------------------------
@@ -175,23 +179,23 @@ def extract(
 
 def promote(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Id,
     note: Annotated[str, typer.Option("--note", "--reason", "-r", help="Why, in your words; it is kept.")] = "",
     content: Annotated[str | None, typer.Option("--content", help="A better wording for it, in the same step.")] = None,
 ) -> Any:
     """Believe a candidate from here on."""
-    return ledger.promote(id, note, content=content, **by)
+    return ledger.promote(id, content=content, reason=note, **by)
 
 
-def reject(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+def reject(ledger: Ledger, by: WriteOptions, id: Id, reason: Reason = "") -> Any:
     """Turn a candidate down."""
-    return ledger.reject(id, reason, **by)
+    return ledger.reject(id, reason=reason, **by)
 
 
 def relate(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Id,
     source: Name,
     relation: Relation,
@@ -200,35 +204,37 @@ def relate(
     valid_to: ValidTo = None,
 ) -> Any:
     """Let a memory say that one name stands in a relation to another."""
-    return ledger.relate(id, source, relation, target, valid_from=valid_from, valid_to=valid_to, **by)
+    return ledger.graph.relate(id, source, relation, target, valid_from=valid_from, valid_to=valid_to, **by)
 
 
 def unrelate(
-    ledger: Ledger, by: By, id: Id, source: Name, relation: Relation, target: Name, reason: Reason = ""
+    ledger: Ledger, by: WriteOptions, id: Id, source: Name, relation: Relation, target: Name, reason: Reason = ""
 ) -> Any:
     """Let a memory no longer say so."""
-    return ledger.unrelate(id, source, relation, target, reason, **by)
+    return ledger.graph.unrelate(id, source, relation, target, reason=reason, **by)
 
 
 def reinforce(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Annotated[str, typer.Argument(help="A memory's id; or an interaction's, to look again what it restates.")],
     delta: Annotated[float | None, typer.Option("--delta", help="How much, if not what the policy says.")] = None,
     source: Annotated[str | None, typer.Option("--source", help="The interaction behind it; counts once.")] = None,
 ) -> Any:
     """One more reason to believe a memory."""
-    return ledger.reinforce(id, delta, source=source, **by)
+    if id.startswith("i_") and delta is None and source is None:
+        return ledger.interactions.reinforce(id, **by)
+    return ledger.reinforce(id, amount=delta, source=source, **by)
 
 
-def revise(ledger: Ledger, by: By, id: Either, content: Content, reason: Reason = "") -> Any:
+def revise(ledger: Ledger, by: WriteOptions, id: Either, content: Content, reason: Reason = "") -> Any:
     """Another wording for the same memory or observation."""
-    return ledger.revise(id, content, reason, **by)
+    return ledger.revise(id, content, reason=reason, **by)
 
 
 def supersede(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Id,
     content: Content,
     reason: Reason = "",
@@ -241,58 +247,63 @@ def supersede(
     valid_to: ValidTo = None,
 ) -> Any:
     """Another fact takes this memory's place; the successor is shown."""
-    lists = {"entities": entity or None, "tags": tag or None, "source": source}
-    told = {"kind": kind, "confidence": confidence, "valid_from": valid_from, "valid_to": valid_to}
-    return ledger.supersede(id, content, reason, **told, **lists, **by)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"entities": entity or None, "tags": tag or None, "sources": source, "kind": kind}
+    told |= {"confidence": confidence, "valid_from": valid_from, "valid_to": valid_to, "reason": reason}
+    return ledger.supersede(id, content, **told, **by)
 
 
-def invalidate(ledger: Ledger, by: By, id: Id, reason: Reason = "") -> Any:
+def invalidate(ledger: Ledger, by: WriteOptions, id: Id, reason: Reason = "") -> Any:
     """Say that a memory was wrong."""
-    return ledger.invalidate(id, reason, **by)
+    return ledger.invalidate(id, reason=reason, **by)
 
 
-def retract(ledger: Ledger, by: By, id: Either, reason: Reason = "") -> Any:
+def retract(ledger: Ledger, by: WriteOptions, id: Either, reason: Reason = "") -> Any:
     """Take a memory or an observation out of use without a judgement."""
-    return ledger.retract(id, reason, **by)
+    return ledger.retract(id, reason=reason, **by)
 
 
 def restore(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Annotated[str, typer.Argument(help="A memory, an observation, or a source that was withdrawn, by its id.")],
     reason: Reason = "",
 ) -> Any:
     """Bring a hidden memory or a retracted observation back, and a source that was withdrawn."""
-    return ledger.restore(id, reason, **by)
+    return ledger.restore(id, reason=reason, **by)
 
 
 def retag(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Id,
     add: Annotated[list[str], typer.Option("--add", help="A tag to add; may be given again.")] = [],  # noqa: B006
     remove: Annotated[list[str], typer.Option("--remove", help="A tag to remove; may be given again.")] = [],  # noqa: B006
 ) -> Any:
     """Add and remove tags."""
-    return ledger.retag(id, add, remove, **by)
+    return ledger.memories.tag(id, add=add, remove=remove, **by)
 
 
 def set_validity(
-    ledger: Ledger, by: By, id: Id, valid_from: ValidFrom = None, valid_to: ValidTo = None, reason: Reason = ""
+    ledger: Ledger,
+    by: WriteOptions,
+    id: Id,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    reason: Reason = "",
 ) -> Any:
     """Say when the fact was true in the world."""
-    return ledger.set_validity(id, valid_from, valid_to, reason, **by)
+    return ledger.memories.set_validity(id, valid_from=valid_from, valid_to=valid_to, reason=reason, **by)
 
 
 def adjust(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     id: Id,
     confidence: Annotated[float, typer.Argument(help="From 0 to 1.")],
     reason: Reason = "",
 ) -> Any:
     """Set the confidence by hand."""
-    return ledger.adjust(id, confidence, reason, **by)
+    return ledger.memories.set_confidence(id, confidence, reason=reason, **by)
 
 
 # --- projects --------------------------------------------------------------------------------------------------------
@@ -300,24 +311,24 @@ def adjust(
 
 def register_project(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     description: Annotated[str, typer.Argument(help="What it is about.")] = "",
 ) -> Any:
     """Make a project known; commands that name a new one do so by themselves."""
-    return ledger.register_project(name, description, **by)
+    return ledger.projects.add(name, description=description, **by)
 
 
 def add_alias(
-    ledger: Ledger, by: By, project: Known, alias: Annotated[str, typer.Argument(help="The other name.")]
+    ledger: Ledger, by: WriteOptions, project: Known, alias: Annotated[str, typer.Argument(help="The other name.")]
 ) -> Any:
     """Give a project another name."""
-    return ledger.add_alias(project, alias, **by)
+    return ledger.projects.add_alias(project, alias, **by)
 
 
 def set_state(
     ledger: Ledger,
-    by: By,
+    by: WriteOptions,
     project: Annotated[str, typer.Argument(help="A name or alias; a new one is registered.")],
     category: Category,
     key: StateKey,
@@ -325,11 +336,11 @@ def set_state(
     source: Annotated[str, typer.Option("--source", help="Where it comes from, in your words.")] = "",
 ) -> Any:
     """Set a value of a project's trusted state, which only a person does."""
-    return ledger.set_state(project, category, key, value, source=source, **by)
+    return ledger.projects.set_state(project, cast(StateCategory, category), key, value, source=source, **by)
 
 
 def invalidate_state(
-    ledger: Ledger, by: By, project: Known, category: Category, key: StateKey, reason: Reason = ""
+    ledger: Ledger, by: WriteOptions, project: Known, category: Category, key: StateKey, reason: Reason = ""
 ) -> Any:
     """Take a value of trusted state out of use; it stays in the history."""
-    return ledger.invalidate_state(project, category, key, reason, **by)
+    return ledger.projects.remove_state(project, cast(StateCategory, category), key, reason=reason, **by)

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.types import Page
@@ -15,6 +15,12 @@ from ledger.types import Page
 T = TypeVar("T")
 LIMIT, CAP = 50, 1_000
 Key = int | str
+
+
+class Behind(NamedTuple):
+    """In the place of a cursor, for the command line: behind the item that has this key, a position or an id."""
+
+    key: Key
 
 
 def page(
@@ -116,6 +122,8 @@ def _cursor(mark: str, key: Key) -> str:
 
 
 def _opened(cursor: object, mark: str) -> Key:
+    if isinstance(cursor, Behind):
+        return cursor.key
     try:
         if not isinstance(cursor, str):
             raise TypeError

@@ -33,42 +33,12 @@ LABEL_CHARS = 64
 _WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # whom a command names
 _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for in encoded JSON
 
-# Whoever looks these up by their text would not find them behind a mark, so a secret in them is refused.
-NAMES: dict[type[e.Event], tuple[str, ...]] = {
-    e.ProjectRegistered: ("name",),
-    e.ProjectAliasAdded: ("alias",),
-    e.ProjectStateSet: ("name",),
-    e.SessionOpened: ("name",),
-    e.SessionAliasAdded: ("alias",),
-    e.DocumentAdded: ("path",),
-    e.RelationAdded: ("subject", "relation", "object"),
-}
-# These repeat a name that is in the log already, and must name it as it is.
-REPEATED: dict[type[e.Event], tuple[str, ...]] = {
-    e.OriginDistrusted: ("origin",),
-    e.ProjectStateInvalidated: ("name",),
-    e.RelationRemoved: ("subject", "relation", "object"),
-    e.MemoryRetagged: ("removed",),
-}
-# What of a memory, of an observation or of trusted state a threat is looked for in: what recall may give a model.
-BELIEFS: dict[type[e.Event], tuple[str, ...]] = {
-    e.MemoryCaptured: ("content", "entities", "tags"),
-    e.MemoryRevised: ("content",),
-    e.MemoryRetagged: ("added",),
-    e.RelationAdded: ("subject", "relation", "object"),
-    e.ProjectStateSet: ("name", "value"),
-    e.ObservationFormed: ("content",),
-    e.ObservationRevised: ("content",),
-}
-# ... and of raw material, which is kept whatever it says.
-MATERIAL: dict[type[e.Event], tuple[str, ...]] = {
-    e.InteractionCaptured: ("prompt", "response", "summary"),
-    e.ResponseAttached: ("response", "summary"),
-    e.MessageAppended: ("content", "reasoning", "parts", "speaker"),
-    e.ChunkAdded: ("content", "heading_path"),
-    e.SummaryCreated: ("content",),
-    e.AbstractSet: ("content",),
-}
+NAMES = e.used_as("name")  # whoever looks them up would not find them behind a mark, so a secret in them is refused
+REPEATED = e.used_as("repeats")  # must name what is in the log already as it is
+BELIEFS, MATERIAL = (
+    e.used_as("belief"),
+    e.used_as("material"),
+)  # what threats are looked for in; material is always kept
 
 
 class Taken(Struct, frozen=True):
@@ -397,9 +367,8 @@ class _Look:
             self.found = found
 
 
-# Of each type of event the fields that are text; and the words of people's own that are stored as codes.
-PLANS: dict[type[e.Event], tuple[str, ...]] = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}
-CODED: dict[type[e.Event], tuple[str, ...]] = {e.MemoryCaptured: ("kind",), e.DuplicateAbsorbed: ("kind",)}
+PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # of each type of event the fields that are text
+CODED = e.used_as("coined")
 
 
 def refused(found: Found, subject: str | None = None) -> RejectedError:

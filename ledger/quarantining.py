@@ -29,18 +29,7 @@ ACTOR = "policy:guards"
 TOGETHER = 500  # events looked at, and written about, in one go
 SHOWN = 1_000  # secrets of a report
 Progress = Callable[[int, int], None]
-# What is quarantined by the position of its event, and what it is called.
-TEXTS: dict[type[e.Event], str] = {
-    e.InteractionCaptured: "interaction",
-    e.ResponseAttached: "response",
-    e.MessageAppended: "message",
-    e.ChunkAdded: "chunk",
-    e.SummaryCreated: "summary",
-    e.AbstractSet: "summary",
-    e.ProjectStateSet: "state",
-    e.ObservationFormed: "observation",
-    e.ObservationRevised: "observation",
-}
+TEXTS = {kind: kind.traits.quarantined_as for kind in e.TYPES.values() if kind.traits.quarantined_as}
 
 
 class Quarantining(InteractionWrites):

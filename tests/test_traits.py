@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from examples import EVENTS
 
+from ledger import guarding, quarantining
 from ledger.citations import ATTEMPTS
 from ledger.domain import erasure
 from ledger.domain.events import (
@@ -205,6 +206,79 @@ def test_the_sources_of_which_any_is_enough() -> None:
     expected = {"MemoryCaptured", "DuplicateAbsorbed", "ObservationFormed", "EvidenceAdded"}
     assert set(type_names(any_of)) == expected
     assert list(ids_in(EvidenceAdded((Evidence("m_1", ""),), "rule"), "cites", needs="any")) == ["m_1"]
+
+
+EDGE = ("subject", "relation", "object")
+USED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "names": (
+        guarding.NAMES,
+        {
+            **dict.fromkeys(("ProjectRegistered", "ProjectStateSet", "SessionOpened"), ("name",)),
+            **dict.fromkeys(("ProjectAliasAdded", "SessionAliasAdded"), ("alias",)),
+            "DocumentAdded": ("path",),
+            "RelationAdded": EDGE,
+        },
+    ),
+    "names repeated": (
+        guarding.REPEATED,
+        {
+            "OriginDistrusted": ("origin",),
+            "ProjectStateInvalidated": ("name",),
+            "RelationRemoved": EDGE,
+            "MemoryRetagged": ("removed",),
+        },
+    ),
+    "beliefs": (
+        guarding.BELIEFS,
+        {
+            "MemoryCaptured": ("content", "entities", "tags"),
+            "MemoryRevised": ("content",),
+            "MemoryRetagged": ("added",),
+            "RelationAdded": EDGE,
+            "ProjectStateSet": ("name", "value"),
+            "ObservationFormed": ("content",),
+            "ObservationRevised": ("content",),
+        },
+    ),
+    "material": (
+        guarding.MATERIAL,
+        {
+            "InteractionCaptured": ("prompt", "response", "summary"),
+            "ResponseAttached": ("response", "summary"),
+            "MessageAppended": ("content", "reasoning", "parts", "speaker"),
+            "ChunkAdded": ("content", "heading_path"),
+            "SummaryCreated": ("content",),
+            "AbstractSet": ("content",),
+        },
+    ),
+    "words of people's own": (guarding.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
+    "what is quarantined by its position": (
+        quarantining.TEXTS,
+        {
+            "InteractionCaptured": "interaction",
+            "ResponseAttached": "response",
+            "MessageAppended": "message",
+            "ChunkAdded": "chunk",
+            "SummaryCreated": "summary",
+            "AbstractSet": "summary",
+            "ProjectStateSet": "state",
+            "ObservationFormed": "observation",
+            "ObservationRevised": "observation",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "expected"), USED.values(), ids=USED)
+def test_each_use_of_a_text_has_exactly_these_fields(answer: Any, expected: dict[str, Any]) -> None:
+    assert {kind.__name__: fields for kind, fields in answer.items()} == expected
+
+
+def test_what_recall_gives_is_quarantined_by_its_position_unless_it_is_a_memory() -> None:
+    given = {
+        kind for kind in (*guarding.BELIEFS, *guarding.MATERIAL) if kind.__module__ != "ledger.domain.events.memory"
+    }
+    assert given == set(quarantining.TEXTS)
 
 
 @pytest.mark.parametrize("letter", FAMILIES)

@@ -32,7 +32,8 @@ class Traits(Struct, frozen=True):
     then. ``begins`` is the kind of subject that is there from it on. With ``whole`` it falls only with its whole command.
     ``verdict``: an answer that might have been another, had something not been there. ``governs`` is what later commands go
     by that it changes, ``decided_by`` are the parameters of a policy that have a part in it. Without ``falls_with_cause`` it
-    rests on its sources, and not on what caused it.
+    rests on its sources, and not on what caused it. ``quarantined_as`` is what its text is called, where that is quarantined by
+    its position; a memory is quarantined itself.
     """
 
     effect: Effect
@@ -42,6 +43,7 @@ class Traits(Struct, frozen=True):
     governs: Literal["", "policy", "project", "session"] = ""
     decided_by: tuple[str, ...] = ()
     falls_with_cause: bool = True
+    quarantined_as: str = ""
 
 
 class Ref(Struct, frozen=True):
@@ -56,6 +58,17 @@ class Ref(Struct, frozen=True):
     role: Role
     needs: Literal["any", "all"] = "all"
     among: Literal["ids", "anything"] = "ids"
+
+
+class Use(Struct, frozen=True):
+    """What a text in an event is used for; one may have several uses.
+
+    "name": it is looked up by it, so nothing in it can be redacted; "repeats": it repeats such a name of the log as it is;
+    "belief": recall may give it to a model as what is so; "material": as what was said; "coined": a word of ours or of people's
+    own, stored as a code.
+    """
+
+    use: Literal["name", "repeats", "belief", "material", "coined"]
 
 
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):

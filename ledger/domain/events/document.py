@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits
+from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
 
 
 class DocumentAdded(Event, frozen=True):
@@ -17,7 +17,7 @@ class DocumentAdded(Event, frozen=True):
 
     traits = Traits("reversible", begins="document", decided_by=("threats", "secrets"))
 
-    path: Text | None
+    path: Annotated[Text | None, Use("name")]
     title: Text | None
     digest: KeyedDigest | None
     size: int
@@ -29,12 +29,12 @@ class DocumentAdded(Event, frozen=True):
 class ChunkAdded(Event, frozen=True):
     """One piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above it, outermost first."""
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", quarantined_as="chunk")
 
     chunk: Annotated[Id, Ref("part")]
     index: int
-    content: Text | None
-    heading_path: tuple[Text, ...] | None = ()
+    content: Annotated[Text | None, Use("material")]
+    heading_path: Annotated[tuple[Text, ...] | None, Use("material")] = ()
     metadata: Json = NOTHING
 
 

@@ -6,18 +6,18 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, Json, Ref, Traits
+from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, Json, Ref, Traits, Use
 
 
 class InteractionCaptured(Event, frozen=True):
     """One prompt and, where there was one already, its response. ``memories_used`` and ``chunks_used`` are what the model had
     been shown, ``context`` all that it was given; ``reinforce`` is false where the response is no evidence."""
 
-    traits = Traits("reversible", begins="interaction", decided_by=("threats", "secrets"))
+    traits = Traits("reversible", begins="interaction", decided_by=("threats", "secrets"), quarantined_as="interaction")
 
-    prompt: Body | None
-    response: Body | None = ""
-    summary: Body | None = ""
+    prompt: Annotated[Body | None, Use("material")]
+    response: Annotated[Body | None, Use("material")] = ""
+    summary: Annotated[Body | None, Use("material")] = ""
     memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     context: Json = NOTHING
@@ -27,10 +27,10 @@ class InteractionCaptured(Event, frozen=True):
 class ResponseAttached(Event, frozen=True):
     """The response of a turn that was captured without one."""
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"))
+    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="response")
 
-    response: Body | None = ""
-    summary: Body | None = ""
+    response: Annotated[Body | None, Use("material")] = ""
+    summary: Annotated[Body | None, Use("material")] = ""
     memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Ref, Secret, Text, Traits
+from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Ref, Secret, Text, Traits, Use
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
@@ -82,7 +82,7 @@ class OriginDistrusted(Event, frozen=True):
     traits = Traits("act")
 
     kind: Code
-    origin: Text | None
+    origin: Annotated[Text | None, Use("repeats")]
     ranges: Ranges
     since: int = 1
     until: int | None = None

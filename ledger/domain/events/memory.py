@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits, Use
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -27,12 +27,12 @@ class MemoryCaptured(Event, frozen=True):
 
     traits = Traits("reversible", begins="memory", decided_by=("threats", "secrets", "user_chars", "memory_chars"))
 
-    content: Text | None
-    kind: Code
+    content: Annotated[Text | None, Use("belief")]
+    kind: Annotated[Code, Use("coined")]
     status: Code
     confidence: int
-    entities: tuple[Text, ...] | None = ()
-    tags: tuple[Text, ...] | None = ()
+    entities: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
+    tags: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
     sources: Annotated[tuple[Id, ...], Ref("cites", needs="any")] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
@@ -48,7 +48,7 @@ class DuplicateAbsorbed(Event, frozen=True):
     traits = Traits("reversible", begins="memory")
 
     content: Text | None
-    kind: Code
+    kind: Annotated[Code, Use("coined")]
     status: Code
     confidence: int
     entities: tuple[Text, ...] | None = ()
@@ -108,7 +108,7 @@ class MemoryRevised(Event, frozen=True):
 
     traits = Traits("reversible", decided_by=("threats", "secrets"))
 
-    content: Text | None
+    content: Annotated[Text | None, Use("belief")]
     reason: Text | None = ""
 
 
@@ -117,8 +117,8 @@ class MemoryRetagged(Event, frozen=True):
 
     traits = Traits("reversible")
 
-    added: tuple[Text, ...] | None = ()
-    removed: tuple[Text, ...] | None = ()
+    added: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
+    removed: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
 
 
 class ValidityChanged(Event, frozen=True):
@@ -191,9 +191,9 @@ class RelationAdded(Event, frozen=True):
 
     traits = Traits("reversible")
 
-    subject: Text | None
-    relation: Text | None
-    object: Text | None
+    subject: Annotated[Text | None, Use("name"), Use("belief")]
+    relation: Annotated[Text | None, Use("name"), Use("belief")]
+    object: Annotated[Text | None, Use("name"), Use("belief")]
     valid_from: Time | None = None
     valid_to: Time | None = None
 
@@ -206,9 +206,9 @@ class RelationRemoved(Event, frozen=True):
 
     traits = Traits("reversible")
 
-    subject: Text | None
-    relation: Text | None
-    object: Text | None
+    subject: Annotated[Text | None, Use("repeats")]
+    relation: Annotated[Text | None, Use("repeats")]
+    object: Annotated[Text | None, Use("repeats")]
     by: Annotated[Id | None, Ref("rests_on")] = None
     reason: Text | None = ""
     added: int = 0

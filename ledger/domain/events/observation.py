@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits, Use
 
 
 class Evidence(Struct, frozen=True):
@@ -24,9 +24,15 @@ class ObservationFormed(Event, frozen=True):
     it. ``tags`` bound it: its sources have them all.
     """
 
-    traits = Traits("reversible", begins="observation", decided_by=("threats", "secrets"), falls_with_cause=False)
+    traits = Traits(
+        "reversible",
+        begins="observation",
+        decided_by=("threats", "secrets"),
+        falls_with_cause=False,
+        quarantined_as="observation",
+    )
 
-    content: Text | None
+    content: Annotated[Text | None, Use("belief")]
     confidence: int
     rule: Code
     consolidator: Code
@@ -42,9 +48,9 @@ class ObservationRevised(Event, frozen=True):
     Without ``confidence`` and ``rule`` they stay as they are: a revision by hand says nothing of them.
     """
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"))
+    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="observation")
 
-    content: Text | None
+    content: Annotated[Text | None, Use("belief")]
     why: Code
     consolidator: Code
     confidence: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits
+from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits, Use
 
 
 class ProjectRegistered(Event, frozen=True):
@@ -12,7 +12,7 @@ class ProjectRegistered(Event, frozen=True):
 
     traits = Traits("name", begins="project")
 
-    name: Text | None
+    name: Annotated[Text | None, Use("name")]
     description: Text | None = ""
 
 
@@ -21,17 +21,17 @@ class ProjectAliasAdded(Event, frozen=True):
 
     traits = Traits("reversible", governs="project")
 
-    alias: Text | None
+    alias: Annotated[Text | None, Use("name")]
 
 
 class ProjectStateSet(Event, frozen=True):
     """A person's statement about a project; it replaces the one of the same category and name."""
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", quarantined_as="state")
 
     category: Code
-    name: Text | None
-    value: Text | None
+    name: Annotated[Text | None, Use("name"), Use("belief")]
+    value: Annotated[Text | None, Use("belief")]
     source: Text | None = ""
 
 
@@ -53,5 +53,5 @@ class ProjectStateInvalidated(Event, frozen=True):
     traits = Traits("reversible")
 
     category: Code
-    name: Text | None
+    name: Annotated[Text | None, Use("repeats")]
     reason: Text | None = ""

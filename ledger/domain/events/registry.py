@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 from msgspec import Meta, Struct
 
 from ledger.domain.events import document, interaction, ledger, memory, merge, observation, project, session, value
-from ledger.domain.events.base import Event, Ref, Role
+from ledger.domain.events.base import Event, Ref, Role, Use
 
 STREAMS = (ledger, project, session, document, interaction, memory, merge, observation, value)
 
@@ -20,10 +20,19 @@ TYPES: dict[str, type[Event]] = {
 }
 
 
+_KNOWN: dict[type[Any], dict[str, Any]] = {}  # reading the hints of a class takes long
+
+
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    if kind not in _KNOWN:
+        _KNOWN[kind] = get_type_hints(kind, include_extras=True)
+    return _KNOWN[kind]
+
+
 def string_fields(kind: type[Any]) -> dict[str, str]:
     """Each string-bearing field of a struct and what it was declared to be; undeclared strings are ``"?"``."""
     found: dict[str, str] = {}
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+    for name, hint in _hints(kind).items():
         if (what := _string_kind(hint)) is not None and not name.startswith("_"):
             found[name] = what
     return found
@@ -37,6 +46,16 @@ def _string_kind(hint: Any) -> str | None:
             return str(meta.extra.get("string", "?"))
     kinds = {what for part in get_args(hint) if (what := _string_kind(part)) is not None}
     return "text" if "text" in kinds else min(kinds, default=None)
+
+
+def used_as(use: str) -> dict[type[Event], tuple[str, ...]]:
+    """The events with a text of this use, each with its fields of that use."""
+    found: dict[type[Event], tuple[str, ...]] = {}
+    for kind in TYPES.values():
+        for name, hint in _hints(kind).items():
+            if any(isinstance(each, Use) and each.use == use for each in getattr(hint, "__metadata__", ())):
+                found[kind] = (*found.get(kind, ()), name)
+    return found
 
 
 TEXT_FIELDS: dict[str, tuple[str, ...]] = {
@@ -78,8 +97,7 @@ class IdField(Struct, frozen=True):
 
 def id_fields(kind: type[Any]) -> tuple[IdField, ...]:
     """Every field of a struct, and of the structs in it, that holds ids."""
-    hints = get_type_hints(kind, include_extras=True).items()
-    return tuple(dict.fromkeys(each for name, hint in hints for each in _ids_under(hint, (name,), None)))
+    return tuple(dict.fromkeys(each for name, hint in _hints(kind).items() for each in _ids_under(hint, (name,), None)))
 
 
 def _ids_under(hint: Any, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:

@@ -20,6 +20,7 @@ from ledger.domain.events.base import (
     Text,
     Time,
     Traits,
+    Use,
 )
 
 
@@ -28,7 +29,7 @@ class SessionOpened(Event, frozen=True):
 
     traits = Traits("name", begins="session")
 
-    name: Text | None
+    name: Annotated[Text | None, Use("name")]
 
 
 class SessionAliasAdded(Event, frozen=True):
@@ -36,7 +37,7 @@ class SessionAliasAdded(Event, frozen=True):
 
     traits = Traits("reversible", governs="session")
 
-    alias: Text | None
+    alias: Annotated[Text | None, Use("name")]
     to: Annotated[Id | None, Ref("about")] = None
 
 
@@ -48,19 +49,19 @@ class MessageAppended(Event, frozen=True):
     ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
     """
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"))
+    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="message")
 
     role: Code
     tokens: int
     counter: Code = ESTIMATE
-    content: Body | None = ""
-    reasoning: Body | None = ""
-    parts: Json = NO_PARTS
+    content: Annotated[Body | None, Use("material")] = ""
+    reasoning: Annotated[Body | None, Use("material")] = ""
+    parts: Annotated[Json, Use("material")] = NO_PARTS
     content_of: int = -1
     model: Text | None = ""
     interaction: Annotated[Id | None, Ref("cites")] = None
     field: Code = ""
-    speaker: Text | None = ""
+    speaker: Annotated[Text | None, Use("material")] = ""
 
 
 class MessageRepaired(Event, frozen=True):
@@ -91,9 +92,9 @@ class MessagesHidden(Event, frozen=True):
 class AbstractSet(Event, frozen=True):
     """What somebody wrote as the summary of the session as a whole; "" for none."""
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", quarantined_as="summary")
 
-    content: Body | None
+    content: Annotated[Body | None, Use("material")]
 
 
 class SummaryCreated(Event, frozen=True):
@@ -104,13 +105,13 @@ class SummaryCreated(Event, frozen=True):
     the summaries it was written from. ``first`` is its place: the position of the oldest message. ``replaces`` was rewritten.
     """
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", quarantined_as="summary")
 
     summary: Annotated[Id, Ref("part")]
     kind: Code
     level: Code
     depth: int
-    content: Body | None
+    content: Annotated[Body | None, Use("material")]
     tokens: int
     counter: Code
     ranges: Ranges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -40,6 +40,8 @@ from ledger.way_back import elsewhere, in_force, source_plan, under_policy, unde
 from ledger.writing import _CHANGING
 from projections.projector import FAMILIES
 
+GOVERNED = get_args(get_type_hints(Traits)["governs"])
+
 
 def without_traits(kinds: list[type[Event]]) -> list[str]:
     return [kind.__name__ for kind in kinds if not isinstance(vars(kind).get("traits"), Traits)]
@@ -52,7 +54,7 @@ def without_role(kind: type[Any]) -> list[str]:
 def wrong(traits: Traits) -> list[str]:
     """The traits that are no words of the catalogue."""
     found = [traits.effect] if traits.effect not in get_args(Effect) else []
-    found += [traits.governs] if traits.governs not in ("", "policy", "project", "session") else []
+    found += [traits.governs] if traits.governs not in GOVERNED else []
     return found + [each for each in traits.decided_by if each not in Policy.__struct_fields__]
 
 

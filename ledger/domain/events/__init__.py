@@ -5,6 +5,10 @@ name in the log, so renaming a class is changing the format. Every string field 
 person or a model wrote and erasure may remove, so that it is null; ``Code`` is a word from our own vocabulary; ``Id`` names
 a subject, an event or a command; ``Time`` is fixed-width UTC; ``Digest`` is a hash of bytes of the log. Confidences and
 deltas are integers of one millionth.
+
+What undo, distrust, erasure, the guards and the policies have to know of an event stands with it: its ``Traits``, a ``Ref`` on
+each id, a ``Use`` on a text that has one. They ask for it by ``of``, ``with_role``, ``ids_in`` and ``used_as``, and none of it is
+stored. So a new event is its class here, its case in the decider of its subject, and the projections that show it.
 """
 
 from ledger.domain.events.base import *  # noqa: F403

@@ -25,47 +25,44 @@ Role = Literal["cites", "rests_on", "replaces", "about", "part", "shown", "ends"
 
 
 class Traits(Struct, frozen=True):
-    """What an event is to the rest of the log.
+    """What an event is to the rest of the log. Of ``effect``:
 
-    ``effect``: "reversible", an undo can make it void; "lasting", nothing can; "inert", it says something and changes no
-    subject; "act", it makes others void or gives them back; "name", it names a project or a session, which others may use by
-    then. ``begins`` is the kind of subject that is there from it on. With ``whole`` it falls only with its whole command.
-    ``verdict``: an answer that might have been another, had something not been there. ``governs`` is what later commands go
-    by that it changes, ``decided_by`` are the parameters of a policy that have a part in it. Without ``falls_with_cause`` it
-    rests on its sources, and not on what caused it. ``quarantined_as`` is what its text is called, where that is quarantined by
-    its position; a memory is quarantined itself.
+    - "reversible": an undo can make it void; "lasting": nothing can
+    - "inert": it says something, and changes no subject
+    - "act": it makes other events void, or gives them back
+    - "name": it names a project or a session, which others may use by the time that it is undone
     """
 
     effect: Effect
-    begins: str = ""
-    whole: bool = False
-    verdict: bool = False
-    governs: Literal["", "policy", "project", "session"] = ""
-    decided_by: tuple[str, ...] = ()
-    falls_with_cause: bool = True
-    quarantined_as: str = ""
+    begins: str = ""  # the kind of subject that is there from it on
+    whole: bool = False  # it is about several subjects, and falls only with its whole command
+    verdict: bool = False  # an answer that might have been another, had something not been there
+    governs: Literal["", "policy", "project", "session"] = ""  # by what of it later commands are decided, or found
+    decided_by: tuple[str, ...] = ()  # the parameters of a policy that have a part in it
+    falls_with_cause: bool = True  # otherwise it rests on its sources, and not on what caused it
+    quarantined_as: str = ""  # what its text is called, which is quarantined by its position; a memory is so itself
 
 
 class Ref(Struct, frozen=True):
-    """What an id in an event is to it.
+    """What an id, or each of several, is to the event that has it. Of ``role``:
 
-    ``role``: "cites", what its words come from; "rests_on", the ground of an act; "replaces", what it takes the place of;
-    "about", what else it says something of; "part", what of its own subject it brings or names; "shown", what somebody was
-    given; "ends", the act that it ends. ``needs`` says whether it stands while "any" of the ids does, or only with "all".
-    ``among`` is "anything" where the ids are kept as they were given, and may be none of ours.
+    - "cites": its words come from it; "rests_on": the ground of an act, without which it falls
+    - "replaces": it takes the place of it; "ends": the act that it ends
+    - "part": what of its own subject it brings or is about; "about": what else it says something of
+    - "shown": what a model or a person was given
     """
 
     role: Role
-    needs: Literal["any", "all"] = "all"
-    among: Literal["ids", "anything"] = "ids"
+    needs: Literal["any", "all"] = "all"  # it stands while any of the ids does, or only with all of them
+    among: Literal["ids", "anything"] = "ids"  # "anything": kept as they were given, they may be none of ours
 
 
 class Use(Struct, frozen=True):
-    """What a text in an event is used for; one may have several uses.
+    """What a text in an event is used for; one may have several uses, and most have none.
 
-    "name": it is looked up by it, so nothing in it can be redacted; "repeats": it repeats such a name of the log as it is;
-    "belief": recall may give it to a model as what is so; "material": as what was said; "coined": a word of ours or of people's
-    own, stored as a code.
+    - "name": something is looked up by it, so that nothing in it can be redacted; "repeats": it repeats such a name
+    - "belief": recall gives it as what is so, and a threat in it may refuse it; "material": as what was said, always kept
+    - "coined": a word of people's own may stand where a word of ours does
     """
 
     use: Literal["name", "repeats", "belief", "material", "coined"]

@@ -14,10 +14,9 @@ from ledger.domain import confidence as rules
 from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
-from ledger.domain.memory import Edge
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
-from ledger.engine.answer import Answer
+from ledger.engine.answer import Answer, answer_of
 from ledger.observation_answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
@@ -99,42 +98,14 @@ class Memory(Answer, frozen=True, kw_only=True):
 
 
 def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = False, absorbed: bool = False) -> Memory:
-    return Memory(
-        id=state.id,
-        content=state.content,
-        kind=state.kind,
-        user=state.user,
-        agent=state.agent,
-        project=names.get(state.project, state.project) if state.project else None,
-        status=state.status,
+    return answer_of(
+        Memory,
+        state,
+        project=names.get(state.project or "", state.project),
         confidence=rules.shown(state.confidence),
-        reference_count=state.reference_count,
-        last_referenced_at=state.last_referenced_at,
-        entities=state.entities,
-        tags=state.tags,
-        sources=state.sources,
-        valid_from=state.valid_from,
-        valid_to=state.valid_to,
-        supersedes=state.supersedes,
-        superseded_by=state.superseded_by,
-        quarantined=state.quarantined,
-        position=state.position,
-        recorded_at=state.recorded_at,
-        active_at=state.active_at,
-        relations=tuple(_relation(each) for each in state.edges) if state.edges else (),
+        relations=tuple(answer_of(Relation, each, subject=each.source, object=each.target) for each in state.edges),
         replayed=replayed,
         absorbed=absorbed,
-    )
-
-
-def _relation(edge: Edge) -> Relation:
-    return Relation(
-        subject=edge.source,
-        relation=edge.relation,
-        object=edge.target,
-        valid_from=edge.valid_from,
-        valid_to=edge.valid_to,
-        position=edge.position,
     )
 
 
@@ -202,24 +173,16 @@ def interaction(
     state: InteractionState, names: Mapping[str, str], prompt: str | None, answer: Mapping[str, str | None], pack: Any
 ) -> Interaction:
     """``answer`` has the response and its summary; ``pack`` is the context as it was given."""
-    return Interaction(
-        id=state.id,
+    return answer_of(
+        Interaction,
+        state,
         prompt=prompt,
         response=answer["response"],
         summary=answer["summary"],
-        user=state.user,
-        agent=state.agent,
-        project=names.get(state.project, state.project) if state.project else None,
-        client=state.client,
-        session=names.get(state.session, state.session) if state.session else None,
-        memories_used=state.memories_used,
-        chunks_used=state.chunks_used,
+        project=names.get(state.project or "", state.project),
+        session=names.get(state.session or "", state.session),
         context=pack,
         occurred_at=state.occurred_at or state.recorded_at,
-        recorded_at=state.recorded_at,
-        reinforcement=state.reinforcement,
-        extraction=state.extraction,
-        position=state.position,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledger.domain.document import Document as DocumentState
-from ledger.engine.answer import Answer
+from ledger.engine.answer import Answer, answer_of
 
 
 class Chunk(Answer, frozen=True, kw_only=True):
@@ -62,21 +62,13 @@ class Document(Answer, frozen=True, kw_only=True):
 
 
 def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk, ...] = ()) -> Document:
-    return Document(
-        id=state.id,
-        title=state.title,
+    return answer_of(
+        Document,
+        state,
         path=state.path or None,
-        tags=state.tags,
         type=state.doc_type,
-        user=state.user,
-        agent=state.agent,
-        project=names.get(state.project, state.project) if state.project else None,
-        status=state.status,
-        size=state.size,
+        project=names.get(state.project or "", state.project),
         chunk_count=state.chunks,
-        recorded_at=state.recorded_at,
-        updated_at=state.updated_at,
-        position=state.position,
         chunks=chunks,
     )
 

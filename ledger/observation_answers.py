@@ -8,7 +8,7 @@ from datetime import date, datetime
 from ledger.domain import confidence as rules
 from ledger.domain.observation import Observation as ObservationState
 from ledger.domain.times import moment
-from ledger.engine.answer import Answer
+from ledger.engine.answer import Answer, answer_of
 
 
 class ObservationSource(Answer, frozen=True, kw_only=True):
@@ -77,30 +77,19 @@ def observation(
     """``alive`` are the live ones of what it was written from."""
     live = [each for each in sources if each.live]
     fresh = not state.stale and bool(live) and state.text is not None and alive.issuperset(state.written_from)
-    return Observation(
-        id=state.id,
+    return answer_of(
+        Observation,
+        state,
         content=state.text,
         scope=state.scope,
-        user=state.user,
-        agent=state.agent,
-        project=names.get(state.project, state.project) if state.project else None,
-        tags=state.tags,
+        project=names.get(state.project or "", state.project),
         status="unsupported" if state.status == "active" and not live else state.status,
         confidence=rules.shown(rules.proven(state.rule, state.confidence, len(live))),
         proof_count=len(live),
         sources=sources,
         freshness="fresh" if fresh else "stale",
-        stale=state.stale,
         trend=rules.trend((each.at for each in live), as_of=as_of),
-        rule=state.rule,
-        consolidator=state.consolidator,
-        written_from=state.written_from,
-        retracted=state.retracted,
-        merged_into=state.merged_into,
-        recorded_at=state.recorded_at,
-        revised_at=state.revised_at,
         as_of=as_of,
-        position=state.position,
         quarantined=quarantined,
     )
 

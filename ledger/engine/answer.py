@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,3 +16,17 @@ class Answer(Struct, frozen=True, kw_only=True):
         """Return the answer as dictionaries, lists, strings and numbers, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def answer_of(kind: type[A], state: Struct, **different: Any) -> A:
+    """Return the answer with every field that the state has under the same name and type, and with what is ``different``."""
+    return kind(**{name: getattr(state, name) for name in _shared(kind, type(state))} | different)
+
+
+@cache
+def _shared(kind: type[Answer], state: type[Struct]) -> tuple[str, ...]:
+    types = state.__annotations__  # as they are written
+    return tuple(name for name, type in kind.__annotations__.items() if types.get(name) == type)

@@ -14,6 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
+from ledger.domain.memory import Edge
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
@@ -103,10 +104,14 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         state,
         project=names.get(state.project or "", state.project),
         confidence=rules.shown(state.confidence),
-        relations=tuple(answer_of(Relation, each, subject=each.source, object=each.target) for each in state.edges),
+        relations=tuple(map(_relation, state.edges)) if state.edges else (),
         replayed=replayed,
         absorbed=absorbed,
     )
+
+
+def _relation(edge: Edge) -> Relation:
+    return answer_of(Relation, edge, subject=edge.source, object=edge.target)
 
 
 class Provenance(Answer, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
+from ledger.engine.answer import answer_of
 from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, named
 from ledger.log_reading import first_position
 from ledger.memories.queries import memories_shown
@@ -64,19 +65,14 @@ class MergeReads(Reads):
         elif state.memory is not None:
             one = conflicts.member(connection, state.memory)
             content = one.content if one is not None else None
-        return merge_answers.Merge(
-            id=state.id,
+        return answer_of(
+            merge_answers.Merge,
+            state,
             status=domain.OBSOLETE if why else state.status,
             memories=tuple(memories_shown(connection, members)),
             content=content,
             similarity=shown(state.similarity),
-            rule=state.rule,
-            memory=state.memory,
-            reason=state.reason,
-            user=state.user,
             project=_name(connection, state.project),
-            recorded_at=state.recorded_at,
-            position=state.position,
             why=why,
         )
 
@@ -109,20 +105,14 @@ class MergeReads(Reads):
 
     def _conflict_answer(self, connection: Any, state: Conflict) -> merge_answers.Conflict:
         status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
-        return merge_answers.Conflict(
-            id=state.id,
+        return answer_of(
+            merge_answers.Conflict,
+            state,
             status=status,
             attribute=state.slot,
             memories=tuple(memories_shown(connection, members)),
             values=dict(zip(state.members, state.values, strict=False)),
-            action=state.action,
-            winner=state.winner,
-            reason=state.reason,
-            rule=state.rule,
-            user=state.user,
             project=_name(connection, state.project),
-            recorded_at=state.recorded_at,
-            position=state.position,
         )
 
 

@@ -24,6 +24,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory
 from ledger.domain.observation import Observation
+from ledger.engine.answer import answer_of
 from ledger.engine.paging import CAP
 from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named, stream_of
 from ledger.interactions.queries import interactions_shown
@@ -283,15 +284,11 @@ class Trail(DocumentReads, ObservationReads):
             return [self._entry(connection, entry, names) for entry in entries]
 
     def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
-        fields = msgspec.structs.asdict(entry)
-        fields["project"] = names.get(entry.project, entry.project) if entry.project else None
-        session = fields.pop("session")
         event = read_event(connection, entry.position)
         out = control.out_of_force(connection, entry.position, entry.position)
         data = self._shown(event) if event is not None else None
-        return answers.AuditEntry(
-            session=names.get(session, session) if session else None, in_effect=not out, data=data, **fields
-        )
+        project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
+        return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
     def refusals(
         self, *, user: str | None = None, limit: int = LIST_LIMIT, after: int | None = None
@@ -301,10 +298,7 @@ class Trail(DocumentReads, ObservationReads):
             found = control.refusals(
                 connection, self._user(user), listed(limit, CAP + 1), 2**62 if after is None else after
             )
-        return [
-            answers.Refusal(**{name: getattr(each, name) for name in answers.Refusal.__struct_fields__})
-            for each in found
-        ]
+        return [answer_of(answers.Refusal, each) for each in found]
 
 
 _WORDS: dict[type[Event], str] = {
@@ -330,14 +324,5 @@ def _names(data: Any, summary: str) -> bool:
 
 
 def _point(point: confidence.Step) -> answers.ConfidencePoint:
-    return answers.ConfidencePoint(
-        position=point.position,
-        recorded_at=point.recorded_at,
-        type=point.type,
-        delta=rules.shown(point.delta),
-        confidence=rules.shown(point.confidence),
-        interaction=point.interaction,
-        matcher=point.matcher,
-        echo=point.echo,
-        in_effect=point.undone_at is None,
-    )
+    numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
+    return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

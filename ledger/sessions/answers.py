@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledger.domain.message import Part, readable
-from ledger.engine.answer import Answer
+from ledger.engine.answer import Answer, answer_of
 from projections.summaries import Summary as SummaryRow
 
 
@@ -138,8 +138,7 @@ class CompactionReport(Answer, frozen=True, kw_only=True):
 
 
 def summary(row: SummaryRow, session: str | None, content: str | None, recorded_at: str) -> Summary:
-    told = {name: getattr(row, name) for name in SummaryRow.__struct_fields__ if name in Summary.__struct_fields__}
-    return Summary(**told | {"session": session, "content": content, "position": row.row, "recorded_at": recorded_at})
+    return answer_of(Summary, row, session=session, content=content, position=row.row, recorded_at=recorded_at)
 
 
 def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Message:

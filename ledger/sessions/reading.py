@@ -17,6 +17,7 @@ from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.domain.window import WindowItem
+from ledger.engine.answer import answer_of
 from ledger.engine.snapshot import event_data, load, text_of
 from ledger.log_reading import read_known, read_messages
 from ledger.reads import Reads
@@ -246,11 +247,10 @@ class SessionReads:
 def info(connection: Any, state: State) -> answers.SessionInfo:
     window = OpenWindow(connection, state)
     project = names(connection, [state.project]).get(state.project or "") if state.project else None
-    return answers.SessionInfo(
-        id=state.id,
-        name=state.name,
+    return answer_of(
+        answers.SessionInfo,
+        state,
         aliases=tuple(each for each in state.aliases if each is not None),
-        user=state.user,
         project=project or state.project,
         messages=window.messages,
         tokens=window.message_tokens,
@@ -259,10 +259,6 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
         window_items=window.count,
         window_tokens=window.tokens,
         has_abstract=state.summary_at is not None and _says_something(connection, state, state.summary_at),
-        recorded_at=state.recorded_at,
-        updated_at=state.updated_at,
-        position=state.position,
-        cursor=state.cursor,
     )
 
 

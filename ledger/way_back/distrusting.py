@@ -18,6 +18,7 @@ from ledger.domain.events import (
     OriginDistrusted,
 )
 from ledger.domain.text import check_text
+from ledger.engine.answer import answer_of
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.log_reading import find_row, first_position, read_event
 from ledger.memory_writes import By, Time, check_reason, who
@@ -169,16 +170,7 @@ class Distrusting(Undoing):
         with self._read("force") as connection:
             found = [each for each in control.distrusted(connection) if each.user == owner]
         return [
-            answers.Distrusted(
-                kind=each.kind,
-                origin=each.source,
-                since=each.since,
-                until=each.until,
-                reason=each.reason,
-                command_id=each.act,
-                position=each.from_position,
-                recorded_at=each.recorded_at,
-            )
+            answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
             for each in found
         ]
 

@@ -11,12 +11,13 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import probe
 import pytest
 import typer.main
 import typer.testing
 from hypothesis import settings
+from old_names import Ledger
 
-from ledger.core import Core as Ledger
 from ledger.log_reading import Reading
 from projections.digests import digest
 from projections.projector import Projector, create_all
@@ -78,20 +79,20 @@ class Clock:
 def folded_from_zero(ledger: Ledger) -> str:
     """The digest of the projections of a ledger's log, folded into tables in memory (``rebuild()`` has its own tests)."""
     with folded(ledger) as copy:
-        return digest(copy, ledger._writer.secret)
+        return digest(copy, probe.writer(ledger).secret)
 
 
 @contextmanager
 def folded(ledger: Ledger, up_to: int = 2**62) -> Iterator[sqlite3.Connection]:
     """The tables that the log up to a position gives."""
     with closing(sqlite3.connect(":memory:")) as copy:
-        with ledger._store.snapshot() as connection:
+        with probe.store(ledger).snapshot() as connection:
             for (table,) in connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')"):
                 copy.execute(table)
             rows = connection.execute("SELECT * FROM events WHERE position <= ? ORDER BY position", (up_to,)).fetchall()
             copy.executemany("INSERT INTO blobs VALUES (?, ?, ?)", connection.execute("SELECT * FROM blobs").fetchall())
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
-        secret = ledger._writer.secret
+        secret = probe.writer(ledger).secret
         create_all(copy, secret, ledger.id)
         log = Reading(lambda: copy)
         projector = Projector(secret, log)

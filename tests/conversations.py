@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.core import Core as Ledger
+import probe
+from old_names import Ledger
+
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
@@ -14,7 +16,7 @@ from projections import summaries
 
 
 def items(session: Any) -> list[Any]:
-    with session._reading() as (connection, state):
+    with probe.session(session)._reading() as (connection, state):
         return OpenWindow(connection, state).items() if state is not None else []
 
 
@@ -72,7 +74,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
 
     def body(work: Any) -> str:
         nonlocal made
-        state = session._known(work)
+        state = probe.session(session)._known(work)
         found = sources(OpenWindow(work.connection(), state))
         assert found is not None
         if replaces is not None:
@@ -80,7 +82,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
         made = record(work, state, found, text, replaces=replaces)
         return str(state.id)
 
-    session.writer.run("compact", Who(user=session.user, **who), body)
+    probe.session(session).writer.run("compact", Who(user=session.user, **who), body)
     return made
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
+import probe
+
 HIDDEN = ("superseded", "retracted")
 STATUSES = {  # what an event needs its memory to be
     "MemoryPromoted": ("candidate",),
@@ -38,7 +40,7 @@ class Row(NamedTuple):
 
 
 def rows_of(ledger: Any) -> list[Row]:
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         found = connection.execute("SELECT position, stream, type, state FROM events ORDER BY position").fetchall()
     return [_row(*each) for each in found]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import probe
 from msgspec.structs import replace
+from old_names import Ledger
 
-from ledger.core import Core as Ledger
 from ledger.domain.events import Event, Evidence, ObservationFormed
 from ledger.log_reading import first_position
 
@@ -43,7 +44,7 @@ def formed(
         work.emit(id, data)
         return str(id)
 
-    outcome = ledger._writer.run("observe", replace(ledger._default, user=user), body)
+    outcome = probe.writer(ledger).run("observe", replace(probe.default(ledger), user=user), body)
     return str(outcome.events[-1].stream)
 
 
@@ -55,4 +56,4 @@ def happened(ledger: Ledger, id: str, *data: Event) -> None:
             work.emit(id, each, first=first_position(work.connection(), id) or 0)
         return id
 
-    ledger._writer.run("observe", ledger._default, body)
+    probe.writer(ledger).run("observe", probe.default(ledger), body)

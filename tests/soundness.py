@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import probe
+
 from ledger.integrity import check_chain
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
@@ -11,7 +13,7 @@ _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
 
 def problems(ledger) -> list[str]:
     """What is wrong with the log itself; nothing when all is well."""
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
     found = list(check_chain(rows))
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
@@ -26,19 +28,19 @@ def problems(ledger) -> list[str]:
 def assert_sound(ledger) -> None:
     assert problems(ledger) == []
     folded = ledger.digest()
-    report = ledger.rebuild()
+    report = probe.rebuild(ledger)
     assert report.suspended == ()
     assert report.digest == folded, "the rows that commands folded differ from the rows that a rebuild folds"
 
 
 def tables(ledger) -> set[str]:
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def types(ledger) -> list[str]:
     """The types of all events, in order."""
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         return [name for (name,) in connection.execute("SELECT type FROM events ORDER BY position")]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.core import Core as Ledger
+import probe
+from old_names import Ledger
+
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.sessions.session import CoreSession
@@ -16,19 +18,19 @@ def emit(ledger: Ledger, session: CoreSession, *events: Event) -> None:
     """Events of a session, in one append."""
 
     def body(work: Work) -> str:
-        state = session._known(work)
+        state = probe.session(session)._known(work)
         for event in events:
             work.emit(state.id, event, first=state.row)
         return state.id
 
-    ledger._writer.run("compact", session._who, body)
+    probe.writer(ledger).run("compact", probe.session(session)._who, body)
 
 
 def summarise(
     ledger: Ledger, session: CoreSession, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
 ) -> str:
     """The id of a new summary in the window: a leaf over ranges of positions, or condensed of other summaries."""
-    with session._reading() as (connection, state):
+    with probe.session(session)._reading() as (connection, state):
         assert state is not None
         known = {each.id: each for each in summaries.of_session(connection, state.row)}
         beneath = [known[id] for id in of]

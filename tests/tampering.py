@@ -7,6 +7,8 @@ import re
 import sqlite3
 from contextlib import closing, contextmanager
 
+import probe
+
 from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
 from ledger.integrity import GENESIS, digest, leaf, link
 from ledger.proof.merkle import Tree
@@ -84,8 +86,8 @@ def erase(ledger, *positions, blobs=(), after=redacted, targets=None):
         body.found = found
         return LEDGER_STREAM
 
-    with ledger._store.transact() as transaction:
-        (event,) = ledger._writer.run("erase", Who(), body).events
+    with probe.store(ledger).transact() as transaction:
+        (event,) = probe.writer(ledger).run("erase", Who(), body).events
         for position, new, _ in body.found:
             sql = "UPDATE events SET state = ?, erased_by = ? WHERE position = ?"
             transaction.connection.execute(sql, (new, event.position, position))

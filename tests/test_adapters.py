@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from model_server import Reply, Server, serving
 from msgspec.structs import replace
+from old_names import Ledger
 from pydantic import BaseModel
 
 from ledger import ModelError, RejectedError, Settings
-from ledger.core import Core as Ledger
 from ledger.language.adapters import Hosted, model_named
 from ledger.language.asking import ask
 from ledger.language.port import ModelAnswer, ModelRequest
@@ -288,7 +289,7 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
         assert KEY not in str(ledger.audit(limit=500)) and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
     off = Settings.load(model="local:small", model_base_url=server.url, summaries=False)
     with Ledger.open(tmp_path / "memory.db", settings=off) as ledger:
-        assert ledger._model is not None and ledger.session("chat").summariser is None
+        assert probe.model(ledger) is not None and probe.session(ledger.session("chat")).summariser is None
 
 
 def test_without_a_model_no_socket_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

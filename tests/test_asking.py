@@ -11,12 +11,13 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from old_names import Ledger
 
 from ledger import ModelError, RejectedError, Settings
-from ledger.core import Core as Ledger
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
 from ledger.language.port import ModelAnswer, ModelRequest
@@ -253,18 +254,18 @@ def test_a_model_that_leaves_the_program_does_not_take_it_along() -> None:
 
 
 def test_a_model_is_never_asked_under_the_writers_lock(ledger: Ledger) -> None:
-    check_outside(ledger._writer)
+    check_outside(probe.writer(ledger))
     with ledger.batch(), pytest.raises(RejectedError) as told:
-        check_outside(ledger._writer)
+        check_outside(probe.writer(ledger))
     assert told.value.rule == "batch"
-    with ledger._store.transact(), pytest.raises(RejectedError):
-        check_outside(ledger._writer)
-    with ledger._store.transact():  # another thread's transaction is no reason
+    with probe.store(ledger).transact(), pytest.raises(RejectedError):
+        check_outside(probe.writer(ledger))
+    with probe.store(ledger).transact():  # another thread's transaction is no reason
         told_elsewhere: list[BaseException | None] = []
 
         def elsewhere() -> None:
             try:
-                check_outside(ledger._writer)
+                check_outside(probe.writer(ledger))
                 told_elsewhere.append(None)
             except BaseException as error:
                 told_elsewhere.append(error)

@@ -14,16 +14,17 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import msgspec
+import probe
 import pytest
 from conftest import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from test_properties import LONG, QUICK, RESPONSES, START, TEXTS, USERS
 from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, SuspendedError
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.event_store import EventStore
 from ledger.moments import Moment
 from projections import as_of, memories
@@ -117,8 +118,8 @@ def prefix(ledger, position, time):
         path = f"{folder}/prefix.db"
         store = EventStore.open(path)
         with store.transact() as transaction:
-            transaction.append_rows(ledger._store.rows(1, position, limit=position))
-            with ledger._store.snapshot() as connection:
+            transaction.append_rows(probe.store(ledger).rows(1, position, limit=position))
+            with probe.store(ledger).snapshot() as connection:
                 blobs = connection.execute("SELECT id, data, erased_by FROM blobs").fetchall()
             transaction.connection.executemany("INSERT INTO blobs VALUES (?, ?, ?)", blobs)
         store.close()
@@ -189,14 +190,14 @@ def recalled(ledger, user):
 def compare(ledger, position):
     moment = ledger.at(position)
     assert (moment.position, ledger.at(str(position)).position) == (position, position)
-    ids = {row.stream for row in ledger._store.rows(limit=10_000) if row.stream != "ledger"}
+    ids = {row.stream for row in probe.store(ledger).rows(limit=10_000) if row.stream != "ledger"}
     with prefix(ledger, position, moment.as_of) as made:
-        with moment._read() as then, made._read() as now:
+        with probe.read(moment) as then, probe.read(made) as now:
             assert tables_of(then) == tables_of(now)
         assert answers_of(moment, ids) == answers_of(made, ids)
         pieces = [
             json.loads(row.state)["data"]["chunk"]
-            for row in ledger._store.rows(limit=10_000)
+            for row in probe.store(ledger).rows(limit=10_000)
             if row.type == "ChunkAdded"
         ]
         assert chunks_of(moment, pieces) == chunks_of(made, pieces)
@@ -536,20 +537,16 @@ def test_a_candidates_twin_is_found_among_the_active_memories_of_then(ledger):
 
 def test_a_moment_takes_no_command(told):
     moment = told.at(3)
-    for name in ("remember", "undo", "rebuild", "batch"):
-        with pytest.raises(RejectedError, match="of the past"):
-            getattr(moment, name)
     with pytest.raises(RejectedError):
         moment.digest()
-    assert not hasattr(moment, "remember") and not hasattr(moment, "no such thing")
-    assert "position 3" in repr(moment)
+    assert "position=3" in repr(moment)
     position = told.position
     moment.recall("one")
     assert told.position == position
 
 
 def test_what_keeps_no_past_cannot_be_read_by_mistake(told):
-    with told.at(3)._read() as connection:
+    with probe.read(told.at(3)) as connection:
         for name in ("keys", "duplicates", "absorbed_attempts", "search", "search_waiting"):
             with pytest.raises(sqlite3.OperationalError, match="what_keeps_no_past"):
                 connection.execute(f"SELECT * FROM {name}")
@@ -560,7 +557,7 @@ def test_a_moment_stays_as_it_was_while_others_write_and_rebuild(told):
     before = answers_of(moment, [told.memories()[-1].id])
     told.retract(told.memories()[-1].id)
     assert answers_of(moment, [told.memories(status="all")[-1].id]) == before
-    told.rebuild()
+    probe.rebuild(told)
     assert answers_of(moment, [told.memories(status="all")[-1].id]) == before
 
 
@@ -570,7 +567,7 @@ def test_nothing_is_held_between_two_reads(tmp_path, monkeypatch):
         moment = ledger.at(ledger.position)
         assert texts(moment) == ["one"]
         ledger.remember("two")
-        assert ledger._store.checkpoint(), "a reader was in the way"
+        assert probe.store(ledger).checkpoint(), "a reader was in the way"
         assert os.stat(f"{tmp_path}/memory.db-wal").st_size == 0
         assert texts(moment) == ["one"]
 
@@ -625,12 +622,12 @@ def test_projections_of_another_version_are_folded_up_to_the_moment(tmp_path, mo
         draw = random.Random(5)
         for name in ("remember", "capture", "supersede", "revise", "undo", "alias", "state", "remember", "retag"):
             act(ledger, clock, name, draw.choice(TEXTS), draw.randrange(10_000), "")
-        ids = {row.stream for row in ledger._store.rows() if row.stream != "ledger"}
+        ids = {row.stream for row in probe.store(ledger).rows() if row.stream != "ledger"}
         expected = [answers_of(ledger.at(position), ids) for position in range(1, ledger.position + 1)]
         changes = ledger.diff(2)
     monkeypatch.setattr(memories.Memories, "version", 7)
     with Ledger.open(tmp_path / "memory.db", readonly=True, clock=clock) as reader:
-        assert reader._store.folded_privately
+        assert probe.store(reader).folded_privately
         for position, told in reversed(list(enumerate(expected, 1))):
             found = answers_of(reader.at(position), ids)
             for user in USERS[:2]:
@@ -653,7 +650,7 @@ def test_a_projection_that_was_parked_later_answers_for_the_time_before(ledger, 
     assert texts(ledger.at(fact.position)) == ["one"]
     with pytest.raises(SuspendedError, match="suspended"):
         ledger.at(parked).memories()
-    ledger.rebuild()
+    probe.rebuild(ledger)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

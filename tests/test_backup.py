@@ -14,13 +14,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import folded_from_zero
+from old_names import Ledger
 from soundness import assert_sound, contents, problems
 from test_rebuild import life, raw
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.core import Core as Ledger
 from ledger.sqlite_files import lock_of
 
 PAGE = 4096
@@ -90,7 +91,7 @@ def test_a_backup_is_one_file_that_only_its_owner_can_read(path, copy, tmp_path)
 def test_a_backup_has_no_leases_no_rebuild_tables_and_no_free_pages(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
-        with ledger._store.transact() as transaction:
+        with probe.store(ledger).transact() as transaction:
             connection = transaction.connection
             connection.execute("INSERT INTO leases VALUES ('rebuild', '1-x', 9e9)")
             connection.execute("CREATE TABLE fresh_memories (x)")
@@ -111,10 +112,10 @@ def test_a_backup_has_no_leases_no_rebuild_tables_and_no_free_pages(path, copy):
 def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path):
     """Threads and another process write all the time; each backup is a prefix of the log, with the projections of it."""
     script = (
-        "import sys\nfrom ledger.core import Core as Ledger\n"
+        "import sys\nfrom ledger import Ledger\n"
         f"with Ledger.open({str(path)!r}) as ledger:\n"
         "    for number in range(10_000):\n"
-        "        ledger.remember(f'of the process {number}', key=str(number))\n"
+        "        ledger.remember(f'of the process {number}', idempotency_key=str(number))\n"
         "        if not number: print('on', flush=True)\n"
     )
     stop, errors = threading.Event(), []
@@ -269,15 +270,15 @@ def test_a_disk_that_fills_up_during_a_rebuild_leaves_the_live_tables(tmp_path):
                 ledger.remember(f"fact {number} " * 50)
             digest = ledger.digest()
             filler = disk / "filler"
-            assert ledger._store.checkpoint(), "the -wal keeps no room"
+            assert probe.store(ledger).checkpoint(), "the -wal keeps no room"
             with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="space"):
                 while True:
                     file.write(bytes(PAGE))
             with pytest.raises(StorageError):
-                ledger.rebuild()
+                probe.rebuild(ledger)
             assert ledger.digest() == digest
             filler.unlink()
-            assert ledger.rebuild().digest == digest
+            assert probe.rebuild(ledger).digest == digest
         with Ledger.open(disk / "memory.db") as ledger:
             assert_sound(ledger)
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
+from old_names import Ledger
 
 from ledger import ConflictError, DamagedError, LedgerError, ModelError, NotFoundError, RejectedError, StorageError
-from ledger.core import Core as Ledger
 from ledger.erasure.planning import NothingLeft
 
 STRANGE = [
@@ -153,7 +154,7 @@ def deep(levels: int) -> Any:
 
 def in_batch(ledger: Ledger) -> None:
     with ledger.batch():
-        ledger.rebuild()
+        probe.rebuild(ledger)
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound, contents, types
 
 from ledger import ConflictError, NotFoundError, RejectedError, StorageError, writing
-from ledger.core import Core as Ledger
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_events_whose_rows_could_not_be_folded_are_not_committed(ledger, monkeyp
     with pytest.raises(ConflictError, match="half-way"), ledger.batch():
         ledger.remember("whole")
         with monkeypatch.context() as patch:
-            patch.setattr(ledger._writer.projector, "fold", broken)
+            patch.setattr(probe.writer(ledger).projector, "fold", broken)
             with pytest.raises(MemoryError):
                 ledger.remember("half")
     assert (ledger.position, contents(ledger)) == (position, set())
@@ -157,7 +158,7 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
     with pytest.raises(ZeroDivisionError), ledger.batch():
         ledger.remember("early")
         ledger.reinforce(known.id)
-        ledger._writer._batch_started -= writing.BATCH_SECONDS
+        probe.writer(ledger)._batch_started -= writing.BATCH_SECONDS
         late = ledger.remember("late", key="k")
         ledger.reinforce(known.id)
         raise ZeroDivisionError
@@ -169,7 +170,7 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
 
 def test_another_process_may_write_between_the_parts_of_a_batch(ledger, path, monkeypatch):
     monkeypatch.setattr(writing, "BATCH_EVENTS", 3)
-    monkeypatch.setattr(type(ledger._store), "_renew", _renew_after(ledger._store, path))
+    monkeypatch.setattr(type(probe.store(ledger)), "_renew", _renew_after(probe.store(ledger), path))
     with ledger.batch():
         for number in range(10):
             ledger.remember(f"fact {number}", project="shared")
@@ -236,7 +237,7 @@ def test_no_rebuild_and_no_close_inside_a_batch(ledger):
     with ledger.batch():
         fact = ledger.remember("fact")
         with pytest.raises(ConflictError, match="batch"):
-            ledger.rebuild()
+            probe.rebuild(ledger)
         with pytest.raises(RejectedError):
             ledger.close()
     assert ledger.memory(fact.id) is not None
@@ -266,12 +267,12 @@ def test_another_thread_waits_for_the_batch_and_reads_only_what_is_committed(led
 @pytest.mark.slow
 def test_a_full_disk_in_a_batch_is_a_typed_error_and_nothing_of_it_stays(ledger):
     ledger.remember("kept")
-    pages = ledger._writer.rows.connection.execute("PRAGMA page_count").fetchone()[0]
-    ledger._writer.rows.connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+    pages = probe.writer(ledger).rows.connection.execute("PRAGMA page_count").fetchone()[0]
+    probe.writer(ledger).rows.connection.execute(f"PRAGMA max_page_count = {pages + 5}")
     with pytest.raises(StorageError, match="full"), ledger.batch():
         for number in range(2_000):
             ledger.remember(f"{number} " + "x" * 1_000)
-    ledger._writer.rows.connection.execute("PRAGMA max_page_count = 1000000")
+    probe.writer(ledger).rows.connection.execute("PRAGMA max_page_count = 1000000")
     assert contents(ledger) == {"kept"}
     ledger.remember("after")
     assert_sound(ledger)

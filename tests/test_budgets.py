@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from old_names import Ledger
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 
 
 def test_without_a_bound_two_hundred_facts_are_stored(ledger: Ledger) -> None:

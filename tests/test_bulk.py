@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import folded_from_zero
 from counting import steps
+from old_names import Ledger
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 from ledger.erasure import erasing
 from ledger.log_reading import read_event
 from ledger.policies import bulk
@@ -71,7 +72,7 @@ def prepared(ledger: Ledger, act: str) -> None:
 def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The position at the end of each commit that wrote events, from here on."""
     found: list[int] = []
-    store, commit = ledger._store, ledger._store._commit
+    store, commit = probe.store(ledger), probe.store(ledger)._commit
 
     def counted() -> None:
         before = store._position
@@ -105,7 +106,7 @@ def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, mo
     entries = ledger.audit(limit=3)
     assert report.events == 10 and len(found) == 1
     assert {(each.type, each.command_id) for each in entries} == {("OriginDistrusted", report.command_id)}
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         events = [read_event(connection, each.position) for each in reversed(entries)]
     assert [len(event.data.ranges) for event in events if event is not None] == [4, 4, 2]
     ledger.trust("eve", kind="actor")
@@ -118,7 +119,7 @@ def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
         fact = ledger.remember(f"Fact number {number}.", source=turn.id, actor="eve")
         ledger.observe(f"A fact in words of kind {number}.", fact.id, actor="eve")
     asked: list[str] = []
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         connection.set_trace_callback(asked.append)
         try:
             plan = SourcePlan(Reader(connection), [each.position for each in ledger.audit(actor="eve")])
@@ -161,11 +162,11 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
 
 KILLED = """
 import os, sys
-from ledger.core import Core as Ledger
+from ledger import Ledger
 from ledger.event_store import EventStore
 with Ledger.open(sys.argv[1], actor="ann") as ledger:
     EventStore._commit = lambda store: os._exit(9)
-    ledger.undo(command="remember")
+    ledger.history.undo_all(command="remember")
 """
 
 
@@ -263,7 +264,7 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
 
 ERASING = """
 import os, sys
-from ledger.core import Core as Ledger
+from old_names import Ledger
 from ledger.erasure import erasing
 erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing.Erasing._complete
 def few(*given):

@@ -8,14 +8,15 @@ import sys
 import threading
 from pathlib import Path
 
+import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from old_names import Ledger
 from tampering import erase, recompute, tamper
 from test_verify import run
 
 from ledger import ConflictError, NotFoundError, RejectedError, StorageError
-from ledger.core import Core as Ledger
 from ledger.integrity import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
@@ -88,7 +89,7 @@ def test_a_checkpoint_covers_all_events_before_it(ledger):
 
     assert (note.size, note.position, note.ledger_id, note.signed) == (2, 3, ledger.id, False)
     tree, previous = Tree(), bytes(32)
-    for row in ledger._store.rows(1, 2):
+    for row in probe.store(ledger).rows(1, 2):
         tree.add(leaf(previous, row.position, row.stream, row.version, row.type, row.digest))
         previous = row.head
     assert (note.root, note.head) == (tree.root().hex(), previous.hex())
@@ -331,9 +332,9 @@ def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
 @pytest.mark.slow
 def test_opening_and_verifying_load_no_cryptography(tmp_path):
     code = (
-        "import sys; from ledger.core import Core as Ledger\n"
+        "import sys; from ledger import Ledger\n"
         f"with Ledger.open({str(tmp_path / 'memory.db')!r}) as ledger:\n"
-        "    assert ledger.verify(against=ledger.checkpoint()).ok\n"
+        "    assert ledger.proof.verify(against=ledger.proof.checkpoint()).ok\n"
         "print('cryptography' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

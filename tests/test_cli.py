@@ -11,14 +11,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 import typer
+from old_names import Ledger
 from typer.testing import CliRunner, Result
 
 from ledger.cli import showing
 from ledger.cli.app import app
 from ledger.cli.terminal_text import as_json, shortened, visible
-from ledger.core import Core as Ledger
 from ledger.domain.harmless import one_line
 
 TOP = Path(__file__).resolve().parents[1]
@@ -410,7 +411,8 @@ def test_a_mistake_of_ours_is_one_line_too(db: str, monkeypatch: pytest.MonkeyPa
         raise KeyError("odd\x1b[2J")
 
     run("remember", "x", db=db)
-    monkeypatch.setattr(Ledger, "stats", broken)
+    with Ledger.open(db) as ledger:
+        monkeypatch.setattr(type(probe.inside(ledger)), "stats", broken)
     result = run("stats", db=db)
     assert result.exit_code == 70 and result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
 
@@ -420,7 +422,8 @@ def test_an_interrupt_leaves_with_130(db: str, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     run("remember", "x", db=db)
-    monkeypatch.setattr(Ledger, "stats", interrupted)
+    with Ledger.open(db) as ledger:
+        monkeypatch.setattr(type(probe.inside(ledger)), "stats", interrupted)
     assert run("stats", db=db).exit_code == 130
 
 

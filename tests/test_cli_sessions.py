@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from old_names import Ledger
 from test_cli import EVIL, RAW, TOP, answer, run
 
 from ledger.cli import session_showing
-from ledger.core import Core as Ledger
 from ledger.domain.compaction import SKIPS
 from ledger.sessions.session import CoreSession as Session
 

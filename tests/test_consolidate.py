@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
 from ledger.engine.snapshot import event_data
 
@@ -36,7 +37,7 @@ def groups(ledger: Ledger) -> set[frozenset[str]]:
 
 
 def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         positions = [each.position for each in reversed(ledger.audit(type="ConsolidationCompleted", limit=500))]
         return [event_data(connection, each) for each in positions]
 
@@ -532,7 +533,7 @@ def test_replaying_decides_nothing(tmp_path: Path, clock: Clock) -> None:
     with Ledger.open(tmp_path / "memory.db", clock=never, random=never, model=never) as ledger:
         assert ledger.digest() == digest == folded_from_zero(ledger)
     with Ledger.open(tmp_path / "memory.db", random=never, model=never) as ledger:
-        assert ledger.rebuild().digest == digest
+        assert probe.rebuild(ledger).digest == digest
 
 
 # --- by itself -------------------------------------------------------------------------------------------------------
@@ -570,7 +571,7 @@ def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> Non
     for number in range(50):
         ledger.remember(f"Note {number}.", project=f"p{number % 5}", user=f"u{number % 2}")
     ledger.remember("Mine.", user="u1")
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         found = list(consolidations.scopes(connection))
         assert len(found) == 11 and len({each[:2] for each in found}) == 11
         plan = "EXPLAIN QUERY PLAN SELECT max(from_position) FROM memories WHERE user = ? AND project IS ?"
@@ -591,7 +592,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
         assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
         ledger.remember(ROME[0])
         assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         failed = [event_data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
     assert [each.error for each in failed] == ["ZeroDivisionError"] * 4
     assert all(isinstance(each, ConsolidationFailed) for each in failed)
@@ -632,9 +633,9 @@ def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> 
         lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
     ):
         change()
-        assert ledger._pending_scopes()
+        assert probe.inside(ledger)._pending_scopes()
         ledger.run_policies()
-        assert ledger._pending_scopes() == []
+        assert probe.inside(ledger)._pending_scopes() == []
         position = ledger.position
         ledger.run_policies()
         assert ledger.position == position

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 
 from ledger import LedgerError, ModelError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.events import ConsolidationFailed, ModelCalled
 from ledger.engine.snapshot import event_data
 from ledger.language.port import ModelRequest
@@ -59,7 +60,7 @@ def delete(number: Any = 1, sources: Any = (1,)) -> dict[str, Any]:
 
 
 def call(ledger: Ledger) -> ModelCalled:
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         data = event_data(connection, ledger.audit(type="ModelCalled", limit=1)[0].position)
         assert isinstance(data, ModelCalled)
         return data
@@ -93,7 +94,7 @@ def test_the_model_sees_numbers_and_never_an_id(door: Door) -> None:
     assert all(each not in content for each in (found.id, fact.id, "m_", "o_"))
     told = call(ledger)
     assert told.shown == (fact.id, found.id)
-    assert (told.purpose, told.prompt, told.model) == ("consolidation", "consolidate/1", "model")
+    assert (told.purpose, told.prompt, probe.model(told)) == ("consolidation", "consolidate/1", "model")
     assert any(first <= fact.position <= last for first, last in told.ranges)
 
 
@@ -365,7 +366,7 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
     answers.append([create()])
     report = ledger.run_policies()
     assert (report.failures, report.consolidated, report.observations_formed) == (0, 2, 1)
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         told = [event_data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
     assert [type(each) for each in told] == [ConsolidationFailed] * 4
 
@@ -414,7 +415,7 @@ def test_of_a_text_erased_while_it_answers_nothing_is_kept(door: Door) -> None:
     report = ledger.consolidate()
     assert report.calls == 2 and [each.content for each in ledger.observations()] == ["The user drinks tea."]
     assert [each.id for each in ledger.observations()[0].sources] == [other.id]
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         assert not connection.execute("SELECT count(*) FROM events WHERE state LIKE '%zq4711%'").fetchone()[0]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from eventsourcing.persistence import StoredEvent
+from old_names import Ledger
 from soundness import assert_sound
 
 from ledger import KeyReusedError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.event_store import EventStore
 from ledger.rescue import copying
 from ledger.transfer import import_log

@@ -12,7 +12,9 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+import probe
 import pytest
+from old_names import Ledger
 from soundness import problems, types
 from test_evolution import log_of
 from test_rebuild import raw
@@ -20,7 +22,6 @@ from typer.testing import CliRunner
 
 from ledger import LedgerError, StorageError
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.domain.errors import DamagedError
 from ledger.moments import Moment
 from ledger.sessions.session import PastSession
@@ -226,7 +227,7 @@ def change(path, sql, *values):
 def rebuilt(path):
     """What each read answers after a rebuild, which touches the log no more than the damage did."""
     with opened(path) as ledger:
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert problems(ledger) == []
         return {name: repr(read(ledger, prepared()[1])) for name, read in READS.items()}
 
@@ -346,15 +347,15 @@ def test_a_command_next_to_a_damaged_row_works_or_appends_nothing(tmp_path, name
         path = folder_of(tmp_path, number)
         change(path, f"UPDATE OR REPLACE {table} SET {column} = {WRONG[type_]}")
         with opened(path) as ledger:
-            before, told = ledger._store.head(), types(ledger)
+            before, told = probe.store(ledger).head(), types(ledger)
             try:
                 COMMANDS[name](ledger, ledger.session("quay"), the)
             except DamagedError:
-                assert name == "erase" or ledger._store.head() == before, (table, column)
+                assert name == "erase" or probe.store(ledger).head() == before, (table, column)
             except LedgerError:
                 continue
             assert "ProjectionSuspended" not in types(ledger)[len(told) :], (table, column)
-            ledger.rebuild()
+            probe.rebuild(ledger)
             assert problems(ledger) == [], (table, column)
 
 
@@ -446,7 +447,7 @@ def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
         with pytest.raises(DamagedError) as caught:
             ledger.erasures()
         assert caught.value.table == "erasures"
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert all(each.state == "completed" for each in ledger.erasures())
 
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from old_names import Ledger
 from typer.testing import CliRunner, Result
 
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.demo import play
 
 

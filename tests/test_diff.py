@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from old_names import Ledger
 from test_at import run
 
 from ledger import NotFoundError, RejectedError
 from ledger.answers import Memory
-from ledger.core import Core as Ledger
 
 PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
 

@@ -15,10 +15,10 @@ from conftest import Clock, folded_from_zero
 from conversations import summed
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from turns import Scripted, adds
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 
 
 def contents(ledger: Ledger) -> list[str | None]:

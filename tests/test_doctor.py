@@ -14,13 +14,14 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound, contents, problems, types
 from test_readonly import as_nobody, media  # noqa: F401 (a fixture)
 from test_rebuild import TABLES, life, raw
 
 from ledger import NotFoundError, StorageError
-from ledger.core import Core as Ledger
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.rescue import doctor, rebuilding
 from ledger.sqlite_files import SCHEMA, lock_of
@@ -281,7 +282,7 @@ def test_rows_that_differ_from_the_log_are_named_without_their_texts_and_rebuilt
     assert "fact" not in repr(report) and "coffee" not in repr(report) and "forged" not in repr(report)
     assert all("rebuild" in each.hint for each in report.findings if each.level == "problem")
     with Ledger.open(path) as ledger:
-        assert ledger.rebuild().digest == digest
+        assert probe.rebuild(ledger).digest == digest
         assert ledger.doctor().ok
 
 
@@ -324,7 +325,7 @@ def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path,
     with Ledger.open(path) as ledger:
         with suppress(StorageError):
             everything(ledger)
-        assert ledger.rebuild().suspended == () and problems(ledger) == []
+        assert probe.rebuild(ledger).suspended == () and problems(ledger) == []
         everything(ledger)
     assert Ledger.examine(path).ok
 
@@ -339,7 +340,7 @@ def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
         if any(each.what == "log" and each.level == "problem" for each in report.findings):
             continue
         with Ledger.open(path) as ledger:
-            ledger.rebuild()
+            probe.rebuild(ledger)
             assert ledger.doctor().ok
 
 
@@ -349,7 +350,7 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     filled(path, 1_500)
     overwrite(path, leaf_of_table(path, "memories"))
     script = (
-        "import sys\nfrom ledger.core import Core as Ledger\n"
+        "import sys\nfrom ledger import Ledger\n"
         f"with Ledger.open({str(path)!r}) as ledger:\n"
         "    print('open', flush=True)\n"
         "    for number in range(200):\n"
@@ -361,7 +362,7 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
         poured = []
         pour = rebuilding.Rebuilding._pour
         monkeypatch.setattr(rebuilding.Rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
-        one.rebuild()
+        probe.rebuild(one)
         assert len(one.memories(status="all", limit=10_000)) >= 1_500
         assert poured
         two.remember("by another door")
@@ -397,13 +398,13 @@ def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, 
 
         def after_one_more(self, part, copied):
             if len(late) < 2:
-                with other._store.transact() as transaction:
+                with probe.store(other).transact() as transaction:
                     _append(transaction, f"p_{len(late):016d}")
                 late.append(copied)
             return pour(self, part, copied)
 
         monkeypatch.setattr(rebuilding.Rebuilding, "_pour", after_one_more)
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert len(late) == 2 and late[1] == late[0] + 1
         assert types(ledger)[-2:] == ["ProjectRegistered"] * 2
         assert_sound(ledger)
@@ -427,7 +428,7 @@ def test_a_backup_of_a_ledger_with_damaged_projections_wants_a_rebuild_first(pat
     with Ledger.open(path) as ledger:
         with pytest.raises(StorageError, match=r"rebuild\(\) makes them again"):
             ledger.backup(tmp_path / "one.db")
-        ledger.rebuild()
+        probe.rebuild(ledger)
         ledger.backup(tmp_path / "two.db")
     with Ledger.open(tmp_path / "two.db", readonly=True) as ledger:
         assert ledger.digest() == digest
@@ -474,7 +475,7 @@ def test_damaged_projections_of_a_damaged_log_are_left_as_they_are(path):
         with pytest.raises(DamagedError, match="the table memories"):
             ledger.memories(status="all", limit=10_000)
         with pytest.raises(StorageError, match="log is damaged"):
-            ledger.rebuild()
+            probe.rebuild(ledger)
     with raw(path) as connection:
         found = connection.execute("SELECT count(*), max(position) FROM events").fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -489,7 +490,7 @@ def test_a_log_that_lost_its_end_is_not_folded_again_over_what_was_known(path):
     assert not Ledger.examine(path).ok
     overwrite(path, leaf_of_table(path, "memories"))
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError):
-        ledger._check_log()
+        probe.inside(ledger)._check_log()
 
 
 # --- what is under way -----------------------------------------------------------------------------------------------
@@ -501,7 +502,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(search.Search, "fold", lambda *each: 1 / 0)
             ledger.remember("poison")
-        with ledger._store.transact() as transaction:
+        with probe.store(ledger).transact() as transaction:
             transaction.connection.execute(
                 "INSERT INTO leases VALUES ('rebuild', '999999999-x', ?)", (time.time() + 9,)
             )
@@ -509,7 +510,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
         report = ledger.doctor()
         assert "search is suspended" in told(report, "projections") and not report.ok
         assert "was killed" in told(report, "leases") and "1 are left" in told(report, "tables")
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert ledger.doctor().ok
 
 

@@ -14,11 +14,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import folded_from_zero
+from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.erasure import erasing, purging
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
 
@@ -43,7 +44,7 @@ def remains(directory: Path) -> list[tuple[str, bytes]]:
 
 
 def states(ledger: Ledger) -> list[str]:
-    return [row.state for row in ledger._store.rows(limit=10_000)]
+    return [row.state for row in probe.store(ledger).rows(limit=10_000)]
 
 
 # --- one memory ------------------------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def test_a_span_first_and_then_the_rest(ledger: Ledger) -> None:
     ledger.erase(fact.id)
     first, second = (json.loads(s)["data"]["targets"][0] for s in states(ledger) if '"targets"' in s)
     assert first["after"] == second["before"]
-    row = ledger._store.row(fact.position)
+    row = probe.store(ledger).row(fact.position)
     assert row is not None and row.erased_by is not None and '"content":null' in row.state
     agrees(ledger)
 
@@ -272,7 +273,6 @@ def test_the_reason_must_not_repeat_the_text(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({}, RejectedError),
         ({"subject": None}, RejectedError),
         ({"subject": ""}, RejectedError),
         ({"subject": "m_0000000000000000"}, NotFoundError),
@@ -287,7 +287,6 @@ def test_the_reason_must_not_repeat_the_text(ledger: Ledger) -> None:
         ({"subject": 2.5}, RejectedError),
         ({"session": "none"}, NotFoundError),
         ({"project": ""}, NotFoundError),
-        ({"session": "s1", "project": "p"}, RejectedError),
         ({"subject": 2, "fields": ["data.nothing"]}, RejectedError),
         ({"subject": 2, "spans": [("data.content", 3, 2)]}, RejectedError),
         ({"subject": 2, "spans": [("data.content", 0, 10_000)]}, RejectedError),
@@ -519,7 +518,7 @@ def test_a_reader_keeps_it_pending_until_it_is_gone(ledger: Ledger, monkeypatch:
 def test_what_the_search_finds_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         fact = ledger.remember(RARE)
-        with ledger._store.transact() as transaction:  # as if a copy had stayed in the free part of a page
+        with probe.store(ledger).transact() as transaction:  # as if a copy had stayed in the free part of a page
             transaction.connection.execute("PRAGMA secure_delete = 0")
             transaction.connection.execute("CREATE TABLE aside (text)")
             transaction.connection.execute("INSERT INTO aside VALUES (?)", (RARE * 20,))
@@ -554,7 +553,7 @@ def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch
                 assert other.erase(fact.id).state == "completed"
 
         with pytest.raises(ConflictError):
-            ledger.rebuild(progress=erase)
+            probe.rebuild(ledger, progress=erase)
         agrees(ledger)
     assert remains(tmp_path) == []
 
@@ -567,15 +566,15 @@ def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.M
         broken.setattr(Search, "fold", lambda *_: 1 / 0)
         fact = ledger.remember(RARE)
     assert ledger.erase(fact.id).state == "completed"
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         assert connection.execute("SELECT count(*) FROM search_waiting").fetchone() == (0,)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert [item.content for item in ledger.recall("kettle").items] == ["The kettle is blue."]
 
 
 KILLED = """
 import os, sys
-from ledger.core import Core as Ledger
+from old_names import Ledger
 from ledger.erasure import erasing, purging
 from projections import refolding
 path, point, subject = sys.argv[1:]
@@ -641,11 +640,11 @@ def test_a_certificate_erases_the_same_in_an_older_backup(tmp_path: Path) -> Non
     os.rename(backup, recovered)
     with Ledger.open(recovered) as ledger:
         assert any("Harbour" in state for state in states(ledger))
-        assert ledger._apply_certificates(certificates) == 1
+        assert probe.inside(ledger)._apply_certificates(certificates) == 1
         assert [each.state for each in ledger.erasures()] == ["completed"]
         assert [each.status for each in ledger.memories(status="all")] == ["active", "erased"]
         position = ledger.position
-        assert ledger._apply_certificates(certificates) == 0 and ledger.position == position
+        assert probe.inside(ledger)._apply_certificates(certificates) == 0 and ledger.position == position
         agrees(ledger)
     assert remains(tmp_path / "aside") == []
 
@@ -659,7 +658,7 @@ def test_certificates_of_one_row_erased_twice_apply_in_their_order(tmp_path: Pat
 
     backup, certificates = older_and_live(tmp_path, erase)
     with Ledger.open(backup) as ledger:
-        assert ledger._apply_certificates(reversed(certificates)) == 2
+        assert probe.inside(ledger)._apply_certificates(reversed(certificates)) == 2
         agrees(ledger)
 
 
@@ -675,7 +674,7 @@ def test_a_certificate_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: 
         position = ledger.position
         for each in bad:
             with pytest.raises(RejectedError):
-                ledger._apply_certificates([certificates[0], each])
+                probe.inside(ledger)._apply_certificates([certificates[0], each])
         assert ledger.position == position
 
 
@@ -830,7 +829,7 @@ WHY = "because of the Vermilion affair"
 
 def says_why(ledger: Ledger) -> list[str]:
     """The types of the events that say why still."""
-    return [row.type for row in ledger._store.rows(limit=10_000) if WHY in row.state]
+    return [row.type for row in probe.store(ledger).rows(limit=10_000) if WHY in row.state]
 
 
 def _quarantined(ledger: Ledger) -> Any:
@@ -917,7 +916,7 @@ def _consolidated(ledger: Ledger) -> list[str]:
     texts = ("The user prefers dark roast coffee.", "The user really enjoys dark roast coffee.")
     found = [ledger.remember(text, tags=["vermilion-clinic"], project="medical").id for text in texts]
     ledger.consolidate(project="medical", tags=["vermilion-clinic"])
-    assert [row.type for row in ledger._store.rows(limit=99) if "vermilion" in row.state][
+    assert [row.type for row in probe.store(ledger).rows(limit=99) if "vermilion" in row.state][
         -1
     ] == "ConsolidationCompleted"
     return found
@@ -933,7 +932,7 @@ def test_the_tags_of_a_consolidation_go_with_its_project(ledger: Ledger) -> None
 def test_the_tags_of_a_consolidation_go_with_the_last_memory_that_has_them(ledger: Ledger) -> None:
     one, two = _consolidated(ledger)
     ledger.erase(one, derived="erase", quotes="keep")
-    assert [row.type for row in ledger._store.rows(limit=99) if "vermilion" in row.state][
+    assert [row.type for row in probe.store(ledger).rows(limit=99) if "vermilion" in row.state][
         -1
     ] == "ConsolidationCompleted"
     ledger.erase(two, derived="erase", quotes="keep")
@@ -958,7 +957,7 @@ def test_what_is_no_id_among_the_ids_of_what_was_used_is_text(tmp_path: Path, fi
             assert now is not None and getattr(now, field) == (kept.id,)
         assert ledger.interaction(turn.id).prompt == "Hello."  # type: ignore[union-attr]
         agrees(ledger)
-        assert ledger.rebuild().digest == ledger.digest()
+        assert probe.rebuild(ledger).digest == ledger.digest()
     assert remains(tmp_path) == []
 
 

@@ -24,9 +24,9 @@ from eventsourcing import persistence
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
+from old_names import Ledger
 
 from ledger import event_store, sqlite_files
-from ledger.core import Core as Ledger
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.event_store import EventStore, LogRow
 from ledger.integrity import GENESIS, check_chain, digest, link
@@ -1015,7 +1015,7 @@ def test_a_process_may_end_without_closing(tmp_path):
 
 def test_a_store_that_is_dropped_closes_its_connections(tmp_path):
     """In a program of its own: Python 3.13 warns of what is dropped and not closed, as it should."""
-    code = f"from ledger.core import Core as Ledger; Ledger.open({str(tmp_path / 'memory.db')!r}).remember('tea')"
+    code = f"from ledger import Ledger; Ledger.open({str(tmp_path / 'memory.db')!r}).remember('tea')"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     assert not (tmp_path / "memory.db-wal").exists()
 

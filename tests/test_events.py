@@ -8,11 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
+import probe
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
+from old_names import Ledger
 
 from ledger import UnknownEventError, mapper
-from ledger.core import Core as Ledger
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 
@@ -77,7 +78,7 @@ def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> No
         ledger.capture("Which coffee?", "Dark roast.", session_id="s", append=True)
         ledger.session("s").append("user", "Thanks.")
         ledger.remember("The user prefers dark roast coffee.")
-        with ledger._store.snapshot() as connection:
+        with probe.store(ledger).snapshot() as connection:
             rows = connection.execute("SELECT type, state FROM events").fetchall()
     for type_, state in rows:
         told = json.loads(state)

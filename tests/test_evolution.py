@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import probe
 import pytest
 from eventsourcing.persistence import StoredEvent
 from examples import envelope
 from hypothesis import given
 from hypothesis import strategies as st
+from old_names import Ledger
 from soundness import assert_sound, contents, problems, types
 from test_rebuild import raw
 
 from ledger import ConflictError, LedgerError, UnknownEventError, mapper
-from ledger.core import Core as Ledger
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
 from ledger.rescue.rebuilding import OF_PROJECTIONS
@@ -74,8 +75,8 @@ def beliefs(ledger: Ledger, known: dict[str, Any] | None = None) -> dict[str, An
 
 def standing(ledger: Ledger) -> dict[str, list[Any]]:
     """Version and digest of each projection: with the same version the digest must be the same."""
-    secret = ledger._writer.secret
-    with ledger._store.snapshot() as connection:
+    secret = probe.writer(ledger).secret
+    with probe.store(ledger).snapshot() as connection:
         return {each.name: [each.version, projection_digest(connection, each.tables)] for each in projections(secret)}
 
 
@@ -208,7 +209,7 @@ def _decoded(state: str) -> Any:
 def append(ledger: Ledger, stream: str, type_: str, data: Any, schema: int = 1) -> bytes:
     """As a newer product would."""
     state = state_of(data, schema)
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         transaction.append([StoredEvent(stream, transaction.version(stream) + 1, type_, state)])
     return state
 
@@ -326,7 +327,7 @@ def test_a_process_that_has_the_file_open_decides_nothing_beside_what_it_cannot_
                 lambda: old.retract(fact.id),
                 lambda: old.undo(fact.position),
                 lambda: old.erase(fact.id),
-                lambda: old.rebuild(),
+                lambda: probe.rebuild(old),
                 lambda: old.batch().__enter__(),
             ):
                 with pytest.raises(UnknownEventError, match="damaged"):
@@ -339,7 +340,7 @@ def test_nor_where_whoever_wrote_it_has_folded_it(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as old, Ledger.open(tmp_path / "memory.db") as other:
         fact = old.remember("The kettle is blue.")
         append(other, fact.id, "MemoryDreamt", {})
-        with other._store.transact() as transaction:
+        with probe.store(other).transact() as transaction:
             checkpoint(transaction.connection, transaction.position, transaction.head)
         for _ in range(2):
             with pytest.raises(UnknownEventError, match="damaged"):
@@ -405,14 +406,14 @@ def test_an_upgrade_that_asks_for_nothing_new_stops_nobody(tmp_path: Path) -> No
         append(ledger, "ledger", "LedgerUpgraded", {"format": 2, "least_reader": 1, "least_writer": 1})
     with Ledger.open(path) as ledger:
         ledger.remember("and on")
-        assert ledger.digest() == ledger.rebuild().digest
+        assert ledger.digest() == probe.rebuild(ledger).digest
 
 
 def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Ledger.open(path) as old, Ledger.open(path) as newer:
         fact = old.remember("before")
-        command = old._writer
+        command = probe.writer(old)
         assert command.looked_at <= old.position
 
         def upgrade(work: Any) -> str:
@@ -421,14 +422,14 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
 
         from ledger.work import Who
 
-        newer._writer.run("open", Who(actor="ledger"), upgrade)
+        probe.writer(newer).run("open", Who(actor="ledger"), upgrade)
         position = old.position
         for _ in range(2):
             for call in (
                 lambda: old.remember("after"),
                 lambda: old.retract(fact.id),
                 lambda: old.capture("after"),
-                lambda: old.rebuild(),
+                lambda: probe.rebuild(old),
                 lambda: old.batch().__enter__(),
             ):
                 with pytest.raises(ConflictError, match="needs a writer of format 2"):
@@ -507,14 +508,14 @@ def play(path: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(search.Search, "fold", lambda *_: 1 / 0)
             ledger.remember("The poisoned one.")
-        ledger.rebuild(by={})
+        ledger.rebuild()
         ledger.remember("Their own fact.", user="ada", session_id="tuesday")
         ledger.remember("The radiator rattles at night.", kind="preference", confidence=0.31)
         clock.time += timedelta(days=90)
         ledger.run_policies()
         ledger.checkpoint()
-        ledger.hold(tea.id, reason="case 12")
-        ledger.lift_hold(tea.id, reason="case closed")
+        hold = ledger.hold(tea.id, reason="case 12")
+        ledger.lift_hold(hold.id, reason="case closed")
         ledger.erase(wrong.id, "asked for", quotes="erase", derived="erase", sources="keep")
 
 
@@ -641,7 +642,7 @@ def mishap(path: str) -> None:
         chat.reconcile(told)
         chat.reconcile([each | {"reasoning": "Count them."} for each in told])
         chat.compact(100, summariser=broken)
-        ledger._writer.run("open", Who(actor="ledger"), upgrade)
+        probe.writer(ledger).run("open", Who(actor="ledger"), upgrade)
         ledger.run_policies()
 
 

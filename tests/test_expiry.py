@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import Clock
+from old_names import Ledger
 
-from ledger.core import Core as Ledger
 from ledger.policies import expiry
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from old_names import Ledger
 
 from ledger import NotFoundError
-from ledger.core import Core as Ledger
 
 TEXT = (
     "Hello.\nDecision: store events only.\nFact: no\nI prefer tabs over spaces. And again: I prefer tabs over spaces."

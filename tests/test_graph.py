@@ -7,17 +7,18 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from test_properties import LONG, QUICK
 from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, answers
 from ledger.cli import graphs
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.domain.memory import EDGES, NAME_CHARS
 from ledger.policies import edges as rules
 from projections import graph as projection
@@ -364,7 +365,7 @@ def test_nobody_sees_another_users_names(ledger: Ledger) -> None:
     for user in CANARIES:
         everything = str(ledger.graph("Ana Acme " + " ".join(CANARIES.values()), user=user)).casefold()
         assert [word for word in CANARIES.values() if word.casefold() in everything] == [CANARIES[user]]
-        with ledger._read() as connection:
+        with probe.read(ledger) as connection:
             for other, word in CANARIES.items():
                 assert projection.seeds(connection, user, word) == ([word.lower()] if other == user else [])
     assert ledger.graph("Ana", user="nobody").seeds == ()
@@ -421,8 +422,8 @@ def test_the_neighbourhood_is_what_names_a_seed_and_then_what_names_a_neighbour(
     facts = [ledger.remember(text) for text in texts]
     hidden = ledger.remember("Ana likes Faro.")
     ledger.retract(hidden.id)
-    at = ledger._writer.now()
-    with ledger._read() as connection:
+    at = probe.writer(ledger).now()
+    with probe.read(ledger) as connection:
 
         def near(text: str, limit: int = 20) -> list[tuple[int, int]]:
             found = projection.neighbourhood(connection, text, "", at=at, limit=limit)
@@ -437,10 +438,10 @@ def test_the_neighbourhood_is_what_names_a_seed_and_then_what_names_a_neighbour(
 def test_the_neighbourhood_looks_at_few_rows_only(ledger: Ledger) -> None:
     for number in range(60):
         ledger.remember(f"{number}.", entities=["Ana", f"b{number}"])
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         seen: list[str] = []
         connection.set_trace_callback(seen.append)
-        found = projection.neighbourhood(connection, "Ana", "", at=ledger._writer.now(), limit=4)
+        found = projection.neighbourhood(connection, "Ana", "", at=probe.writer(ledger).now(), limit=4)
         connection.set_trace_callback(None)
     assert len(found) == 4 and [row for row, _ in found] == sorted((row for row, _ in found), reverse=True)
     assert sum(int(limit) for sql in seen for limit in re.findall(r"DESC LIMIT (\d+)", sql)) <= 6 * 4
@@ -547,7 +548,7 @@ def test_rebuild_equals_catch_up_and_as_of_equals_the_answer_then(actions: list[
         for position, answer in then.items():
             assert told(ledger.at(position)) == answer  # type: ignore[arg-type]
         digest = ledger.digest()
-        assert folded_from_zero(ledger) == digest == ledger.rebuild().digest
+        assert folded_from_zero(ledger) == digest == probe.rebuild(ledger).digest
         assert ledger.verify().ok
 
 

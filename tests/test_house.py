@@ -154,14 +154,14 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_opening_a_ledger_loads_no_pydantic() -> None:
-    code = "import sys; from ledger.core import Core as Ledger; print('pydantic' in sys.modules)"
+    code = "import sys; from ledger import Ledger; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
 def test_no_two_parts_of_the_door_use_one_name() -> None:
     """The door is made of parts; a name in two of them that do not build on each other would quietly hide one."""
-    from ledger.core import Core as Ledger
+    from ledger import Ledger
 
     homes: dict[str, list[type]] = {}
     for part in Ledger.__mro__[:-1]:

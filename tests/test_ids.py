@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from old_names import Ledger
 
 from ledger import AmbiguousIdError, NotFoundError
-from ledger.core import Core as Ledger
 from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 

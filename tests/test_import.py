@@ -9,10 +9,11 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
+from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.core import Core as Ledger
 
 LINE: dict[str, Any] = {
     "prompt": "Which coffee?",
@@ -223,7 +224,10 @@ def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: 
     Ledger.import_log(report.path, tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:
         assert (copy.id, copy.position, copy.digest()) == (lived.id, lived.position, lived.digest())
-        assert (copy.stats().head, list(copy._store.rows())) == (lived.stats().head, list(lived._store.rows()))
+        assert (copy.stats().head, list(probe.store(copy).rows())) == (
+            lived.stats().head,
+            list(probe.store(lived).rows()),
+        )
         assert copy.interactions() == lived.interactions()
         assert copy.remember("Tea is in the tin.", project="kitchen", key="k", user="ada").replayed
         assert copy.position == lived.position
@@ -299,7 +303,7 @@ def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
     assert turn.prompt == text
     answered = ledger.attach_response(ledger.capture("?").id, text[:1_500_000])
     assert answered.response == text[:1_500_000]
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         (size,) = connection.execute("SELECT max(length(state)) FROM events").fetchone()
     assert size < 1024 * 1024
 
@@ -326,7 +330,7 @@ def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_pat
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
     ledger.import_file(path)
     with pytest.raises(ConflictError):
-        key = ledger._store.rows()[-1].key
+        key = probe.store(ledger).rows()[-1].key
         assert key is not None
         ledger.capture("two", key="k")
         ledger.capture("three", key="k")

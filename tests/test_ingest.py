@@ -8,14 +8,15 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from test_cli import run
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.document import TEXT_BYTES
 
 NOTES = "# Coffee\n\nDark roasts are roasted longest.\n\n## Water\n\nSoft, at 93 degrees.\n\n# Tea\n\nGreen.\n"
@@ -401,7 +402,7 @@ def test_the_erasure_of_a_project_and_of_a_user_reaches_documents(ledger: Ledger
     assert ledger.document(home.id).status == "erased"  # type: ignore[union-attr]
     ledger.erase(user="ada")
     assert ledger.document(ada.id, user="ada") is None
-    assert not any("Harbour" in row.state for row in ledger._store.rows(limit=1_000))
+    assert not any("Harbour" in row.state for row in probe.store(ledger).rows(limit=1_000))
     agrees(ledger)
 
 
@@ -451,7 +452,7 @@ def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(
             for each in ledger.documents(status="all"):
                 whole = ledger.document(each.id)
                 assert whole is not None and [chunk.index for chunk in whole.chunks] == list(range(each.chunk_count))
-        assert ledger.digest() == folded_from_zero(ledger) == ledger.rebuild().digest
+        assert ledger.digest() == folded_from_zero(ledger) == probe.rebuild(ledger).digest
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
@@ -515,7 +516,7 @@ def test_after_a_chunk_is_erased_nothing_left_of_its_document_could_confirm_a_gu
     notes = ledger.ingest("# One\n\nNothing.\n\n# Two\n\nphone 555-0123\n", path="notes.md")
     report = ledger.erase(notes.chunks[1].position, derived="erase", sources="erase", quotes="erase")
     assert report.state == "completed" and ledger.verify(full=True).problems == ()
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         states = [state for (state,) in connection.execute("SELECT state FROM events WHERE stream = ?", (notes.id,))]
     assert [json.loads(state)["data"].get("digest") for state in states] == [None, None, None]
     kept = ledger.document(notes.id, text=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from old_names import Ledger
 
 from ledger import ConflictError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.memory_writes import By
 from ledger.policies import reinforcement
 

@@ -14,9 +14,9 @@ from conftest import Clock, folded_from_zero
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from least_set import ACTORS, VERBS, Hand, Log, Step, rows_of
+from old_names import Ledger
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 from ledger.way_back.closure import Closure
 
 step = st.tuples(st.sampled_from(ACTORS), st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9))

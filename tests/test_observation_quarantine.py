@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import probe
 import pytest
 from conftest import folded_from_zero
+from old_names import Ledger
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.events import ModelCalled
 from ledger.engine.snapshot import event_data
 from ledger.observation_answers import Observation
@@ -155,7 +156,7 @@ def test_of_a_models_answer_only_the_flagged_action_is_dropped_and_not_repeated(
         report = ledger.consolidate()
         assert (report.formed, report.skipped[why]) == (1, 4)
         assert [each.content for each in ledger.observations()] == [LOVES[0]]
-        with ledger._read() as connection:
+        with probe.read(ledger) as connection:
             call = event_data(connection, ledger.audit(type="ModelCalled", limit=1)[0].position)
         assert isinstance(call, ModelCalled)
         assert any(text in each for each in call.texts) == (why == "tool_limitation")

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import probe
 import pytest
 from conftest import Clock, folded, folded_from_zero
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain import observation as domain
 from ledger.observation_answers import Observation
 from ledger.observation_reads import observation_answers
@@ -119,7 +120,8 @@ def test_filters_come_before_the_page(ledger: Ledger, clock: Clock) -> None:
         for number in range(220):
             ledger.observe(f"Of today, {number}.", new)
     assert [each.id for each in ledger.observations(trends=["dormant"], limit=2)] == wanted[:0:-1]
-    assert [each.id for each in ledger.observations(trends=["dormant"], limit=2, before=wanted[1])] == wanted[:1]
+    first = ledger.public.observations.list(trends=["dormant"], limit=2)
+    assert [each.id for each in ledger.public.observations.list(trends=["dormant"], after=first.next)] == wanted[:1]
     assert len(ledger.observations(tags="RARE ")) == 3 and ledger.observations(tags=["rare", "other"]) == []
     ledger.retract(old)
     assert {each.id for each in ledger.observations(status="unsupported")} == set(wanted)
@@ -183,7 +185,6 @@ def test_the_trend_goes_by_when_things_were_so_and_not_by_when_they_came_in(ledg
         turn: "2019-06-01T08:00:00",
         chunk: "2019-07-01T00:00:00",
     }
-    assert [each.id for each in ledger.observations(trends=["new"], as_of="2019-05-20")] == [seen.id]
     assert ledger.observations(trends=["new"]) == []
 
 
@@ -526,7 +527,6 @@ def test_under_at_the_present_of_a_trend_is_the_time_of_the_moment(ledger: Ledge
     past = then.observation(seen.id)
     assert past is not None and (past.trend, past.as_of) == ("new", then.as_of)
     assert [each.id for each in then.observations(trends=["new"])] == [seen.id]
-    assert then.observations(trends=["new"], as_of=clock()) == []
     assert ledger.at(seen.position - 1).observations(status="all") == []
     assert [each.status for each in then.why(seen.id).evidence] == ["active", "active"]
 
@@ -560,10 +560,10 @@ def test_doctor_and_verify_know_the_tables(ledger: Ledger) -> None:
     ledger.revise(seen.id, "The user takes coffee seriously.")
     assert ledger.verify().ok and ledger.doctor().ok
     assert "observations" in ledger.verify().projections
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         transaction.connection.execute("UPDATE evidence SET withdrawn = 'asked'")
     assert not ledger.verify().ok
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert ledger.verify().ok
 
 
@@ -882,33 +882,31 @@ def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlive
             assert 0 <= found.confidence <= 1 and (found.status == "active") <= (found.proof_count > 0)
             if (found.status, found.freshness) == ("active", "fresh"):
                 assert set(found.written_from) <= alive, "its wording derives from what is no longer live"
-        now = ledger._writer.now()
         for position in {1 + move[1] % ledger.position for move in history}:
             then = ledger.at(position)
             with folded(ledger, position) as prefix:
                 states = rows.listing(prefix, user="", statuses=(), limit=1_000)
-                wanted = observation_answers(prefix, states, now)
-            assert plain(then.observations(status="all", limit=1_000, as_of=now)) == plain(wanted)
+                wanted = observation_answers(prefix, states, then.as_of)
+            assert plain(then.observations(status="all", limit=1_000)) == plain(wanted)
             for found in wanted:
-                assert plain([then.observation(found.id, as_of=now) or found]) == plain([found])
-        assert ledger.rebuild().digest == folded_from_zero(ledger)
+                assert plain([then.observation(found.id) or found]) == plain([found])
+        assert probe.rebuild(ledger).digest == folded_from_zero(ledger)
     finally:
         played.close()
 
 
 def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
     id = ledger.observe("The user is serious about coffee.", ledger.remember("Coffee.").id).id
-    with pytest.raises(RejectedError, match="live sources"):
-        ledger.confidence(id)
-    with pytest.raises(RejectedError, match="live sources"):
-        ledger.at(ledger.position).confidence(id)
+    for asked in (ledger, ledger.at(ledger.position)):
+        with pytest.raises(NotFoundError):
+            asked.public.memories.confidence(id)
 
 
 # --- several at once -------------------------------------------------------------------------------------------------
 
 _OBSERVES = """
 import sys
-from ledger.core import Core as Ledger
+from old_names import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(20):
         ledger.observe(f"Finding {number}.", [sys.argv[2]])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from conftest import Clock
 from msgspec.structs import replace
+from old_names import Ledger
 from oracle import Act, Oracle, Part
 
 from ledger import ConflictError
-from ledger.core import Core as Ledger
 
 SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
 

@@ -10,11 +10,11 @@ import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import probe
 import pytest
 from conftest import folded_from_zero
+from old_names import Ledger
 from turns import Scripted, say
 
 from ledger import ConflictError
-from ledger.core import Core as Ledger
 from ledger.domain.events import ObservationRetracted
 from ledger.engine.snapshot import load
 from ledger.policies import extraction
@@ -335,7 +336,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
         session.extract(model=Scripted("no JSON"))
     ledger.undo(ledger.audit(command="session.extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
-    with ledger._read("sessions") as connection:
+    with probe.read(ledger, "sessions") as connection:
         assert load(connection, ledger.audit(type="ExtractionFailed")[0].subject, "s", "").failures == 2
 
 
@@ -412,7 +413,7 @@ def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: 
         work.emit(seen.id, ObservationRetracted("merged", by=into.id), first=seen.position)
         return seen.id
 
-    ledger._writer.run("consolidate", Who(actor="policy:consolidation"), merge)
+    probe.writer(ledger).run("consolidate", Who(actor="policy:consolidation"), merge)
     standing(ledger, seen.id, "retracted", 1)
     out(ledger, way, "eve", into.position)
     standing(ledger, seen.id, "active", 1)

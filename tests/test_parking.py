@@ -6,12 +6,13 @@ import json
 import sqlite3
 from contextlib import suppress
 
+import probe
 import pytest
 from msgspec.structs import replace
+from old_names import Ledger
 from soundness import assert_sound, contents, problems, types
 
 from ledger import RejectedError, StorageError, SuspendedError
-from ledger.core import Core as Ledger
 from ledger.domain.errors import DamagedError
 from projections import (
     audit,
@@ -71,7 +72,7 @@ def heal(monkeypatch, name, original):
 
 def parked(ledger):
     """(position, error) of what is suspended; asked of the table, for whatever is suspended may be what an answer needs."""
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         rows = connection.execute("SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL")
         return {name: (at, error) for name, at, error in rows}
 
@@ -115,7 +116,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
     assert problems(ledger) == []
 
     heal(monkeypatch, name, original)
-    report = ledger.rebuild()
+    report = probe.rebuild(ledger)
     assert (report.suspended, parked(ledger)) == ((), {})
     assert types(ledger)[-2:] == ["ProjectionSuspended", "ProjectionResumed"]
     assert "before" in contents(ledger)
@@ -126,13 +127,13 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
 def test_the_event_that_parks_says_the_kind_of_error_and_never_the_text(ledger, monkeypatch):
     poison(monkeypatch, "search", ledger.position + 1)
     ledger.remember("fact")
-    row = ledger._store.row(ledger.position)
+    row = probe.store(ledger).row(ledger.position)
     data = json.loads(row.state)["data"]
     assert (row.type, data) == (
         "ProjectionSuspended",
         {"projection": "search", "position": row.position - 1, "error": "ValueError"},
     )
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         assert connection.execute("SELECT error FROM projections WHERE name = 'search'").fetchone() == ("ValueError",)
     assert "Zebulon" not in row.state
 
@@ -175,7 +176,7 @@ def test_rows_that_the_database_does_not_take_park_too(ledger, monkeypatch, act)
     assert parked(ledger) == {"confidence": (at, ACTS[act])}
     assert ledger.remember("another").position == at + 2
     heal(monkeypatch, "confidence", original)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert types(ledger)[-1] == "ProjectionResumed"
     assert_sound(ledger)
 
@@ -186,16 +187,16 @@ def test_a_rebuild_that_meets_the_poison_parks_too(ledger, monkeypatch, act):
         ledger.remember(f"fact {number}")
     original = confidence.Confidence.fold
     poison(monkeypatch, "confidence", 3, act)
-    report = ledger.rebuild()
+    report = probe.rebuild(ledger)
     assert report.suspended == ("confidence",)
     (parked_at, error) = parked(ledger)["confidence"]
     assert (error, parked_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
     assert types(ledger)[-1] == "ProjectionSuspended"
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert types(ledger).count("ProjectionSuspended") == 1, "what is suspended already is not parked again"
     assert len(contents(ledger)) == 4
     heal(monkeypatch, "confidence", original)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert types(ledger)[-1] == "ProjectionResumed"
     assert_sound(ledger)
 
@@ -208,7 +209,7 @@ def test_poison_inside_a_batch_parks_and_the_batch_goes_on(ledger, monkeypatch):
                 for number in range(4):
                     ledger.remember(f"{act} {number}")
         assert "confidence" in parked(ledger)
-        ledger.rebuild()
+        probe.rebuild(ledger)
     assert len(contents(ledger)) == 8
     assert types(ledger).count("ProjectionSuspended") == types(ledger).count("ProjectionResumed") == 2
     assert_sound(ledger)
@@ -244,7 +245,7 @@ def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeyp
     poison(monkeypatch, "confidence", fact.position)
     monkeypatch.setattr(memories.Memories, "version", memories.Memories.version + 1)
     with Ledger.open(ledger.path, readonly=True) as reader:
-        assert reader._store.folded_privately
+        assert probe.store(reader).folded_privately
         assert reader.memory(fact.id).content == "fact"
         assert {each.name for each in reader.stats().projections if each.suspended_at} == {"confidence"}
         with pytest.raises(SuspendedError, match="'confidence'"):
@@ -279,7 +280,7 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
         WRITES[name](ledger, fact)
     assert "MemoryCaptured" not in types(ledger)[position:] and "InteractionCaptured" not in types(ledger)[position:]
     heal(monkeypatch, name, original)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     WRITES[name](ledger, fact)
     assert_sound(ledger)
 
@@ -293,7 +294,7 @@ def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger,
     assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
     assert parked(ledger) == {name: (at, "ValueError")}
     heal(monkeypatch, name, original)
-    assert (ledger.rebuild().suspended, parked(ledger)) == ((), {})
+    assert (probe.rebuild(ledger).suspended, parked(ledger)) == ((), {})
     ledger.session("s").append("user", "after")
     assert [each.content for each in ledger.session("s").messages()] == ["before", "poison", "after"]
     assert_sound(ledger)
@@ -346,7 +347,7 @@ def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp
     assert ledger.position == position
     assert ledger.interactions() == []
     heal(monkeypatch, name, original)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert ledger.remember("x").position == position + 2
     assert_sound(ledger)
 
@@ -362,7 +363,7 @@ def test_another_process_that_was_open_sees_what_is_parked_and_what_is_resumed(l
         other.remember("more words")  # its projector leaves the parked tables alone
         assert types(ledger).count("ProjectionSuspended") == 1
         heal(monkeypatch, "search", original)
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert [hit.memory.content for hit in other.recall("words").items] == ["more words"]
         assert_sound(other)
 
@@ -383,7 +384,7 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
     assert "ConfidenceAdjusted" in types(ledger)
     assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(parked(ledger))
     monkeypatch.setitem(FAMILIES, "m", memories.FAMILY)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert ledger.memory(fact.id).confidence == 0.9
     assert_sound(ledger)
 
@@ -397,7 +398,7 @@ def test_an_undo_whose_refold_fails_parks_too(ledger, monkeypatch):
     assert "confidence" in parked(ledger)
     assert ledger.memory(fact.id).confidence == 0.5
     heal(monkeypatch, "confidence", original)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert [step.delta for step in ledger.why(fact.id).steps] == [0.5, 0.4, -0.4]
     assert_sound(ledger)
 
@@ -422,12 +423,12 @@ def test_a_failing_disk_parks_nothing(ledger, monkeypatch):
 
 def test_a_dropped_table_is_damage_and_no_poison(ledger):
     turn = ledger.capture("prompt")
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         transaction.connection.execute("DROP TABLE dependents")
-    before = ledger._store.head()
+    before = probe.store(ledger).head()
     with pytest.raises(DamagedError, match="the table dependents"):
         ledger.remember("fact", source=turn.id)
-    assert ledger._store.head() == before and parked(ledger) == {}
-    ledger.rebuild()
+    assert probe.store(ledger).head() == before and parked(ledger) == {}
+    probe.rebuild(ledger)
     assert ledger.remember("fact", source=turn.id).sources == (turn.id,)
     assert_sound(ledger)

@@ -8,14 +8,15 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
 from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
+from old_names import Ledger
 from test_at import act, prefix
 
-from ledger.core import Core as Ledger
 from ledger.domain.passages import PASSAGE_CHARS, day_words, split
 from projections import passages
 
@@ -240,7 +241,7 @@ def test_a_rebuild_has_the_passages_that_catching_up_has(ledger: Ledger) -> None
     ledger.undo(turn.position)
     before = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
     digest = ledger.digest()
-    assert ledger.rebuild().digest == digest == folded_from_zero(ledger)
+    assert probe.rebuild(ledger).digest == digest == folded_from_zero(ledger)
     after = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
     assert before == after != []
 
@@ -370,7 +371,7 @@ def test_of_a_long_session_the_turns_around_are_found_by_an_index_now_and_then(
     turns = [each.position << passages.FIELD_BITS for each in told]
     ledger.undo(told[6].position)
     for door, there in ((ledger, [*turns[:6], *turns[7:]]), (then, turns)):
-        with door.store.snapshot() as connection:
+        with probe.store(door).snapshot() as connection:
             ((key,),) = connection.execute("SELECT DISTINCT session FROM passages")
             assert passages.turns_around(connection, key, turns[5:6]) == there[2:9]
             assert passages.turns_around(connection, key, turns[:1]) == there[:4]

@@ -15,11 +15,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound, problems, tables
 
 from ledger import ConflictError
-from ledger.core import Core as Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -28,7 +29,7 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 WRITER = """
 import json, os, random, sys
 from ledger import LedgerError, RejectedError, NotFoundError
-from ledger.core import Core as Ledger
+from old_names import Ledger
 
 path, acks, name, count = sys.argv[1:4] + [int(sys.argv[4])]
 choose, mine = random.Random(name), []
@@ -75,20 +76,20 @@ print("done", flush=True)
 
 REBUILDER = """
 import sys, time
-from ledger.core import Core as Ledger
+from old_names import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
     until, count = time.monotonic() + float(sys.argv[2]), 0
     while time.monotonic() < until:
-        ledger.rebuild()
+        probe.rebuild(ledger)
         count += 1
 print("done", count, flush=True)
 """
 
 READER = """
 import sys
-from ledger.core import Core as Ledger
+from old_names import Ledger
 with Ledger.open(sys.argv[1], readonly=sys.argv[2] == "readonly") as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -138,14 +139,14 @@ def acknowledged(folder):
 
 def assert_acknowledged(ledger, acks):
     """Every answer that a writer had is in the log: the named subject has an event at the named position."""
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         streams = dict(connection.execute("SELECT position, stream FROM events"))
     lost = [(subject, position) for subject, position in acks if streams.get(position) != subject]
     assert lost == []
 
 
 def events_of(ledger):
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         return connection.execute("SELECT position, type, state FROM events ORDER BY position").fetchall()
 
 
@@ -177,12 +178,12 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
 def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
     program = """
         import sys
-        from ledger.core import Core as Ledger
+        from ledger import Ledger
         with Ledger.open(sys.argv[1]) as ledger:
             print("ready", flush=True)
             sys.stdin.readline()
             for number in range(20):
-                fact = ledger.remember(f"fact {number}", project=f"Project {number}", key=str(number))
+                fact = ledger.remember(f"fact {number}", project=f"Project {number}", idempotency_key=str(number))
         print("done", flush=True)
     """
     path = tmp_path / "memory.db"
@@ -202,7 +203,7 @@ def test_one_key_and_one_name_from_many_processes_count_once(tmp_path):
 def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
     program = """
         import sys
-        from ledger.core import Core as Ledger
+        from ledger import Ledger
         print("ready", flush=True)
         for number in range(int(sys.argv[3])):
             sys.stdin.readline()
@@ -266,7 +267,7 @@ def test_a_forked_child_gets_a_conflict_for_whatever_it_does_and_harms_nothing(t
             "why": lambda: ledger.why(fact.id),
             "position": lambda: ledger.position,
             "digest": lambda: ledger.digest(),
-            "rebuild": lambda: ledger.rebuild(),
+            "rebuild": lambda: probe.rebuild(ledger),
             "open": lambda: Ledger.open(path),
         }
         for name, call in calls.items():
@@ -372,7 +373,7 @@ def rebuild_for_ever(path, steps):
     with Ledger.open(path) as ledger, steps.open("ab", buffering=0) as file:
         while True:
             try:
-                ledger.rebuild(progress=lambda *_: file.write(b"."))
+                probe.rebuild(ledger, progress=lambda *_: file.write(b"."))
             except ConflictError as error:
                 assert "another rebuild" in str(error)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
+from old_names import Ledger
 
 from ledger import ConflictError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,

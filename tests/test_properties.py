@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import probe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,11 +22,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from old_names import Ledger
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from soundness import problems, types
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from projections import rebuild
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -79,7 +80,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.look_closer()
             self.look_back(slice(None, None, 5))
             folded = self.ledger.digest()
-            assert self.ledger.rebuild().digest == folded
+            assert probe.rebuild(self.ledger).digest == folded
             self.compare()
             assert problems(self.ledger) == []
         finally:
@@ -126,7 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def take_policies(self, user, before):
         """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
-        self.ledger._writer.settle()
+        probe.writer(self.ledger).settle()
         commands = {}
         for entry in reversed(self.ledger.audit(user=user, limit=500)):
             if entry.position > before and entry.user == user and entry.command_id not in self.seen:
@@ -391,13 +392,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def rebuild(self):
         digest = self.ledger.digest()
-        assert self.ledger.rebuild().digest == digest
+        assert probe.rebuild(self.ledger).digest == digest
         self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule(step=st.integers(1, 60))
     def a_rebuild_is_killed(self, step):
-        store, left, digest = self.ledger._store, [step], self.ledger.digest()
+        store, left, digest = probe.store(self.ledger), [step], self.ledger.digest()
 
         def counting(enter):
             def call(**how):
@@ -413,7 +414,7 @@ class LedgerMachine(RuleBasedStateMachine):
             counting(type(store).snapshot.__get__(store)),
         )
         try:
-            self.ledger.rebuild()
+            probe.rebuild(self.ledger)
         except Killed:
             pass
         finally:
@@ -428,20 +429,20 @@ class LedgerMachine(RuleBasedStateMachine):
         self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
         self.batch = self.ledger.batch()
         self.batch.__enter__()
-        self.ledger._writer._batch_started = math.inf  # how long a step takes on this machine decides nothing
+        probe.writer(self.ledger)._batch_started = math.inf  # how long a step takes on this machine decides nothing
 
     @precondition(lambda self: self.batch is not None)
     @rule(user=users, text=texts, number=numbers, undoes=st.booleans())
     def the_batch_reaches_its_bound(self, user, text, number, undoes):
         """After 5 seconds (DESIGN 3) the next command commits what there is, and only the rest can be taken back."""
         self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
-        self.ledger._writer._batch_started = -math.inf
+        probe.writer(self.ledger)._batch_started = -math.inf
         if undoes and self.oracle.in_effect():
             self.undo(number)
         else:
             self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
-        assert self.ledger._writer._batch_started > 0, "nothing was committed"
-        self.ledger._writer._batch_started = math.inf
+        assert probe.writer(self.ledger)._batch_started > 0, "nothing was committed"
+        probe.writer(self.ledger)._batch_started = math.inf
 
     @precondition(lambda self: self.batch is not None)
     @rule(fails=st.booleans())
@@ -607,7 +608,7 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
                 for each in (one, all_):
                     assert problems(each) == []
                     folded = each.digest()
-                    assert each.rebuild().digest == folded
+                    assert probe.rebuild(each).digest == folded
             finally:
                 rebuild.BATCH, rebuild.TAIL = kept
             if not any(action[0] in ("capture", "undo", "redo") for action in actions):

@@ -9,14 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from old_names import Ledger
 from tampering import erase, recompute, tamper
 from test_verify import run
 
 from ledger import RejectedError, StorageError
-from ledger.core import Core as Ledger
 from ledger.proof.merkle import inclusion_ranges
 
 SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "check_proof.py"
@@ -163,7 +164,7 @@ def proven(tmp_path_factory, checker):
 def test_without_anything_named_the_last_sealed_checkpoint_counts(filled):
     proof = filled.prove(20)
     assert (proof.size, proof.root, proof.since, proof.state) == (20, filled.notes[2].root, None, None)
-    row = filled._store.row(20)
+    row = probe.store(filled).row(20)
     assert (proof.stream, proof.version, proof.type, proof.digest) == (
         row.stream,
         row.version,
@@ -257,7 +258,7 @@ def test_an_erased_event_is_still_proven_and_its_state_is_not(filled, tmp_path):
     assert proof.erased_by == 22 and '"content":null' in proof.state
     code, told = by_script(proof.as_text(), filled.notes[2].text, tmp_path)
     assert code == 0 and "not proven, for text of it was erased" in told
-    filled.rebuild()
+    probe.rebuild(filled)
 
 
 # --- size ------------------------------------------------------------------------------------------------------------

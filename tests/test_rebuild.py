@@ -10,11 +10,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound, contents, problems, tables, types
 
 from ledger import ConflictError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.log_reading import Reading
 from projections import memories, projector, rebuild
 from projections.projector import projections
@@ -86,10 +87,10 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
         ledger.observe("The kiln is hot.", [ledger.remember("The kiln fires.").id])
         ledger.distrust("chat", kind="session")
         ledger.undo(ledger.position, cascade=True)
-        with ledger._store.snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
-            projector.create_all(copy, ledger._writer.secret, ledger.id)
+        with probe.store(ledger).snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
+            projector.create_all(copy, probe.writer(ledger).secret, ledger.id)
             log = Reading(lambda: connection)
-            fold = projector.Projector(ledger._writer.secret, log)
+            fold = projector.Projector(probe.writer(ledger).secret, log)
             fold.all = tuple(Watched(each, seen) for each in fold.all)
             rows = SQLiteRows(copy)
             for event in log.events(1, ledger.position):
@@ -148,11 +149,11 @@ def killed_at(step, path):
 
             return call
 
-        ledger._store.transact, ledger._store.snapshot = (
-            counting(ledger._store.transact),
-            counting(ledger._store.snapshot),
+        probe.store(ledger).transact, probe.store(ledger).snapshot = (
+            counting(probe.store(ledger).transact),
+            counting(probe.store(ledger).snapshot),
         )
-        ledger.rebuild()
+        probe.rebuild(ledger)
 
     code = in_a_child(work)
     assert code in (0, 9), f"the child ended with {code}"
@@ -166,7 +167,7 @@ def test_a_rebuild_gives_the_rows_that_the_commands_gave_however_often(path):
     with Ledger.open(path) as ledger:
         life(ledger)
         digest = ledger.digest()
-        assert {ledger.rebuild().digest for _ in range(3)} == {digest}
+        assert {probe.rebuild(ledger).digest for _ in range(3)} == {digest}
         assert_sound(ledger)
 
 
@@ -180,7 +181,7 @@ def test_the_size_of_its_steps_changes_nothing(path, monkeypatch, batch, tail):
         monkeypatch.setattr(rebuild, "BATCH", batch)
         monkeypatch.setattr(rebuild, "TAIL", tail)
         monkeypatch.setattr(rebuild, "EMPTYING", 2)
-        assert ledger.rebuild().digest == folded
+        assert probe.rebuild(ledger).digest == folded
         assert [hit.memory.id for hit in ledger.recall("coffee tea marathon").items] == found
 
 
@@ -191,7 +192,7 @@ def test_progress_is_told_and_ends_with_everything(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
         told = []
-        report = ledger.rebuild(progress=lambda done, of: told.append((done, of)))
+        report = probe.rebuild(ledger, progress=lambda done, of: told.append((done, of)))
         assert told[-1] == (ledger.position, ledger.position) == (report.events, report.events)
         assert len(told) > 3 and told == sorted(told)
         assert report.seconds > 0
@@ -209,9 +210,9 @@ def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkey
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            ledger.rebuild(progress=interrupt)
+            probe.rebuild(ledger, progress=interrupt)
         assert ledger.digest() == digest
-        assert ledger.rebuild().digest == digest, "the lease was given back"
+        assert probe.rebuild(ledger).digest == digest, "the lease was given back"
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def test_damaged_rows_come_back_by_a_rebuild(path, damage):
     with raw(path) as connection:
         connection.execute(damage)
     with Ledger.open(path) as ledger:
-        assert ledger.rebuild().digest == digest
+        assert probe.rebuild(ledger).digest == digest
         assert [hit.memory.id for hit in ledger.recall("marathon").items] == found
         assert problems(ledger) == []
 
@@ -313,12 +314,12 @@ def test_a_second_rebuild_at_the_same_time_is_a_conflict(path):
         def meanwhile(done, of):
             for each in (ledger, other):
                 with pytest.raises(ConflictError, match="another rebuild"):
-                    each.rebuild()
+                    probe.rebuild(each)
                 seen.append(each)
 
-        ledger.rebuild(progress=meanwhile)
+        probe.rebuild(ledger, progress=meanwhile)
         assert seen
-        assert other.rebuild().digest == ledger.digest()
+        assert probe.rebuild(other).digest == ledger.digest()
 
 
 def test_the_lease_of_a_dead_process_is_taken_over(path):
@@ -329,7 +330,7 @@ def test_the_lease_of_a_dead_process_is_taken_over(path):
     with raw(path) as connection:
         assert connection.execute("SELECT count(*) FROM leases").fetchone() == (1,)
     with Ledger.open(path) as ledger:
-        assert ledger.rebuild().digest == digest
+        assert probe.rebuild(ledger).digest == digest
 
 
 @pytest.mark.slow
@@ -343,12 +344,12 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeyp
 
         def stall(done, of):
             if not rebuilt:
-                with ledger._store.transact() as transaction:
+                with probe.store(ledger).transact() as transaction:
                     transaction.connection.execute("UPDATE leases SET until = 0")
-                rebuilt.append(other.rebuild().digest)
+                rebuilt.append(probe.rebuild(other).digest)
 
         with pytest.raises(ConflictError, match="took over"):
-            ledger.rebuild(progress=stall)
+            probe.rebuild(ledger, progress=stall)
         assert rebuilt == [digest] == [ledger.digest()]
         assert_sound(ledger)
 
@@ -372,7 +373,7 @@ def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_
         step += 1 if step < 12 else 23
     assert step > 60 and left_something > 5, "the kills did not reach into the rebuild"
     with Ledger.open(path) as ledger:
-        assert ledger.rebuild().digest == digest
+        assert probe.rebuild(ledger).digest == digest
         assert tables(ledger) == expected
         ledger.remember("and on")
         assert_sound(ledger)
@@ -380,7 +381,7 @@ def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_
 
 def indexes(ledger):
     """What every index is on: its table, its columns and condition, without the number in its name."""
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         told = connection.execute("SELECT tbl_name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
         return sorted((table, sql.split(" ON ", 1)[1].strip('"').replace('"', "")) for table, sql in told)
 
@@ -402,7 +403,7 @@ def test_a_rebuild_makes_every_index_again_at_once_or_with_the_rows(path, monkey
             make(connection, table, prefix)
 
         monkeypatch.setattr(rebuild.sqlite, "create_indexes", made)
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert indexes(ledger) == before and len(before) > 20
         assert (dict(late).get("memories", 0) > 0) is (indexed > 1)
         assert_sound(ledger)
@@ -427,7 +428,7 @@ def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
                 if len(count) == 5:
                     other.undo(other.position)
 
-        report = ledger.rebuild(progress=meanwhile)
+        report = probe.rebuild(ledger, progress=meanwhile)
         assert len(count) > 5
         assert report.events >= ledger.position - 3, "the last call comes after the switch"
         assert {f"meanwhile {number}" for number in range(len(count))} <= contents(other)
@@ -448,7 +449,7 @@ def test_what_is_written_while_the_indexes_are_made_is_in_the_result(path, monke
             made.extend(other.remember(f"meanwhile {number}").id for number in range(30))
 
         monkeypatch.setattr(rebuild.Rebuild, "_make_late_indexes", meanwhile)
-        report = ledger.rebuild()
+        report = probe.rebuild(ledger)
         assert len(made) == 30 and report.events == ledger.position
         assert {each.id for each in ledger.memories()} >= set(made)
         monkeypatch.undo()
@@ -472,11 +473,11 @@ def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(
 
     def folded(self, done):
         last = fold(self, done)
-        with ledger._store.transact() as transaction:
+        with probe.store(ledger).transact() as transaction:
             waits["between"].add(asked(transaction.connection))
-        with pytest.raises(RuntimeError), ledger._store.transact(durable=False):
+        with pytest.raises(RuntimeError), probe.store(ledger).transact(durable=False):
             raise RuntimeError
-        with ledger._store.transact() as transaction, ledger._store.transact(durable=False):
+        with probe.store(ledger).transact() as transaction, probe.store(ledger).transact(durable=False):
             waits["between"].add(asked(transaction.connection))
         return last
 
@@ -485,10 +486,10 @@ def test_a_command_during_a_rebuild_waits_for_the_disk_and_the_rebuild_does_not(
     full, normal = 2, 1
     with Ledger.open(path) as ledger:
         life(ledger)
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert waits["between"] == {full}
         assert waits["batch"] == {normal, full}, "the switch itself waits"
-        with ledger._store.transact() as transaction:
+        with probe.store(ledger).transact() as transaction:
             assert asked(transaction.connection) == full
 
 
@@ -510,7 +511,7 @@ def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(p
                 before = len(written)
                 while len(written) < before + 20:
                     time.sleep(0.001)
-                ledger.rebuild()
+                probe.rebuild(ledger)
         finally:
             stop.set()
             thread.join()
@@ -587,7 +588,7 @@ def test_rebuilding_appends_nothing(path):
     with Ledger.open(path) as ledger:
         life(ledger)
         before = types(ledger)
-        ledger.rebuild()
+        probe.rebuild(ledger)
         assert types(ledger) == before
 
 
@@ -609,13 +610,13 @@ def test_a_rebuild_that_somebody_asks_for_is_recorded_and_one_on_opening_is_not(
     with Ledger.open(path, actor="ann") as ledger:
         ledger.remember("Tea is in the tin.")
         position = ledger.position
-        report = ledger.rebuild(by={})
+        report = ledger.rebuild()
         (entry,) = ledger.audit(type="ProjectionsRebuilt")
         assert (entry.data, entry.actor, entry.command) == ({"to": position}, "ann", "maintenance.rebuild")
         assert (ledger.position, report.digest) == (position + 1, ledger.digest())
         with pytest.raises(RejectedError, match="cannot be undone"):
             ledger.undo(entry.position)
-        with ledger._store.transact() as transaction:
+        with probe.store(ledger).transact() as transaction:
             transaction.connection.execute("UPDATE projections SET version = version - 1 WHERE name = 'memories'")
     with Ledger.open(path) as ledger:
         assert len(ledger.audit(type="ProjectionsRebuilt")) == 1 and [each.content for each in ledger.memories()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound
 from test_rebuild import life
 
 from ledger import sqlite_files
-from ledger.core import Core as Ledger
 from projections import rebuild, search
 from projections.sqlite import SQLiteRows
 
@@ -39,7 +40,7 @@ def parked(ledger):
 def test_batches_of_every_size_give_the_rows_that_the_commands_gave(ledger, monkeypatch, batch):
     monkeypatch.setattr(rebuild, "BATCH", batch)
     digest = ledger.digest()
-    assert ledger.rebuild().digest == digest
+    assert probe.rebuild(ledger).digest == digest
     assert ledger.remember("Fact 3 is about running.").absorbed
     assert_sound(ledger)
 
@@ -52,7 +53,7 @@ def test_so_many_texts_that_the_index_takes_them_at_once(ledger, monkeypatch):
         for memory in made[100:200]:
             ledger.supersede(memory.id, f"Newer than {memory.content}")
     digest = ledger.digest()
-    assert ledger.rebuild().digest == digest
+    assert probe.rebuild(ledger).digest == digest
     assert [hit.memory.id for hit in ledger.recall("number317").items] == [made[317].id]
     assert_sound(ledger)
 
@@ -72,9 +73,9 @@ def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger
 
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteRows, "flush", refusing)
-        assert ledger.rebuild().suspended == ("audit",)
+        assert probe.rebuild(ledger).suspended == ("audit",)
     assert parked(ledger) == {"audit": 3 * rebuild.BATCH + 1}
-    assert ledger.rebuild().suspended == ()
+    assert probe.rebuild(ledger).suspended == ()
     assert_sound(ledger)
 
 
@@ -93,8 +94,8 @@ def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(search, "prefix_stems", failing)
-        assert ledger.rebuild().suspended == ("search",)
-    assert ledger.rebuild().suspended == ()
+        assert probe.rebuild(ledger).suspended == ("search",)
+    assert probe.rebuild(ledger).suspended == ()
     assert ledger.recall("number350").items
     assert_sound(ledger)
 
@@ -102,10 +103,10 @@ def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatc
 @pytest.mark.slow
 def test_the_wal_may_stay_as_long_as_ever_afterwards(ledger):
     """Between batches it may grow to more, and is written over from its start."""
-    ledger.rebuild()
+    probe.rebuild(ledger)
     asked = "PRAGMA journal_size_limit"
-    with ledger._store.transact(durable=False) as transaction:
+    with probe.store(ledger).transact(durable=False) as transaction:
         assert transaction.connection.execute(asked).fetchone() == (sqlite_files.LATE_CHECKPOINT_BYTES,)
     ledger.remember("Said afterwards.")
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         assert transaction.connection.execute(asked).fetchone() == (sqlite_files.CHECKPOINT_BYTES,)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 
-from ledger.core import Core as Ledger
 from ledger.recall.packs import Item, Pack
 
 
@@ -109,7 +110,7 @@ def test_an_undone_or_erased_message_leaves_no_passage(ledger: Ledger) -> None:
     ledger.erase(erased.position)
     assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
     assert ledger.digest() == folded_from_zero(ledger)
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
 
 

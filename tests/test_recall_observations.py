@@ -8,16 +8,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
+from old_names import Ledger
 from test_recall import HOSTILE
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain import confidence as rules
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.events import (
@@ -454,7 +455,7 @@ def test_a_receipt_opens_again_as_it_was_given(full: Ledger, clock: Clock, asked
     clock.advance(days=100)
     for item in pack.observations:
         happened(full, item.id, revised(first.id), EvidenceWithdrawn((full.memories()[0].id,), "asked"))
-    full.rebuild()
+    probe.rebuild(full)
     assert as_given(full, pack), "with the trend of then, too"
 
 
@@ -509,7 +510,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
 
 
 def parked(ledger: Ledger, name: str) -> None:
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         sql = "UPDATE projections SET parked_at = 1, error = 'ValueError' WHERE name = ?"
         transaction.connection.execute(sql, (name,))
 
@@ -529,7 +530,7 @@ def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
         )
         assert as_given(ledger, pack) and ledger.recall("dark", among="memories", observations=0).warnings == ()
     finally:
-        ledger.rebuild()
+        probe.rebuild(ledger)
     assert shown(ledger) == [id] and ledger.recall("coffee").warnings == ()
 
 
@@ -544,7 +545,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
         id = formed(ledger, COFFEE, [source])
     pack = ledger.recall("roast")
     assert [item.id for item in pack.items] == [source] and pack.observations == () and "suspended" in pack.warnings[0]
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert shown(ledger, "coffee") == [id]
 
 
@@ -591,7 +592,7 @@ def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> 
         pack = ledger.recall("dark", among="memories")
         assert [item.id for item in pack.items] == [source] and pack.warnings == ()
     finally:
-        ledger.rebuild()
+        probe.rebuild(ledger)
 
 
 # --- more than a word in common ---------------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock
+from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.policies import reinforcement
 
 ROAST = "The user prefers dark roast coffee."
@@ -314,7 +315,7 @@ def test_what_a_crash_prevented_is_done_by_the_next_run(tmp_path: Path, monkeypa
         assert ledger.run_policies().reinforced_memories == 1
         assert ledger.run_policies().reinforced_memories == 0
         assert counts(ledger, fact) == [1]
-        assert ledger.digest() == ledger.rebuild().digest
+        assert ledger.digest() == probe.rebuild(ledger).digest
 
 
 def test_what_was_captured_in_a_batch_is_reinforced_by_the_next_run(ledger: Ledger) -> None:

@@ -6,9 +6,9 @@ import unicodedata
 from typing import Any
 
 import pytest
+from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 
 TEA = "Tea is in the tin."
 

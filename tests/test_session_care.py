@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import probe
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
+from old_names import Ledger
 from soundness import assert_sound
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
 
 
 @pytest.fixture
@@ -75,12 +76,12 @@ def test_a_backup_with_sessions_is_recovered_with_the_certificates(lived: Ledger
 def test_a_doctor_finds_nothing_and_says_what_is_wrong_with_the_tables_of_sessions(lived: Ledger) -> None:
     assert lived.doctor().ok
     before = told(lived)
-    with lived._store.transact() as transaction:
+    with probe.store(lived).transact() as transaction:
         transaction.connection.execute("UPDATE summaries SET status = 'window'")
         transaction.connection.execute("DELETE FROM hidden_messages")
     report = lived.doctor()
     assert not report.ok and "summaries" in str(report.findings)
-    lived.rebuild()
+    probe.rebuild(lived)
     assert lived.doctor().ok and told(lived) == before
 
 

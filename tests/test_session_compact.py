@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from old_names import Ledger
 from soundness import assert_sound, types
 from test_session import RAIN, WEATHER, events_of, said, totals_agree
 from test_threads import together
 
 from ledger import LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKENS, LEAF_TARGET
 from ledger.sessions.summarising import SummaryRequest
 
@@ -425,14 +425,14 @@ def test_two_threads_compact_one_session_and_one_of_them_works(tmp_path: Path) -
 
 COMPACTOR = """
 import sys, time
-from ledger.core import Core as Ledger
+from ledger import Ledger
 def write(asked):
     print("inside", flush=True)
     if sys.argv[2] == "wait":
         sys.stdin.readline()
     return "Of another process."
 with Ledger.open(sys.argv[1]) as ledger:
-    found = ledger.session("chat").compact(summariser=write)
+    found = ledger.session("chat").compact(summarizer=write)
     print(len(found.created), [each.why for each in found.skipped], flush=True)
 """
 

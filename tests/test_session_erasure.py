@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import probe
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
+from old_names import Ledger
 from test_erase import RARE, agrees, remains, states
 from turns import Scripted, adds
 
 from ledger import NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.erasure.erasing import Erasing
 from ledger.sessions import asker
 
@@ -65,7 +66,7 @@ def test_an_erased_message_leaves_its_summaries_and_its_sources_are_in_the_windo
         assert then.messages()[2].content is None and session.messages()[2].content is None
         check_window(ledger, "talk")
         agrees(ledger)
-        assert ledger.rebuild().digest == ledger.digest()
+        assert probe.rebuild(ledger).digest == ledger.digest()
     assert remains(tmp_path) == []
 
 
@@ -219,7 +220,7 @@ def test_messages_of_another_project_in_the_same_session_stay(ledger: Ledger) ->
 
 def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
     session, said, leaves, _ = turn(ledger)[0], *talked(ledger, name="held")[1:]
-    hold = ledger.hold("held", "a case")
+    hold = ledger.hold(session="held", reason="a case")
     for what in (said[2].position, leaves[0]):
         with pytest.raises(RejectedError, match="on hold"):
             ledger.erase(what, derived="erase", quotes="keep")
@@ -280,7 +281,7 @@ def test_what_is_common_in_parts_is_no_quote(ledger: Ledger) -> None:
     dry = ledger.erase(call.position, dry_run=True)
     assert dry.quotes == ()
     ledger.erase(call.position)
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         assert connection.execute("SELECT tools FROM messages WHERE row = ?", (call.position,)).fetchone() == (None,)
     assert json.loads(states(ledger)[call.position - 1])["data"]["parts"] is None
     agrees(ledger)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from old_names import Ledger
 from summarising import summarise
 
-from ledger.core import Core as Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
 from ledger.sessions.session import CoreSession

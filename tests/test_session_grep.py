@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 from summarising import invalidate, summarise, tie
 
-from ledger.core import Core as Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
 
 
 def shown(found: GrepResult) -> list[str]:
-    return [hit.snippet for hit in found.hits]
+    return [hit.snippet for hit in found]
 
 
 def said(ledger: Ledger, *texts: str, name: str = "monday", user: str | None = None) -> list[int]:
@@ -32,7 +33,7 @@ def test_it_stays_inside_its_session_unless_asked_for_all(ledger: Ledger) -> Non
     session = ledger.session("monday")
     assert shown(session.grep("gearbox")) == ["The gearbox rattles."]
     found = session.grep("gearbox", everywhere=True)
-    assert [(hit.session, hit.snippet) for hit in found.hits] == [
+    assert [(hit.session, hit.snippet) for hit in found] == [
         ("tuesday", "The gearbox hums."),
         ("monday", "The gearbox rattles."),
     ]
@@ -48,8 +49,8 @@ def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> 
     for user in ("ana", "ben", "eve"):
         for everywhere in (False, True):
             found = ledger.session("monday", user=user).grep(pattern, everywhere=everywhere, hidden=True)
-            assert found.total == 2 and all(user in hit.snippet for hit in found.hits)
-    assert ledger.session("new", user="ana").grep("canary-ben", everywhere=True).hits == ()
+            assert found.total == 2 and all(user in hit.snippet for hit in found)
+    assert ledger.session("new", user="ana").grep("canary-ben", everywhere=True) == ()
 
 
 # --- what a pattern says ---------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def test_and_or_not_and_quotes_mean_what_they_say(ledger: Ledger, pattern: str, 
 def test_any_length_and_script_is_found_in_messages_and_summaries(ledger: Ledger, pattern: str) -> None:
     (first, last) = said(ledger, "Let us go: C -> 我爱喝咖啡 groß 42% a_case", "nix")
     summarise(ledger, ledger.session("monday"), "They go: C -> 我爱喝咖啡 groß 42% a_case", [(first, last)])
-    assert [hit.kind for hit in ledger.session("monday").grep(pattern).hits] == ["summary", "message"]
+    assert [hit.kind for hit in ledger.session("monday").grep(pattern)] == ["summary", "message"]
 
 
 def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
@@ -92,9 +93,8 @@ def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
         {"role": "boss"},
         {"role": "user", "scope": "summary"},
         {"last": "7 years"},
-        {"last": "0d"},
     )
-    for each in (*wrong, {"last": "7d", "since": "2026-01-01"}, {"since": "soon"}):
+    for each in (*wrong, {"since": "soon"}):
         with pytest.raises(RejectedError):
             session.grep("tea", **each)  # type: ignore[arg-type]
     for pattern in ("", " ", '"', "NOT tea", "(tea"):
@@ -125,9 +125,9 @@ def test_a_tool_is_found_by_its_name_arguments_and_result_together_with_the_text
         {"type": "text", "text": "so it is"},
     ]
     told = session.append("tool", parts=result).position
-    assert [hit.position for hit in session.grep("weather Ljubljana look").hits] == [asked]
+    assert [hit.position for hit in session.grep("weather Ljubljana look")] == [asked]
     for pattern in ("hail noon", '"so it is"', '"hail at noon" "so it"'):
-        assert [(hit.position, hit.role) for hit in session.grep(pattern).hits] == [(told, "tool")]
+        assert [(hit.position, hit.role) for hit in session.grep(pattern)] == [(told, "tool")]
 
 
 def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(ledger: Ledger) -> None:
@@ -139,7 +139,7 @@ def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(led
     tie(ledger, session, turn.id, "response", "assistant")
     for pattern in ("gearbox", '"gearbox"', '"?" OR "."'):
         for everywhere in (False, True):
-            hits = session.grep(pattern, everywhere=everywhere).hits
+            hits = session.grep(pattern, everywhere=everywhere)
             assert [(hit.role, hit.snippet) for hit in hits] == [
                 ("assistant", "The green gearbox."),
                 ("user", "Which gearbox?"),
@@ -156,7 +156,7 @@ def test_role_and_time_bound_it(ledger: Ledger, clock: Clock) -> None:
     for role, days in (("user", 100), ("assistant", 20), ("user", 5), ("user", 0.4)):
         session.append(role, f"tea {days:g}", created_at=clock() - timedelta(days=days))
     assert shown(session.grep("tea", role="assistant")) == ["tea 20"]
-    assert [session.grep("tea", last=last).total for last in ("12h", "7d", "3w", "3m", "4m")] == [1, 2, 3, 3, 4]
+    assert [session.grep("tea", last=last).total for last in ("12h", "7d", "3w", "90d", "120d")] == [1, 2, 3, 3, 4]
     day = clock() - timedelta(days=20)
     assert shown(session.grep("tea", since=day, before=clock())) == ["tea 0.4", "tea 5", "tea 20"]
     assert shown(session.grep("tea", before=day)) == ["tea 100"]
@@ -171,10 +171,9 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
         found = session.grep(pattern, limit=3)
         assert shown(found) == ["tea: number 149", "tea: number 148", "tea: number 147"]
         assert (found.total, found.is_exact) == (150, True)
-        assert session.grep(pattern, limit=0).total == 150
     monkeypatch.setattr(grepping, "READ_ON", 100)
     found = session.grep('":"', limit=3)
-    assert (found.total, found.is_exact, len(found.hits)) == (100, False, 3)
+    assert (found.total, found.is_exact, len(found)) == (100, False, 3)
     monkeypatch.setattr(grepping, "READ", 100)
     assert [session.grep(pattern).is_exact for pattern in ("tea", '":"')] == [True, False]
     assert "only the newest" in session.grep('"@"').hint
@@ -182,7 +181,7 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
 
 def test_spans_are_where_the_snippet_has_it(ledger: Ledger) -> None:
     said(ledger, "Filler words. " * 100 + "Here the Gearbox is, and a GEARBOX. " + "More words. " * 100)
-    (hit,) = ledger.session("monday").grep("gearbox").hits
+    (hit,) = ledger.session("monday").grep("gearbox")
     assert [hit.snippet[first:last] for first, last in hit.spans] == ["Gearbox", "GEARBOX"]
     assert hit.score == 2 and len(hit.snippet) <= grepping.SNIPPET_CHARS
 
@@ -196,7 +195,7 @@ def test_a_summary_tells_its_true_depth_and_standing(ledger: Ledger) -> None:
     leaves = [summarise(ledger, session, f"gearbox {at}", [(positions[at], positions[at + 1])]) for at in (0, 2)]
     top = summarise(ledger, session, "gearbox above", of=leaves)
     found = session.grep("gearbox", scope="summary")
-    assert [(hit.id, hit.depth, hit.summary_kind, hit.status) for hit in found.hits] == [
+    assert [(hit.id, hit.depth, hit.summary_kind, hit.status) for hit in found] == [
         (top, 1, "condensed", "window"),
         (leaves[1], 0, "leaf", "under"),
         (leaves[0], 0, "leaf", "under"),
@@ -212,8 +211,8 @@ def test_an_invalid_summary_is_found_only_with_what_is_hidden(ledger: Ledger) ->
     (first, last) = said(ledger, "a", "b")
     session = ledger.session("monday")
     invalidate(ledger, session, summarise(ledger, session, "gearbox", [(first, last)]))
-    assert session.grep("gearbox").hits == ()
-    assert [hit.status for hit in session.grep("gearbox", hidden=True).hits] == ["invalid"]
+    assert session.grep("gearbox") == ()
+    assert [hit.status for hit in session.grep("gearbox", hidden=True)] == ["invalid"]
 
 
 # --- hidden, undone, erased, as of -----------------------------------------------------------------------------------
@@ -224,7 +223,7 @@ def test_what_is_hidden_is_found_on_request_and_said_to_be(ledger: Ledger) -> No
     session = ledger.session("monday")
     session.truncate(1)
     assert shown(session.grep("gearbox")) == ["new gearbox"]
-    hits = session.grep("gearbox", hidden=True).hits
+    hits = session.grep("gearbox", hidden=True)
     assert [(hit.snippet, hit.hidden) for hit in hits] == [("new gearbox", ""), ("old gearbox", "truncate")]
 
 
@@ -234,8 +233,8 @@ def test_an_empty_result_says_where_else_to_look(ledger: Ledger, clock: Clock) -
     said(ledger, "old gearbox", "new clutch")
     said(ledger, "the saddle", name="tuesday")
     session.truncate(1)
-    assert "hidden=True" in session.grep("gearbox").hint
-    assert "everywhere=True" in session.grep("saddle").hint
+    assert "include_hidden=True" in session.grep("gearbox").hint
+    assert "sessions.grep" in session.grep("saddle").hint
     assert "scope, role and time" in session.grep("clutch", role="tool").hint
     assert "fewer words" in session.grep("handlebar").hint
     assert session.grep("clutch").hint == ""
@@ -249,12 +248,12 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     for pattern in ("tea", '":"'):
         assert shown(session.grep(pattern, hidden=True)) == ["tea: one"]
     assert shown(ledger.at(before).session("monday").grep("tea")) == ["tea: three", "tea: one"]
-    with ledger._read() as connection:
+    with probe.read(ledger) as connection:
         rows = connection.execute("SELECT text FROM passages UNION ALL SELECT text FROM passages_were").fetchall()
     assert not any("two" in text for (text,) in rows)
     ledger.redo(undone)
     assert shown(session.grep("tea")) == ["tea: three", "tea: one"]
-    ledger.rebuild()
+    probe.rebuild(ledger)
     assert ledger.digest() == folded_from_zero(ledger)
     assert shown(session.grep("tea")) == ["tea: three", "tea: one"]
 
@@ -274,5 +273,5 @@ def test_at_an_earlier_moment_it_finds_what_stood_then(ledger: Ledger) -> None:
 
 def test_a_ledger_opened_to_read_finds_what_waits_for_the_index(ledger: Ledger) -> None:
     said(ledger, "tea one", "tea two")
-    with Ledger.open(ledger._store.path, readonly=True) as reader:
+    with Ledger.open(probe.store(ledger).path, readonly=True) as reader:
         assert shown(reader.session("monday").grep("tea one")) == ["tea one"]

@@ -7,14 +7,15 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import probe
 from conftest import Clock, folded_from_zero
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from old_names import Ledger
 from test_session import RAIN, WEATHER
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 from ledger.sessions.session import SessionQuestions
 from ledger.sessions.transcripts import as_chat
 
@@ -224,7 +225,7 @@ class Sessions(RuleBasedStateMachine):
             self.check(*each)
         digest = self.ledger.digest()
         assert digest == folded_from_zero(self.ledger)
-        assert self.ledger.rebuild().digest == digest == self.ledger.digest()
+        assert probe.rebuild(self.ledger).digest == digest == self.ledger.digest()
         self.ledger.close()
         self.directory.cleanup()
 

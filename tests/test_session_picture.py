@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from old_names import Ledger
 from summarising import invalidate, summarise
 
 from ledger import RejectedError, Session
-from ledger.core import Core as Ledger
 from ledger.sessions.picture import FORMATS, span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'

@@ -5,16 +5,17 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 
+import probe
 import pytest
 from conftest import Clock, folded, folded_from_zero
 from conversations import check_window, condensed, items, rewritten, summed, widened
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from test_at import prefix, tables_of
 from test_properties import LONG, QUICK
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 
 SAMPLE = 40 if LONG else 5  # positions of one history that are compared
 NAMES, ACTORS = ("one", "two"), ("", "", "", "ann", "bot")
@@ -124,7 +125,7 @@ def answers_of(ledger):
 def compare(ledger, position):
     moment = ledger.at(position)
     with prefix(ledger, position, moment.as_of) as made:
-        with moment._read() as then, made._read() as now:
+        with probe.read(moment) as then, probe.read(made) as now:
             assert tables_of(then) == tables_of(now)
         assert answers_of(moment) == answers_of(made)
 
@@ -180,7 +181,7 @@ def test_no_message_is_lost_or_shown_twice_and_every_moment_reads_as_it_was(done
             for name in NAMES:
                 check_window(ledger, name)
         assert ledger.digest() == folded_from_zero(ledger)
-        assert not ledger._writer.projector.parked
+        assert not probe.writer(ledger).projector.parked
         last = ledger.position
         for position in chance.sample(range(1, last + 1), min(SAMPLE, last)):
             compare(ledger, position)

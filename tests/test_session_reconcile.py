@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from old_names import Ledger
 from soundness import assert_sound
 from test_session import PICTURE, RAIN, WEATHER, events_of, said, totals_agree
 
 from ledger import ConflictError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.sessions import reconciling
 from ledger.sessions.transcripts import as_chat
 
@@ -343,7 +344,7 @@ def test_a_long_transcript_goes_in_several_appends(ledger: Ledger, monkeypatch: 
     session = ledger.session("chat")
     found = session.reconcile(lines(35))
     assert (found.change, found.kept, found.appended) == ("appended", 0, 35)
-    with ledger._store.snapshot() as connection:
+    with probe.store(ledger).snapshot() as connection:
         sql = "SELECT count(*) FROM events WHERE type = 'MessageAppended' "
         sql += " GROUP BY coalesce(state ->> 'command_id', state ->> 'event_id')"
         assert sorted(row[0] for row in connection.execute(sql)) == [5, 10, 10, 10]
@@ -367,7 +368,7 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
     session = ledger.session("chat")
     session.reconcile([user("differs"), *lines(3)])
-    real, calls = type(session)._apply, [0]
+    real, calls = type(probe.session(session))._apply, [0]
 
     def interrupted(self, *given):
         calls[0] += 1
@@ -376,7 +377,7 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
         return real(self, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(session), "_apply", interrupted)
+        patched.setattr(type(probe.session(session)), "_apply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.reconcile(lines(35))
     assert said(session) == [each["content"] for each in lines(10 * stop)]
@@ -391,7 +392,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
 ) -> None:
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
     session = ledger.session("chat")
-    real, calls = type(session)._apply, [0]
+    real, calls = type(probe.session(session))._apply, [0]
 
     def interrupted(self, *given):
         calls[0] += 1
@@ -400,7 +401,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
         return real(self, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(session), "_apply", interrupted)
+        patched.setattr(type(probe.session(session)), "_apply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.reconcile(lines(35), key="k")
     found = session.reconcile(lines(35), key="k")
@@ -432,7 +433,7 @@ def test_many_repairs_go_in_several_appends_too(ledger: Ledger, monkeypatch: pyt
 
 def meddled(session, monkeypatch: pytest.MonkeyPatch, times: int, act) -> None:
     """Somebody acts after the session was looked at, and before the lock is taken."""
-    real, left = type(session)._plan, [times]
+    real, left = type(probe.session(session))._plan, [times]
 
     def plan(self, *given):
         found = real(self, *given)
@@ -441,7 +442,7 @@ def meddled(session, monkeypatch: pytest.MonkeyPatch, times: int, act) -> None:
             act()
         return found
 
-    monkeypatch.setattr(type(session), "_plan", plan)
+    monkeypatch.setattr(type(probe.session(session)), "_plan", plan)
 
 
 @pytest.mark.parametrize("key", [None, "k"])

@@ -6,13 +6,11 @@ import logging
 from pathlib import Path
 
 import pytest
+from old_names import Ledger
 from test_session import PICTURE, events_of
 
 from ledger import LedgerError, RejectedError
-from ledger.api import Ledger as Public
-from ledger.core import Core as Ledger
 from ledger.doors.picoclaw import SessionStore
-from ledger.engine.scope import Scope
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
 TURN = [
@@ -24,7 +22,7 @@ TURN = [
 
 
 def store_of(ledger: Ledger, user: str = "", project: str | None = None) -> SessionStore:
-    return SessionStore(Public(ledger, Scope(user=user)), project=project)
+    return SessionStore(ledger.public.bind(user=user), project=project)
 
 
 @pytest.fixture

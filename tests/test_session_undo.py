@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed, widened
+from old_names import Ledger
 
 from ledger import ConflictError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.standing import Visible, WindowFold
 
 

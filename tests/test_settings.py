@@ -7,15 +7,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
+from old_names import Ledger
 from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, Settings
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"
@@ -257,7 +258,7 @@ def test_without_settings_a_ledger_looks_at_no_environment(db: Path, monkeypatch
     monkeypatch.setenv("LEDGER_MODEL", "local:x")
     with Ledger.open(db) as ledger:
         assert ledger.remember("The user drinks tea.").user == ""
-        assert ledger._model is None
+        assert probe.model(ledger) is None
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 from soundness import assert_sound
 from typer.testing import CliRunner
 
 from ledger import ConflictError, RejectedError
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 
 ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
 NOTES = "# Office\n\nThe office is in Porto, near the river.\n\n# Hours\n\nIt opens at nine.\n"
@@ -207,7 +208,7 @@ def october_rosa_asks_to_be_forgotten(year: Year) -> None:
 def november_everything_is_computed_again(year: Year) -> None:
     with year.open() as ledger:
         before = ledger.digest()
-        assert ledger.rebuild().digest == before == folded_from_zero(ledger)
+        assert probe.rebuild(ledger).digest == before == folded_from_zero(ledger)
         then, now = ledger.at(year.moments["april"]), ledger
         assert "The office opens at eight." in believed(then)  # type: ignore[arg-type]
         assert "Ana lives in Porto." in believed(now) and "Ana lives in Porto." not in believed(then)  # type: ignore[arg-type]

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 
 from ledger import ModelError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.language.prompts import prompt, prompt_parts
 from ledger.sessions.summarising import PROMPTS
 from ledger.types import ModelAnswer, ModelRequest
@@ -167,7 +168,7 @@ def test_replay_asks_no_model(ledger: Ledger, model: Model) -> None:
     talk(ledger).compact()
     model.given = [AssertionError("asked")]
     before = ledger.digest()
-    assert ledger.rebuild().digest == before and len(model.asked) == 1
+    assert probe.rebuild(ledger).digest == before and len(model.asked) == 1
 
 
 def test_with_messages_the_call_for_their_summary_stays_and_says_nothing_of_them(ledger: Ledger) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 
 USERS = {
     "": "xylographer",
@@ -175,7 +175,6 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.restore(theirs["seen"], **me),
         lambda: shared.withdraw_source(theirs["fact"], **me),
         lambda: shared.withdraw_source([mine["fact"], theirs["turn"]], **me),
-        lambda: shared.observations(before=theirs["seen"], **me),
         lambda: shared.adjust(theirs["fact"], 0.1, **me),
         lambda: shared.retag(theirs["fact"], ["mine"], **me),
         lambda: shared.attach_response(theirs["turn"], "Mine now.", **me),
@@ -207,7 +206,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
     ]
     before = [len(shared.memories(user=user, status="all")) for user in USERS]
     digest = [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))]
-    seen = [shared.observations(user=user, as_of="2026-01-01") for user in USERS]
+    seen = [shared.observations(user=user) for user in USERS]
     for wanted, commands in ((NotFoundError, missing), (RejectedError, two_users)):
         for command in commands:
             with pytest.raises(LedgerError) as refusal:
@@ -216,7 +215,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
             assert not any(word in str(refusal.value) for word in (*USERS.values(), "bob"))
     assert [len(shared.memories(user=user, status="all")) for user in USERS] == before
     assert [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))] == digest
-    assert [shared.observations(user=user, as_of="2026-01-01") for user in USERS] == seen
+    assert [shared.observations(user=user) for user in USERS] == seen
 
 
 def test_an_alias_that_another_user_has_is_free(shared: Ledger) -> None:

@@ -6,11 +6,12 @@ import random
 import sqlite3
 import threading
 
+import probe
 import pytest
+from old_names import Ledger
 from soundness import assert_sound
 
 from ledger import LedgerError, RejectedError
-from ledger.core import Core as Ledger
 
 THREADS, COMMANDS = 8, 50
 
@@ -145,7 +146,7 @@ def test_reading_threads_see_whole_commands_during_writes_and_rebuilds(tmp_path)
 
         def rebuild():
             while not stop.is_set():
-                ledger.rebuild()
+                probe.rebuild(ledger)
 
         assert together(write, read, read, rebuild) == []
         assert [memory.content for memory in ledger.memories()] == ["version 79"]

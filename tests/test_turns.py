@@ -7,12 +7,13 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from old_names import Ledger
 from turns import NOTHING, Scripted, add, adds, contents, replaces, say
 
 from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.core import Core as Ledger
 from ledger.domain.turns import PIECE_LINES
 
 TEA, COFFEE = "The user prefers green tea over coffee.", "The user prefers black coffee over tea."
@@ -847,7 +848,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
 
 
 def test_rules_can_be_asked_for_where_there_is_a_model(ledger: Ledger) -> None:
-    ledger._model = Scripted(adds(TEA))  # type: ignore[assignment]
+    probe.set_model(ledger, Scripted(adds(TEA)))
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.")
     assert ledger.extract(turn.id, using="rules").extractor == "rules/1"
     with pytest.raises(RejectedError, match="neither"):
@@ -888,7 +889,7 @@ def test_a_failed_call_over_an_interaction_is_recorded_and_raised(ledger: Ledger
 def with_model(ledger: Ledger, model: Scripted) -> Scripted:
     from ledger.language.naming import as_model
 
-    ledger._model = as_model(model)
+    probe.set_model(ledger, as_model(model))
     return model
 
 
@@ -1034,6 +1035,6 @@ def test_extraction_replays_without_model_clock_or_ids(ledger: Ledger, clock: Cl
     def forbidden(*_: Any) -> Any:
         raise AssertionError("replay asks nobody")
 
-    ledger._model = forbidden  # type: ignore[assignment]
+    probe.set_model(ledger, forbidden)
     before = ledger.digest()
-    assert ledger.rebuild().digest == before == folded_from_zero(ledger)
+    assert probe.rebuild(ledger).digest == before == folded_from_zero(ledger)

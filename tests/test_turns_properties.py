@@ -11,10 +11,10 @@ import pytest
 from conftest import folded_from_zero
 from hypothesis import given
 from hypothesis import strategies as st
+from old_names import Ledger
 from turns import Scripted, adds, contents, say
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 from ledger.domain.turns import Line, piece, turns
 
 FACTS = (

@@ -9,7 +9,9 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 
+import probe
 import pytest
+from old_names import Ledger
 from tampering import TRIGGERS, erase, recompute, redacted, tamper
 from test_readonly import as_nobody
 from test_readonly import media as media
@@ -18,7 +20,6 @@ from typer.testing import CliRunner
 
 from ledger import NotFoundError, RejectedError, StorageError
 from ledger.cli.app import app
-from ledger.core import Core as Ledger
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
 from ledger.proof.proving import verify_file
 from ledger.work import Who
@@ -87,7 +88,7 @@ def test_a_new_ledger_a_rebuilt_one_and_an_undone_command_are_sound(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
         assert ledger.verify().ok
         for _ in range(2):
-            ledger.rebuild()
+            probe.rebuild(ledger)
             assert ledger.verify().problems == ()
         ledger.undo(ledger.remember("x").position)
         assert ledger.verify().problems == ()
@@ -100,7 +101,7 @@ def test_progress_reaches_its_end_once_for_walk_and_fold(path):
 
 
 def test_the_tables_that_a_killed_rebuild_left_are_no_problem(path):
-    with Ledger.open(path) as ledger, ledger._store.transact() as transaction:
+    with Ledger.open(path) as ledger, probe.store(ledger).transact() as transaction:
         for sql in ("CREATE TABLE fresh_memories (row)", "CREATE TABLE old_anything (x PRIMARY KEY)"):
             transaction.connection.execute(sql)
     assert problems(path) == ()
@@ -302,7 +303,7 @@ def test_a_row_that_the_log_does_not_give_is_told(path, sql, told):
     report = check(path)
     assert told in " ".join(report.problems) and report.first_wrong is None
     with Ledger.open(path) as ledger:
-        ledger.rebuild()
+        probe.rebuild(ledger)
     assert problems(path) == ()
 
 
@@ -330,7 +331,7 @@ def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, tol
     with Ledger.open(path) as ledger:
         with suppress(StorageError):
             ledger.recall("70m30word")
-        ledger.rebuild()
+        probe.rebuild(ledger)
     assert problems(path) == ()
 
 
@@ -397,7 +398,7 @@ def test_no_projection_gets_out_of_the_comparison_by_what_its_entry_says(path, s
 def test_what_a_newer_product_folded_where_it_alone_may_write_is_not_compared(path):
     with Ledger.open(path) as ledger:
         upgrade = LedgerUpgraded(format=2, least_reader=1, least_writer=2)
-        ledger._writer.run("upgrade", Who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger")
+        probe.writer(ledger).run("upgrade", Who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger")
     tamper(path, "UPDATE projections SET version = version + 1 WHERE name = 'memories'")
     report = check(path)
     assert report.ok and "memories is of version" in report.warnings[0]
@@ -492,7 +493,7 @@ def test_a_forged_erasure_is_found(path):
 
 def test_an_erasure_that_names_another_state_or_no_row_is_found(path):
     with Ledger.open(path) as ledger:
-        (state,) = [row.state for row in [ledger._store.row(9)]]
+        (state,) = [row.state for row in [probe.store(ledger).row(9)]]
     after = redacted(state)
     for target, told in (
         (Redaction(9, "00" * 32, "11" * 32), "nothing was erased of it"),
@@ -585,7 +586,9 @@ def test_a_checkpoint_that_was_sealed_wrongly_is_told_and_not_gone_on_from(path)
         copy = path.with_name("copy.db")
         shutil.copy(path, copy)
         with Ledger.open(copy) as ledger:
-            ledger._writer.run("forge", Who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM)
+            probe.writer(ledger).run(
+                "forge", Who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM
+            )
         report = check(copy)
         assert (report.first_wrong, report.since) == (13, 0) and "sealed here" in report.problems[0]
         assert len(report.problems) == 1
@@ -595,7 +598,7 @@ def test_a_wrong_seal_after_a_good_one_is_told_and_the_good_one_used(path):
     assert seal(path).size == 12
     bad = CheckpointSealed(5, "00" * 32, "00" * 32, ("00" * 32, "00" * 32))
     with Ledger.open(path) as ledger:
-        ledger._writer.run("forge", Who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
+        probe.writer(ledger).run("forge", Who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
     report = check(path)
     assert (report.first_wrong, report.since, len(report.problems)) == (14, 0, 1)
 
@@ -624,7 +627,7 @@ def attacks(path):
         if anew:
             recompute(copy)
         with Ledger.open(copy) as ledger:
-            ledger.rebuild()
+            probe.rebuild(ledger)
         return copy
 
     aside = "UPDATE events SET position = -position WHERE position IN (16, 17)"

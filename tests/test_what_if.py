@@ -11,9 +11,9 @@ from conftest import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from old_names import Ledger
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 from ledger.observation_answers import Observation
 
 NOTES = "# Boats\n\nThe boat is blue.\n\n# Doors\n\nThe door is red and made of oak.\n"

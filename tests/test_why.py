@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from old_names import Ledger
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 
 
 def millionths(value: float) -> int:

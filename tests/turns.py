@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ledger.core import Core as Ledger
+from old_names import Ledger
+
 from ledger.language.port import ModelRequest
 
 Given = dict[str, Any] | str | Exception | Callable[[ModelRequest], Any]

@@ -155,12 +155,12 @@ class SessionSearch(SessionReads):
         if free != asked and some(free, here):
             told.append("something matches outside of this scope, role and time")
         elif not asked.hidden and some(replace(free, hidden=True), here):
-            told.append("what matches is hidden or out of use: ask with hidden=True")
+            told.append("what matches is hidden or out of use: ask with include_hidden=True")
         others = self._where(connection, None, everywhere=True)
         if state is not None:
             others.names.pop(state.row, None)
         if not everywhere and some(free, others):
-            told.append("other sessions have it: ask with everywhere=True")
+            told.append("other sessions have it: ask sessions.grep")
         return "; ".join(told) or "nothing matches; try fewer words, OR between them, or other forms"
 
     # --- from a summary to what was said -------------------------------------------------------------------------

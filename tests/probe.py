@@ -1,0 +1,60 @@
+"""Where tests reach behind the public surface: the one file that changes when the inside does."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+
+def inside(ledger: Any) -> Any:
+    """What is behind a ledger, one of the past, or the older tests' one of these."""
+    return getattr(ledger, "public", ledger)._core
+
+
+def store(ledger: Any) -> Any:
+    """The event store."""
+    return inside(ledger).store
+
+
+def writer(ledger: Any) -> Any:
+    """What runs commands: ``run``, ``settle``, ``now``, ``secret``, ``projector``, ``rows``."""
+    return inside(ledger).writer
+
+
+def read(ledger: Any, *needs: str) -> AbstractContextManager[Any]:
+    """A snapshot with the projections taken in."""
+    found: AbstractContextManager[Any] = inside(ledger)._read(*needs)
+    return found
+
+
+def default(ledger: Any) -> Any:
+    """Who acts where a call does not say."""
+    return inside(ledger).default
+
+
+def secret(ledger: Any) -> str:
+    """The secret of the first event."""
+    return str(inside(ledger).created.secret)
+
+
+def model(ledger: Any) -> Any:
+    return inside(ledger).model
+
+
+def set_model(ledger: Any, model: Any) -> None:
+    inside(ledger).model = model
+
+
+def vectors(ledger: Any) -> Any:
+    """What searches by vectors, None without an embedder."""
+    return inside(ledger).vectors
+
+
+def session(session: Any) -> Any:
+    """What is behind a session."""
+    return getattr(session, "public", session)._inner
+
+
+def rebuild(ledger: Any, progress: Any = None) -> Any:
+    """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
+    return inside(ledger).rebuild(progress=progress)

@@ -58,3 +58,9 @@ def session(session: Any) -> Any:
 def rebuild(ledger: Any, progress: Any = None) -> Any:
     """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
     return inside(ledger).rebuild(progress=progress)
+
+
+def begin_with(patch: Any, **least: int) -> None:
+    """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
+    for name, number in least.items():
+        patch.setattr(f"ledger.core.{name}", number)

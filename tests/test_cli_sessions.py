@@ -22,7 +22,7 @@ OTHERWISE = {
     "replace": "reconcile", "set_summary": "summary", "seed_extraction": "seed-extraction",
 }  # fmt: skip
 NEEDS_A_MODEL = {"rebuild_summary"}
-PROPERTIES = {"id", "name", "user"}
+PROPERTIES = {"id", "name", "user", "writer", "summariser"}
 
 
 @pytest.fixture
@@ -205,8 +205,10 @@ def test_grep_and_expand(db: str) -> None:
 def test_grep_looks_elsewhere_only_where_asked_to(db: str) -> None:
     session("append", "other", "user", "A zebra!", db=db)
     assert session("grep", "chat", "zebra", db=db)["total"] == 0
-    assert "--everywhere" in shown("grep", "chat", "zebra", db=db)
-    assert session("grep", "chat", "zebra", "--everywhere", db=db)["hits"][0]["session"] == "other"
+    assert "ask with --everywhere" in shown("grep", "chat", "zebra", db=db)
+    run("session", "truncate", "other", "0", db=db)
+    assert "--hidden" in shown("grep", "other", "zebra", db=db)
+    assert session("grep", "chat", "zebra", "--everywhere", "--hidden", db=db)["hits"][0]["session"] == "other"
 
 
 # --- say more, or less -----------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_the_model_sees_numbers_and_never_an_id(door: Door) -> None:
     assert all(each not in content for each in (found.id, fact.id, "m_", "o_"))
     told = call(ledger)
     assert told.shown == (fact.id, found.id)
-    assert (told.purpose, told.prompt, probe.model(told)) == ("consolidation", "consolidate/1", "model")
+    assert (told.purpose, told.prompt, told.model) == ("consolidation", "consolidate/1", "model")
     assert any(first <= fact.position <= last for first, last in told.ranges)
 
 

@@ -17,7 +17,7 @@ import pytest
 from old_names import Ledger
 from soundness import contents
 
-from ledger import ConflictError, NotFoundError, RejectedError, core
+from ledger import ConflictError, NotFoundError, RejectedError
 from projections import audit, memories, search
 
 NOBODY = 65534
@@ -272,7 +272,7 @@ def test_a_reader_of_a_live_file_sees_what_others_commit(media):
 def test_a_file_for_newer_writers_is_read_and_not_written(media, monkeypatch):
     path = media / "memory.db"
     with monkeypatch.context() as patch:
-        patch.setattr(core, "WRITER", 2)
+        probe.begin_with(patch, WRITER=2)
         coffee, tea, turn, _ = filled(path)
     with pytest.raises(ConflictError, match="open it readonly"):
         Ledger.open(path)
@@ -284,7 +284,7 @@ def test_a_file_for_newer_writers_is_read_and_not_written(media, monkeypatch):
 def test_a_file_for_newer_readers_is_not_read(media, monkeypatch):
     path = media / "memory.db"
     with monkeypatch.context() as patch:
-        patch.setattr(core, "READER", 2)
+        probe.begin_with(patch, READER=2)
         filled(path)
     for readonly in (True, False):
         with pytest.raises(ConflictError, match="needs a reader of format 2"):

@@ -164,7 +164,7 @@ def test_whatever_is_erased_on_the_way(done, chance) -> None:
                 check_window(ledger, name)
         assert ledger.digest() == folded_from_zero(ledger)
         for position in chance.sample(range(1, ledger.position + 1), SAMPLE):
-            with ledger.at(position)._read() as then, folded(ledger, position) as now:
+            with probe.read(ledger.at(position)) as then, folded(ledger, position) as now:
                 assert tables_of(then) == tables_of(now)
 
 

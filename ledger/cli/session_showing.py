@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -272,7 +271,9 @@ def _known_by(found: Entry) -> str:
 def grep(found: GrepResult) -> RenderableType:
     searched = f"{found.searched:,} searched"
     if not found.hits:
-        hint = re.sub(r"(\w+)=True", r"--\1", one_line(found.hint))
+        hint = one_line(found.hint)
+        for said, option in (("ask sessions.grep", "ask with --everywhere"), ("include_hidden=True", "--hidden")):
+            hint = hint.replace(said, option)
         return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
     total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
     left = f", {found.total - len(found.hits):,} of them not shown: --limit" if found.total > len(found.hits) else ""

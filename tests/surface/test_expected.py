@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,7 +179,7 @@ def the(filled: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 
 def events(ledger: Ledger, after: int) -> list[tuple[int, str, str]]:
     """(position, subject, type) of what was recorded after a position, for what the oracle has to know."""
-    found = ledger._core.audit(limit=500)
+    found = ledger.history.audit(limit=500)
     return sorted((each.position, each.subject, each.type) for each in found if each.position > after)
 
 
@@ -187,7 +188,7 @@ def changed_last(ledger: Ledger, path: Path, call: Callable[[Ledger], Any]) -> i
     ledger.maintenance.backup(path)
     with opened(path) as twin:
         before, known = twin.position, events(twin, 0)
-        command = (call(twin), twin._core.audit(limit=500))[1]
+        command = (call(twin), twin.history.audit(limit=500))[1]
         new = [each for each in command if each.position > before]
         first = min(new, key=lambda each: each.position).command_id
         keys = {_key(each.subject, each.type) for each in new if each.command_id == first}
@@ -319,7 +320,7 @@ def test_what_expected_asks_is_found_by_an_index(ledger: Ledger, the: dict[str, 
     asked: list[str] = []
     seen = ledger.position
     ledger.erase(the["other"])
-    connection = ledger._core._store._cursor.connection
+    connection = probe.store(ledger)._cursor.connection
     connection.set_trace_callback(asked.append)
     ledger.revise(the["fact"], "Another wording.", expected=seen)
     connection.set_trace_callback(None)

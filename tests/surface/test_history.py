@@ -119,7 +119,7 @@ def test_an_origin_is_distrusted_for_a_part_of_what_it_wrote_and_goes_on_writing
     assert (again.command_id, again.since, again.until) == (None, *span.values())  # it is meant already
     later = eve.remember("The lamp number 5 is on.", session="chat")  # which is not refused
     assert eve.session("chat").append("user", "Hello.").position and ledger.memories.get(later.id).status == "active"
-    assert folded_from_zero(ledger._core) == ledger.proof.digest() and ledger.history.distrusted() == [listed]
+    assert folded_from_zero(ledger) == ledger.proof.digest() and ledger.history.distrusted() == [listed]
 
     whole = ledger.history.distrust("eve", kind="actor")  # the part does not cover the rest
     assert (whole.since, whole.until) == (1, None) and ledger.memories.list() == []

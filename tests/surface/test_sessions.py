@@ -129,14 +129,14 @@ def test_who_acts_is_whom_the_session_was_bound_to(ledger: Ledger) -> None:
     session.append("user", CHAT[0])
     session.window(100, receipt=True)
     ledger.bind(actor="reader").recall("tea", receipt=True)
-    trail = ledger._core.audit(user="ada")
+    trail = ledger.history.audit()
     assert {(each.command, each.actor) for each in trail} >= {
         ("session.append", "scribe"),
         ("session.window", "scribe"),
         ("recall", "reader"),
     }
     assert ledger.session("chat").append("user", "x").position
-    assert ledger._core.audit(user="ada")[0].actor == "planner"
+    assert ledger.history.audit()[0].actor == "planner"
     with pytest.raises(RejectedError):
         session.bind(channel="telepathy")  # type: ignore[arg-type]
 
@@ -151,7 +151,10 @@ def test_grep_is_paged_newest_first_within_one_session_or_all(ledger: Ledger) ->
     assert [each.position for each in ledger.sessions.grep("tea", limit=4).all()] == [beyond, *at]
     assert pickle.loads(pickle.dumps(page)).total == 5
     nothing = one.grep("elsewhere")
-    assert nothing == [] and "other sessions" in nothing.hint
+    assert nothing == [] and nothing.hint == "other sessions have it: ask sessions.grep"
+    one.truncate(1)
+    assert "include_hidden=True" in one.grep("number 0").hint
+    assert [each.position for each in one.grep("number 0", include_hidden=True)] == at[-1:]
     assert one.grep("tea", since="7d") == one.grep("tea", since="2026-01-01", limit=20)
     assert one.grep("tea", until="1d") == [] and ledger.sessions.grep("tea", until="1d") == []
     for wrong in (

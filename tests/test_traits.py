@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
@@ -31,11 +32,14 @@ from ledger.domain.events import (
     id_fields,
     ids_in,
     of,
+    string_fields,
     type_names,
+    used_as,
     with_role,
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.policy import Policy
+from ledger.erasure import planning
 from ledger.way_back import elsewhere, in_force, source_plan, under_policy, undetermined, undo_plan, undoing
 from ledger.writing import _CHANGING
 from projections.projector import FAMILIES
@@ -162,6 +166,11 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     ),
     "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "SessionAliasAdded"}),
     "what a writer keeps and must read again": (_CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
+    "what repeats texts, of the ledger's own": (
+        planning._SAYING,
+        {"RecallDelivered", "ModelCalled", "ConsolidationCompleted", "ConsolidationFailed"},
+    ),
+    "names of a session": (planning._NAMING, {"SessionOpened", "SessionAliasAdded"}),
     "what the guards look through": (under_policy._TEXTS, SCANNED),
     "what a policy decides": (
         under_policy._TYPES,
@@ -253,6 +262,14 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "AbstractSet": ("content",),
         },
     ),
+    "quotes of what was said elsewhere": (
+        used_as("quotes"),
+        {
+            "RecallDelivered": ("query", "warnings"),
+            "ModelCalled": ("texts",),
+            **dict.fromkeys(("ConsolidationCompleted", "ConsolidationFailed"), ("tags",)),
+        },
+    ),
     "words of people's own": (guarding.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
     "what is quarantined by its position": (
         quarantining.TEXTS,
@@ -281,6 +298,19 @@ def test_what_recall_gives_is_quarantined_by_its_position_unless_it_is_a_memory(
         kind for kind in (*guarding.BELIEFS, *guarding.MATERIAL) if kind.__module__ != "ledger.domain.events.memory"
     }
     assert given == set(quarantining.TEXTS)
+
+
+def unclaimed(kinds: Iterable[type[Event]], quotes: Mapping[type[Event], tuple[str, ...]]) -> list[str]:
+    """The texts in these events that are neither a reason nor a name, and quote nothing."""
+    own = ("reason", "origin", "model")
+    texts = [(kind, field) for kind in kinds for field, what in string_fields(kind).items() if what == "text"]
+    return [f"{kind.__name__}.{field}" for kind, field in texts if field not in (*own, *quotes.get(kind, ()))]
+
+
+def test_every_text_in_an_event_of_the_ledger_itself_goes_with_what_it_quotes() -> None:
+    of_ledger = [kind for kind in TYPES.values() if kind.__module__ == "ledger.domain.events.ledger"]
+    assert unclaimed(of_ledger, used_as("quotes")) == []
+    assert "RecallDelivered.query" in unclaimed(of_ledger, {}), "and one that does not say so is noticed"
 
 
 @pytest.mark.parametrize("letter", FAMILIES)

@@ -37,6 +37,9 @@ from ledger.domain.events import (
     WindowAssembled,
     WriteRefused,
     ids_in,
+    of,
+    type_names,
+    used_as,
 )
 from ledger.domain.quotes import Needles, merged
 from ledger.erasure import acts, conversations
@@ -50,13 +53,11 @@ CHOICES = ("erase", "cut", "keep")
 EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
-_SAYING = (
-    RecallDelivered.__name__,
-    ModelCalled.__name__,
-    *(each.__name__ for each in acts.CONSOLIDATED),
-)  # what of the ledger's own events repeats texts
+_SAYING = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
 _WHOLES = {"chunk": "document", "summary": "session"}  # what such a part is of
-_NAMING = ("SessionOpened", "SessionAliasAdded")  # the names of a session are no part of its project
+_NAMING = type_names(
+    (*of(begins="session"), *of(governs="session"))
+)  # the names of a session are no part of its project
 
 
 class Asked(Struct, frozen=True):

@@ -62,10 +62,11 @@ class Use(Struct, frozen=True):
 
     - "name": something is looked up by it, so that nothing in it can be redacted; "repeats": it repeats such a name
     - "belief": recall gives it as what is so, and a threat in it may refuse it; "material": as what was said, always kept
+    - "quotes": an event of the ledger itself has what was said elsewhere, and goes with the session or project of that
     - "coined": a word of people's own may stand where a word of ours does
     """
 
-    use: Literal["name", "repeats", "belief", "material", "coined"]
+    use: Literal["name", "repeats", "belief", "material", "quotes", "coined"]
 
 
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):

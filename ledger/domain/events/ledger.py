@@ -244,7 +244,7 @@ class ModelCalled(Event, frozen=True):
     attempts: int = 1
     milliseconds: int = 0
     actions: tuple[Acted, ...] = ()
-    texts: tuple[Text, ...] | None = ()
+    texts: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
     left_over: int = 0
 
 
@@ -281,7 +281,7 @@ class ConsolidationCompleted(Event, frozen=True):
     retracted: int = 0
     refreshed: int = 0
     skipped: dict[Code, int] = field(default_factory=dict)
-    tags: tuple[Text, ...] | None = ()
+    tags: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
 
 
 class ConsolidationFailed(Event, frozen=True):
@@ -293,7 +293,7 @@ class ConsolidationFailed(Event, frozen=True):
     over: Code
     to: int
     error: Code
-    tags: tuple[Text, ...] | None = ()
+    tags: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
 
 
 class Delivered(Struct, frozen=True, omit_defaults=True):
@@ -319,13 +319,13 @@ class RecallDelivered(Event, frozen=True):
 
     traits = Traits("inert")
 
-    query: Body | None
+    query: Annotated[Body | None, Use("quotes")]
     seen: int
     settings: dict[Code, int | Code | tuple[Code, ...] | None]
     items: tuple[Delivered, ...] = ()
     searched: int = 0
     used: int = 0
-    warnings: tuple[Text, ...] | None = ()
+    warnings: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
 
 
 class ProjectionSuspended(Event, frozen=True):

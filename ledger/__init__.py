@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import SuspendedError as SuspendedError
     from ledger.domain.errors import UnknownEventError as UnknownEventError
+    from ledger.engine.settings import Settings as Settings
     from ledger.sessions.api import Session as Session
-    from ledger.settings import Settings as Settings
     from ledger.types import Page as Page
 
 __version__ = "0.1.0"
@@ -37,7 +37,7 @@ _HOMES = {
     "Page": "ledger.types",
     "PastLedger": "ledger.api",
     "Session": "ledger.sessions.api",
-    "Settings": "ledger.settings",
+    "Settings": "ledger.engine.settings",
 }
 
 __all__ = [

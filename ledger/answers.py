@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
-from ledger.document_answers import Chunk, Document
+from ledger.documents.answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
@@ -18,19 +18,19 @@ from ledger.domain.memory import Edge
 from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
-from ledger.observation_answers import Evidence, Observation, Wording
+from ledger.observations.answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
     from ledger.domain.window import WindowItem as WindowItem
-    from ledger.guard_answers import Quarantined as Quarantined
-    from ledger.guard_answers import ScanReport as ScanReport
+    from ledger.guards.answers import Quarantined as Quarantined
+    from ledger.guards.answers import ScanReport as ScanReport
     from ledger.language.door import ModelCall as ModelCall
-    from ledger.merge_answers import Conflict as Conflict
-    from ledger.merge_answers import ConflictReport as ConflictReport
-    from ledger.merge_answers import Merge as Merge
-    from ledger.merge_answers import MergeReport as MergeReport
-    from ledger.observation_answers import ConsolidationReport as ConsolidationReport
-    from ledger.observation_answers import WithdrawalReport as WithdrawalReport
+    from ledger.merges.answers import Conflict as Conflict
+    from ledger.merges.answers import ConflictReport as ConflictReport
+    from ledger.merges.answers import Merge as Merge
+    from ledger.merges.answers import MergeReport as MergeReport
+    from ledger.observations.answers import ConsolidationReport as ConsolidationReport
+    from ledger.observations.answers import WithdrawalReport as WithdrawalReport
     from ledger.recall.packs import Item as Item
     from ledger.recall.packs import Pack as Pack
     from ledger.sessions.answers import CompactionReport as CompactionReport
@@ -891,27 +891,27 @@ def _says_otherwise(before: Memory, after: Memory) -> bool:
 
 _HOMES = {
     "CompactionReport": "ledger.sessions.answers",
-    "Conflict": "ledger.merge_answers",
-    "ConflictReport": "ledger.merge_answers",
-    "ConsolidationReport": "ledger.observation_answers",
+    "Conflict": "ledger.merges.answers",
+    "ConflictReport": "ledger.merges.answers",
+    "ConsolidationReport": "ledger.observations.answers",
     "Expansion": "ledger.sessions.search_answers",
     "HistoryChange": "ledger.sessions.answers",
     "Hit": "ledger.sessions.search_answers",
     "Hits": "ledger.sessions.search_answers",
     "Item": "ledger.recall.packs",
-    "Merge": "ledger.merge_answers",
-    "MergeReport": "ledger.merge_answers",
+    "Merge": "ledger.merges.answers",
+    "MergeReport": "ledger.merges.answers",
     "Message": "ledger.sessions.answers",
     "ModelCall": "ledger.language.door",
     "Pack": "ledger.recall.packs",
-    "Quarantined": "ledger.guard_answers",
-    "ScanReport": "ledger.guard_answers",
+    "Quarantined": "ledger.guards.answers",
+    "ScanReport": "ledger.guards.answers",
     "SessionInfo": "ledger.sessions.answers",
     "Summary": "ledger.sessions.answers",
     "SummaryGraph": "ledger.sessions.picture",
     "Window": "ledger.sessions.assembled",
     "WindowItem": "ledger.domain.window",
-    "WithdrawalReport": "ledger.observation_answers",
+    "WithdrawalReport": "ledger.observations.answers",
 }
 
 

@@ -13,6 +13,7 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
+from ledger.engine.work import Who
 from ledger.memories import queries as memory_queries
 from ledger.types import (
     Cancel,
@@ -32,33 +33,32 @@ from ledger.types import (
     Unit,
     WriteOptions,
 )
-from ledger.work import Who
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ledger.conflicts.api import Conflicts, ConflictsRead
-    from ledger.core import Core
     from ledger.documents.api import Documents, DocumentsRead
+    from ledger.engine.core import Core
+    from ledger.engine.settings import Settings
     from ledger.erasure.api import Erasures, Holds
     from ledger.graph.api import Relations, RelationsRead
-    from ledger.guarding import Scanner
     from ledger.guards.api import Guards, GuardsRead
+    from ledger.guards.guarding import Scanner
     from ledger.history.api import History, HistoryRead
+    from ledger.history.moments import Moment as PastCore
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.merges.api import Merges, MergesRead
-    from ledger.moments import Moment as PastCore
-    from ledger.observation_answers import ConsolidationReport, Observation
+    from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
     from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
-    from ledger.settings import Settings
-    from ledger.sqlite_files import StrPath
+    from ledger.store.sqlite_files import StrPath
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
 
@@ -332,7 +332,7 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
-        from ledger.core import Core
+        from ledger.engine.core import Core
 
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {name: each for name, each in (("clock", clock), ("random", random)) if each}
@@ -365,7 +365,7 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: There is no file.
         """
-        from ledger.core import Core
+        from ledger.engine.core import Core
 
         return Core.examine(path, progress=callback(progress))
 
@@ -382,7 +382,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or the source is no export.
             StorageError: The export is damaged.
         """
-        from ledger.core import Core
+        from ledger.engine.core import Core
 
         Core.import_log(source, path, progress=callback(progress))
 
@@ -408,7 +408,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or a certificate is none of this ledger's.
             StorageError: The backup is damaged; the message names the first position that is wrong.
         """
-        from ledger.core import Core
+        from ledger.engine.core import Core
 
         return Core.recover(
             backup, path, certificates=plural("certificates", certificates), progress=callback(progress)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, 
 from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
-    from ledger.guarding import Scanner as Scanner
+    from ledger.guards.guarding import Scanner as Scanner
     from ledger.language.port import Model as Model
     from ledger.language.port import ModelAnswer as ModelAnswer
     from ledger.language.port import ModelLike as ModelLike
     from ledger.language.port import ModelRequest as ModelRequest
-    from ledger.models import Embedder as Embedder
-    from ledger.models import EmbedderLike as EmbedderLike
     from ledger.sessions.summarising import Summarizer as Summarizer
     from ledger.sessions.summarising import SummarizerLike as SummarizerLike
     from ledger.sessions.summarising import SummaryRequest as SummaryRequest
+    from ledger.vectors.embedders import Embedder as Embedder
+    from ledger.vectors.embedders import EmbedderLike as EmbedderLike
 
 T = TypeVar("T")
 
@@ -232,13 +232,13 @@ SHARED = {
 """What parameters of these names mean in every call whose own help does not say otherwise."""
 
 _HOMES = {
-    "Embedder": "ledger.models",
-    "EmbedderLike": "ledger.models",
+    "Embedder": "ledger.vectors.embedders",
+    "EmbedderLike": "ledger.vectors.embedders",
     "Model": "ledger.language.port",
     "ModelAnswer": "ledger.language.port",
     "ModelLike": "ledger.language.port",
     "ModelRequest": "ledger.language.port",
-    "Scanner": "ledger.guarding",
+    "Scanner": "ledger.guards.guarding",
     "Summarizer": "ledger.sessions.summarising",
     "SummarizerLike": "ledger.sessions.summarising",
     "SummaryRequest": "ledger.sessions.summarising",

@@ -18,10 +18,10 @@ import typer.testing
 from hypothesis import settings
 from old_names import Ledger
 
-from ledger.log_reading import Reading
-from projections.digests import digest
-from projections.projector import Projector, create_all
-from projections.sqlite import SQLiteRows
+from ledger.engine.log_reading import Reading
+from projections.core.digests import digest
+from projections.core.projector import Projector, create_all
+from projections.core.sqlite import SQLiteRows
 
 # The same examples in every default run, so that it tells about the change and not about luck; HYPOTHESIS_PROFILE=long tries
 # a hundred and more, new ones each time, and ``--fast`` a few. A deadline would measure what else the machine does.

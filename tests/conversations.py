@@ -8,11 +8,11 @@ import probe
 from old_names import Ledger
 
 from ledger.domain.window import CONDENSED, LEAF
+from ledger.engine.work import Who
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
-from ledger.work import Who
-from projections import summaries
+from projections.views import summaries
 
 
 def items(session: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from old_names import Ledger
 
 from ledger.domain.events import Event, Evidence, ObservationFormed
-from ledger.log_reading import first_position
+from ledger.engine.log_reading import first_position
 
 LONG_AGO = "2025-01-01T00:00:00.000000Z"
 

@@ -63,4 +63,4 @@ def rebuild(ledger: Any, progress: Any = None) -> Any:
 def begin_with(patch: Any, **least: int) -> None:
     """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
     for name, number in least.items():
-        patch.setattr(f"ledger.core.{name}", number)
+        patch.setattr(f"ledger.engine.core.{name}", number)

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import probe
 
-from ledger.integrity import check_chain
+from ledger.store.integrity import check_chain
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
 

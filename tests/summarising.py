@@ -9,9 +9,9 @@ from old_names import Ledger
 
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
+from ledger.engine.work import Work
 from ledger.sessions.session import CoreSession
-from ledger.work import Work
-from projections import sessions, summaries
+from projections.views import sessions, summaries
 
 
 def emit(ledger: Ledger, session: CoreSession, *events: Event) -> None:

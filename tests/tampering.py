@@ -10,10 +10,10 @@ from contextlib import closing, contextmanager
 import probe
 
 from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
-from ledger.integrity import GENESIS, digest, leaf, link
+from ledger.engine.work import Who
 from ledger.proof.merkle import Tree
-from ledger.sqlite_files import SCHEMA
-from ledger.work import Who
+from ledger.store.integrity import GENESIS, digest, leaf, link
+from ledger.store.sqlite_files import SCHEMA
 
 TRIGGERS = re.findall(r"^CREATE TRIGGER .*?^END;$", SCHEMA, re.S | re.M)
 

@@ -14,8 +14,8 @@ from turns import NOTHING, Scripted, add, adds, contents, say
 
 from ledger import ConflictError, LedgerError, ModelError, RejectedError, Settings
 from ledger.language.naming import as_model
-from ledger.lease import Lease
 from ledger.sessions import asker
+from ledger.store.lease import Lease
 
 TEA = "The user prefers green tea over coffee."
 SAID = "I prefer green tea over coffee."
@@ -158,7 +158,7 @@ def test_a_worker_that_is_to_stop_calls_off_the_call_over_a_turn(ledger: Ledger)
 def test_calls_that_fail_count_and_no_more_are_made_than_a_run_may(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.running.CALLS_A_RUN", 2)
+    monkeypatch.setattr("ledger.jobs.running.CALLS_A_RUN", 2)
     model = with_model(ledger, Scripted("no JSON"))
     for number in range(4):
         ledger.capture(f"{SAID} {number}", "Noted.")
@@ -181,7 +181,7 @@ def test_a_worker_leaves_a_piece_whose_lease_somebody_else_has_taken(ledger: Led
         ledger.capture(f"{SAID} {number}", "Noted.")
     clock = itertools.count(1e9, 10.0)  # so that a lease is renewed each time, however fast this machine is
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ledger.lease.time.time", lambda: next(clock))
+        patch.setattr("ledger.store.lease.time.time", lambda: next(clock))
         list(ledger.work(only="extraction"))
     assert model.calls == 1
 
@@ -197,7 +197,7 @@ def test_the_lease_of_a_session_lasts_as_long_as_a_call_may(ledger: Ledger) -> N
         return NOTHING
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ledger.lease.time.time", lambda: 1e9)
+        patch.setattr("ledger.store.lease.time.time", lambda: 1e9)
         say(ledger, SAID).extract(model=Scripted(answer), timeout=5)
     assert seen[0] - 1e9 > DEADLINE_SECONDS and asker.LEASE_SECONDS > DEADLINE_SECONDS
 

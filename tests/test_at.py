@@ -25,10 +25,11 @@ from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, SuspendedError
 from ledger.cli.app import app
-from ledger.event_store import EventStore
-from ledger.moments import Moment
-from projections import as_of, memories
-from projections.rows import CURRENT, Table
+from ledger.history.moments import Moment
+from ledger.store.event_store import EventStore
+from projections.core import as_of
+from projections.core.rows import CURRENT, Table
+from projections.views import memories
 
 SAMPLE = 200 if LONG else 8  # positions of one history that are compared
 PROJECTS = (None, "Home", "casa", "Work")

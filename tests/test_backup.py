@@ -22,7 +22,7 @@ from soundness import assert_sound, contents, problems
 from test_rebuild import life, raw
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.sqlite_files import lock_of
+from ledger.store.sqlite_files import lock_of
 
 PAGE = 4096
 
@@ -151,7 +151,7 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
 
 
 def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_path, monkeypatch):
-    monkeypatch.setattr("ledger.rescue.backing_up.STEPS", 100)
+    monkeypatch.setattr("ledger.maintenance.backing_up.STEPS", 100)
     with Ledger.open(path) as ledger:
         life(ledger)
         told = []
@@ -415,7 +415,7 @@ def test_a_text_missing_from_the_blobs_is_named(path, copy, target):
 
 
 def _schema():
-    from ledger.sqlite_files import SCHEMA
+    from ledger.store.sqlite_files import SCHEMA
 
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

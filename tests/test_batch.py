@@ -9,7 +9,8 @@ import pytest
 from old_names import Ledger
 from soundness import assert_sound, contents, types
 
-from ledger import ConflictError, NotFoundError, RejectedError, StorageError, writing
+from ledger import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger.engine import pipeline as writing
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from counting import steps
 from old_names import Ledger
 
 from ledger import RejectedError
+from ledger.engine.log_reading import read_event
 from ledger.erasure import erasing
-from ledger.log_reading import read_event
+from ledger.history.in_effect import Reader
+from ledger.history.source_plan import SourcePlan
 from ledger.policies import bulk
-from ledger.way_back.in_force import Reader
-from ledger.way_back.source_plan import SourcePlan
 
 ROOT = Path(__file__).resolve().parents[1]
 RARE = "The heron keeps the brass key of the harbour office."
@@ -163,7 +163,7 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
 KILLED = """
 import os, sys
 from ledger import Ledger
-from ledger.event_store import EventStore
+from ledger.store.event_store import EventStore
 with Ledger.open(sys.argv[1], actor="ann") as ledger:
     EventStore._commit = lambda store: os._exit(9)
     ledger.history.undo_all(command="remember")

@@ -10,11 +10,11 @@ from conftest import Clock
 from old_names import Ledger
 
 from ledger import ModelError
+from ledger.engine.work import Who, Work
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
 from ledger.language.port import ModelAnswer, ModelRequest
 from ledger.language.reading import Dropped
-from ledger.work import Who, Work
 
 REQUEST = ModelRequest(purpose="extraction", prompt="extract/1", instructions="", content="")
 ASKED = Asked(

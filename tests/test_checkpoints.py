@@ -17,9 +17,9 @@ from tampering import erase, recompute, tamper
 from test_verify import run
 
 from ledger import ConflictError, NotFoundError, RejectedError, StorageError
-from ledger.integrity import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
+from ledger.store.integrity import leaf
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("ab" * 16, 7, bytes(range(32)), bytes(32), "2026-03-01T12:00:00.000000Z")

@@ -17,9 +17,9 @@ from ledger.domain.merge import Merge
 from ledger.domain.observation import Observation
 from ledger.domain.project import Project
 from ledger.domain.session import Session
-from projections.codec import codec, columns
-from projections.projector import FAMILIES
-from projections.rows import Table
+from projections.core.codec import codec, columns
+from projections.core.projector import FAMILIES
+from projections.core.rows import Table
 from tests import examples
 from tools.format_pages import DOCS
 

@@ -269,7 +269,7 @@ def test_a_dry_run_tells_and_appends_nothing(ledger: Ledger) -> None:
 
 
 def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger import consolidating
+    from ledger.observations import consolidating
 
     monkeypatch.setattr(consolidating, "WHOLE", 0)
     monkeypatch.setattr(consolidating, "TIMES", 0)
@@ -472,7 +472,7 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looked at again under the lock: a source that is gone, an observation that was worded anew."""
-    from ledger.consolidating import Planner
+    from ledger.observations.consolidating import Planner
 
     gone = ledger.remember(COFFEE[0])
     ledger.remember(COFFEE[1])
@@ -497,7 +497,7 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
 def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger.consolidating import Planner
+    from ledger.observations.consolidating import Planner
 
     for text in COFFEE[:2]:
         ledger.remember(text)
@@ -566,7 +566,7 @@ def test_run_policies_takes_what_was_withdrawn_up_again(ledger: Ledger) -> None:
 
 
 def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> None:
-    from projections import consolidations
+    from projections.views import consolidations
 
     for number in range(50):
         ledger.remember(f"Note {number}.", project=f"p{number % 5}", user=f"u{number % 2}")
@@ -580,7 +580,7 @@ def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> Non
 
 
 def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger import consolidating
+    from ledger.observations import consolidating
 
     def broken(*_: object) -> Any:
         raise ZeroDivisionError

@@ -15,9 +15,9 @@ from old_names import Ledger
 from soundness import assert_sound
 
 from ledger import KeyReusedError, RejectedError
-from ledger.event_store import EventStore
-from ledger.rescue import copying
-from ledger.transfer import import_log
+from ledger.maintenance import copying
+from ledger.maintenance.transfer import import_log
+from ledger.store.event_store import EventStore
 from tools import convert as converter
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -23,10 +23,10 @@ from typer.testing import CliRunner
 from ledger import LedgerError, StorageError
 from ledger.cli.app import app
 from ledger.domain.errors import DamagedError
-from ledger.moments import Moment
+from ledger.history.moments import Moment
 from ledger.sessions.session import PastSession
-from projections.projector import projections
-from projections.rows import Table
+from projections.core.projector import projections
+from projections.core.rows import Table
 
 PAGE = 4_096
 WRONG = {"TEXT": "x'80ff'", "INTEGER": "'none'", "BLOB": "'text'", "REAL": "'none'"}

@@ -23,9 +23,9 @@ from test_rebuild import TABLES, life, raw
 
 from ledger import NotFoundError, StorageError
 from ledger.domain.errors import ConflictError, DamagedError
-from ledger.rescue import doctor, rebuilding
-from ledger.sqlite_files import SCHEMA, lock_of
-from projections import search
+from ledger.maintenance import doctor, rebuilding
+from ledger.store.sqlite_files import SCHEMA, lock_of
+from projections.search import memory_hits as search
 
 PAGE = 4096
 
@@ -414,8 +414,8 @@ def _append(transaction, stream):
     from eventsourcing.persistence import StoredEvent
     from examples import envelope
 
-    from ledger import mapper
     from ledger.domain.events import ProjectRegistered
+    from ledger.store import mapper
 
     data = envelope(ProjectRegistered(name=stream), user="", project=None, session=None)
     transaction.append([StoredEvent(stream, 1, "ProjectRegistered", mapper.encode(data))])

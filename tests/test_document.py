@@ -13,7 +13,7 @@ from ledger.domain import document as domain
 from ledger.domain import events as e
 from ledger.domain.chunking import Piece
 from ledger.domain.document import Document, Ingest, Remove, Restore, admits, decide, evolve, matched, moved
-from projections import documents
+from projections.views import documents
 
 
 def ingest(*said: str, **changed: object) -> Ingest:

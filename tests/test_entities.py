@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.domain.entities import MAX_FOUND, SEARCHED_CHARS, found, name_form
-from projections.graph import Graph
+from projections.views.graph import Graph
 
 # --- the form of a name ----------------------------------------------------------------------------------------------
 

@@ -540,7 +540,7 @@ def test_what_cannot_be_removed_stays_pending(ledger: Ledger) -> None:
 
 
 def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from projections import rebuild
+    from projections.core import rebuild
 
     monkeypatch.setattr(rebuild, "TAIL", 1)
     with Ledger.open(tmp_path / "memory.db") as ledger, Ledger.open(tmp_path / "memory.db") as other:
@@ -559,7 +559,7 @@ def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch
 
 
 def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from projections.search import Search
+    from projections.search.memory_hits import Search
 
     ledger.remember("The kettle is blue.")
     with monkeypatch.context() as broken:

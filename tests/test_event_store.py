@@ -26,11 +26,11 @@ from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
 from old_names import Ledger
 
-from ledger import event_store, sqlite_files
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.event_store import EventStore, LogRow
-from ledger.integrity import GENESIS, check_chain, digest, link
-from ledger.sqlite_files import LedgerFile
+from ledger.store import event_store, sqlite_files
+from ledger.store.event_store import EventStore, LogRow
+from ledger.store.integrity import GENESIS, check_chain, digest, link
+from ledger.store.sqlite_files import LedgerFile
 
 try:
     from eventsourcing.tests import persistence as cases
@@ -412,7 +412,7 @@ def test_two_stores_of_one_process_write_one_file(store, tmp_path):
 WRITER = """
     import sys
     from eventsourcing.persistence import StoredEvent
-    from ledger.event_store import EventStore
+    from ledger.store.event_store import EventStore
     store = EventStore.open(sys.argv[1])
     for version in range(1, int(sys.argv[3]) + 1):
         with store.transact() as transaction:
@@ -426,7 +426,7 @@ WRITER = """
 def test_processes_that_open_the_same_new_file_all_succeed(tmp_path):
     opener = """
         import sys
-        from ledger.event_store import EventStore
+        from ledger.store.event_store import EventStore
         for number in range(10):
             sys.stdin.readline()
             store = EventStore.open(f"{sys.argv[1]}/{number}.db")
@@ -857,7 +857,7 @@ def test_a_grown_wal_is_checkpointed_after_a_commit_but_not_beside_another_check
     holder = python(
         """
         import sys
-        from ledger.sqlite_files import lock_of
+        from ledger.store.sqlite_files import lock_of
         lock_of(sys.argv[1]).acquire(9)
         print("held", flush=True)
         sys.stdin.readline()
@@ -923,8 +923,8 @@ def test_a_close_waits_for_the_file_lock(store, tmp_path):
 CLOSED_WHILE_READ = """
     import sys, threading
     from eventsourcing.persistence import StoredEvent
-    from ledger.event_store import ApplicationRecorder, Datastore, EventStore
-    from ledger.sqlite_files import LedgerFile
+    from ledger.store.event_store import ApplicationRecorder, Datastore, EventStore
+    from ledger.store.sqlite_files import LedgerFile
 
     SLOW = "SELECT count(*) FROM events, events AS other"
     ended = []
@@ -989,7 +989,7 @@ def test_a_private_connection_is_closed_with_the_store(store, tmp_path):
 def test_the_file_lock_excludes_other_processes(store):
     code = """
         import sys
-        from ledger.sqlite_files import lock_of
+        from ledger.store.sqlite_files import lock_of
         print(lock_of(sys.argv[1]).acquire(0.05))
     """
     with store._file.hold():
@@ -1078,7 +1078,7 @@ FORK = """
     import gc, os, sys
     from eventsourcing.persistence import StoredEvent
     from ledger.domain.errors import ConflictError
-    from ledger.event_store import EventStore
+    from ledger.store.event_store import EventStore
 
     def files():
         links = [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if n not in gone()]
@@ -1303,7 +1303,7 @@ class School(Application[UUID]):
 
 
 def environment(tmp_path, **more):
-    return {"PERSISTENCE_MODULE": "ledger.event_store", "SQLITE_DBNAME": str(tmp_path / "memory.db"), **more}
+    return {"PERSISTENCE_MODULE": "ledger.store.event_store", "SQLITE_DBNAME": str(tmp_path / "memory.db"), **more}
 
 
 def test_an_application_of_the_library_keeps_its_events_in_a_ledger(tmp_path):

@@ -13,9 +13,10 @@ import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 from old_names import Ledger
 
-from ledger import UnknownEventError, mapper
+from ledger import UnknownEventError
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
+from ledger.store import mapper
 
 GOLDEN = Path(__file__).parent / "golden" / "events.json"
 

@@ -24,12 +24,13 @@ from old_names import Ledger
 from soundness import assert_sound, contents, problems, types
 from test_rebuild import raw
 
-from ledger import ConflictError, LedgerError, UnknownEventError, mapper
+from ledger import ConflictError, LedgerError, UnknownEventError
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
-from ledger.rescue.rebuilding import OF_PROJECTIONS
-from projections.digests import projection_digest
-from projections.projector import checkpoint, projections
+from ledger.maintenance.rebuilding import OF_PROJECTIONS
+from ledger.store import mapper
+from projections.core.digests import projection_digest
+from projections.core.projector import checkpoint, projections
 
 GOLDEN = Path(__file__).parent / "golden"
 LOGS = ("1", "1_conversations", "1_mishaps")  # by their format, and what they tell of
@@ -420,7 +421,7 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
             work.emit("ledger", LedgerUpgraded(format=2, least_reader=1, least_writer=2))
             return "ledger"
 
-        from ledger.work import Who
+        from ledger.engine.work import Who
 
         probe.writer(newer).run("open", Who(actor="ledger"), upgrade)
         position = old.position
@@ -453,8 +454,8 @@ class _Clock:
 
 def play(path: str) -> None:
     """A small but complete life: every type of event that a command of this version can record."""
-    from ledger import writing
-    from projections import search
+    from ledger.engine import pipeline as writing
+    from projections.search import memory_hits as search
 
     chance, clock = random.Random(7), _Clock()
     with Ledger.open(path, clock=clock, random=chance.randbytes, actor="eve", client="golden") as ledger:
@@ -609,9 +610,9 @@ def _decide(ledger: Ledger) -> None:
 
 def mishap(path: str) -> None:
     """A third life: what failed, was passed over, mended, taken back or replaced, and an upgrade that asks for nothing new."""
-    from ledger import consolidating
+    from ledger.engine.work import Who
+    from ledger.observations import consolidating
     from ledger.policies import reinforcement
-    from ledger.work import Who
 
     def broken(*_: object) -> Any:
         raise ZeroDivisionError

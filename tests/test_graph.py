@@ -21,7 +21,7 @@ from ledger.cli import graphs
 from ledger.cli.app import app
 from ledger.domain.memory import EDGES, NAME_CHARS
 from ledger.policies import edges as rules
-from projections import graph as projection
+from projections.views import graph as projection
 
 
 def around(ledger: Ledger, name: str, **asked: object) -> dict[tuple[str, str, str], int]:

@@ -34,8 +34,8 @@ from ledger.domain.grep import (
     spans,
 )
 from ledger.domain.question import indexed, split
-from projections.sqlite import TOKENIZER
-from projections.stems import stem
+from projections.core.sqlite import TOKENIZER
+from projections.search.stems import stem
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 WHOLE_TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)))

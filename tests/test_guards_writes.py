@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.cli.app import app
-from ledger.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
 from ledger.guards import secrets, threats
-from ledger.quarantining import TEXTS
+from ledger.guards.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
+from ledger.guards.quarantining import TEXTS
 
 CANARY = "gh" + "p_" + "Canary7Kd93LmQ2xVb81TzRw56YpHs04NcJf"  # made up here, and never anybody's
 SECRET = f"the deploy token is {CANARY}, keep it"

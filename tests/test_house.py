@@ -21,26 +21,26 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain",),
     ("ledger.guards",),
     (
-        "ledger.integrity",
+        "ledger.store.integrity",
         "ledger.proof.merkle",
         "ledger.proof.checkpoints",
-        "ledger.sqlite_files",
-        "ledger.recorders",
-        "ledger.travellers",
-        "ledger.event_store",
-        "ledger.lease",
-        "ledger.mapper",
+        "ledger.store.sqlite_files",
+        "ledger.store.recorders",
+        "ledger.store.travellers",
+        "ledger.store.event_store",
+        "ledger.store.lease",
+        "ledger.store.mapper",
     ),
     ("projections",),
-    ("ledger.log_reading", "ledger.work", "ledger.guarding"),
-    ("ledger.expecting", "ledger.writing", "ledger.policies"),
+    ("ledger.engine.log_reading", "ledger.engine.work", "ledger.guards.guarding"),
+    ("ledger.engine.expecting", "ledger.engine.pipeline", "ledger.policies"),
     (
         "ledger.engine.answer",
         "ledger.answers",
-        "ledger.document_answers",
-        "ledger.observation_answers",
-        "ledger.conversations",
-        "ledger.schemas",
+        "ledger.documents.answers",
+        "ledger.observations.answers",
+        "ledger.interactions.conversations",
+        "ledger.interactions.lines",
     ),
     ("ledger", "ledger.guards.api", "ledger.policies.api"),
 )
@@ -91,7 +91,13 @@ def test_the_domain_is_pure(path: Path) -> None:
 
 @pytest.mark.slow
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
-    allowed = {"ledger.event_store", "ledger.recorders", "ledger.travellers", "ledger.sqlite_files", "ledger.mapper"}
+    allowed = {
+        "ledger.store.event_store",
+        "ledger.store.recorders",
+        "ledger.store.travellers",
+        "ledger.store.sqlite_files",
+        "ledger.store.mapper",
+    }
     users = {
         module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))
     }
@@ -170,7 +176,7 @@ def test_tests_reach_behind_the_public_surface_in_one_place() -> None:
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names += [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-            if "ledger.core" in names:
+            if "ledger.engine.core" in names:
                 found.append(f"{path.name} imports ledger.core")
             private = isinstance(node, ast.Attribute) and node.attr in INSIDE and path.name != "probe.py"
             if private and not (isinstance(node.value, ast.Name) and node.value.id == "self"):

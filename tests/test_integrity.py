@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ledger.integrity import GENESIS, check_chain, digest, leaf, link
+from ledger.store.integrity import GENESIS, check_chain, digest, leaf, link
 
 
 def chain(states: list[str]) -> list[tuple]:

@@ -24,7 +24,7 @@ from ledger.domain.interaction import (
     evolve,
     size_bytes,
 )
-from projections import interactions
+from projections.views import interactions
 
 ATTACHED = EVENTS["ResponseAttached"]
 EVALUATED = EVENTS["ReinforcementEvaluated"]

@@ -17,7 +17,7 @@ from least_set import ACTORS, VERBS, Hand, Log, Step, rows_of
 from old_names import Ledger
 
 from ledger import LedgerError
-from ledger.way_back.closure import Closure
+from ledger.history.closure import Closure
 
 step = st.tuples(st.sampled_from(ACTORS), st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9))
 MOST = 11  # events that are tried with every set of them

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from examples import EVENTS, MEMORY, envelope
 
-from ledger import RejectedError, mapper
+from ledger import RejectedError
 from ledger.domain import events as e
 from ledger.domain.errors import UnknownEventError
+from ledger.store import mapper
 
 
 def test_an_event_above_a_mebibyte_is_refused() -> None:

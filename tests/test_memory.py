@@ -35,7 +35,7 @@ from ledger.domain.memory import (
     decide,
     evolve,
 )
-from projections import memories
+from projections.views import memories
 
 REINFORCED = e.MemoryReinforced("linear/1", 20_000, INTERACTION, "stems/3", 750_000, True)
 COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {

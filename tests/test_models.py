@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from ledger import LedgerError, ModelError, NotFoundError, RejectedError, models
-from ledger.models import as_embedder, checked_vectors, embedder_named
+from ledger import LedgerError, ModelError, NotFoundError, RejectedError
+from ledger.vectors import embedders as models
+from ledger.vectors.embedders import as_embedder, checked_vectors, embedder_named
 
 
 class Model:

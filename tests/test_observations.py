@@ -22,9 +22,9 @@ from old_names import Ledger
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.domain import observation as domain
-from ledger.observation_answers import Observation
-from ledger.observation_reads import observation_answers
-from projections import observations as rows
+from ledger.observations.answers import Observation
+from ledger.observations.queries import observation_answers
+from projections.views import observations as rows
 
 COFFEE = "The user is serious about coffee."
 

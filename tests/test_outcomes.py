@@ -13,8 +13,8 @@ from turns import Scripted, say
 from ledger import ConflictError
 from ledger.domain.events import ObservationRetracted
 from ledger.engine.snapshot import load
+from ledger.engine.work import Who
 from ledger.policies import extraction
-from ledger.work import Who
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 

@@ -14,7 +14,9 @@ from soundness import assert_sound, contents, problems, types
 
 from ledger import RejectedError, StorageError, SuspendedError
 from ledger.domain.errors import DamagedError
-from projections import (
+from projections.core.projector import FAMILIES
+from projections.search import memory_hits as search
+from projections.views import (
     audit,
     confidence,
     control,
@@ -22,11 +24,9 @@ from projections import (
     interactions,
     memories,
     projects,
-    search,
     sessions,
     summaries,
 )
-from projections.projector import FAMILIES
 
 CLASSES = {
     "audit": audit.Audit,

@@ -18,7 +18,7 @@ from old_names import Ledger
 from test_at import act, prefix
 
 from ledger.domain.passages import PASSAGE_CHARS, day_words, split
-from projections import passages
+from projections.search import passages
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 RARE = "Zanzibarquux lives at 12 Harbour Row."

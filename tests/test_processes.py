@@ -367,7 +367,7 @@ def test_what_was_answered_survives_a_kill_of_the_writers_at_any_time(tmp_path):
 
 
 def rebuild_for_ever(path, steps):
-    from projections import rebuild
+    from projections.core import rebuild
 
     rebuild.BATCH, rebuild.TAIL, rebuild.EMPTYING = 40, 20, 30
     with Ledger.open(path) as ledger, steps.open("ab", buffering=0) as file:

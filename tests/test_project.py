@@ -23,7 +23,7 @@ from ledger.domain.project import (
 )
 from ledger.domain.session import admits as admits_session
 from ledger.domain.session import evolve as evolve_session
-from projections import projects, sessions
+from projections.views import projects, sessions
 
 
 def test_each_command_and_what_is_already_so() -> None:

@@ -27,7 +27,7 @@ from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from soundness import problems, types
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from projections import rebuild
+from projections.core import rebuild
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability

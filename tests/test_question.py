@@ -27,7 +27,7 @@ from ledger.domain.question import (
     spaced,
     split,
 )
-from projections.sqlite import TOKENIZER
+from projections.core.sqlite import TOKENIZER
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 MIXED = st.text(

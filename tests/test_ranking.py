@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from ledger.domain.confidence import ONE
 from ledger.domain.question import indexed, read
-from projections import ranking
-from projections.ranking import (
+from projections.core.sqlite import TOKENIZER
+from projections.search import ranking
+from projections.search.ranking import (
     ASKED,
     BARE_QUESTION,
     COVERAGE,
@@ -39,8 +40,7 @@ from projections.ranking import (
     with_sessions,
     word_score,
 )
-from projections.sqlite import TOKENIZER
-from projections.stems import stem
+from projections.search.stems import stem
 
 FACTORS = ("named", "first person", "time", "question", "confidence", "kind", "date")
 LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)

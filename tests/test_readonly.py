@@ -18,7 +18,8 @@ from old_names import Ledger
 from soundness import contents
 
 from ledger import ConflictError, NotFoundError, RejectedError
-from projections import audit, memories, search
+from projections.search import memory_hits as search
+from projections.views import audit, memories
 
 NOBODY = 65534
 

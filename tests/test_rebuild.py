@@ -16,11 +16,12 @@ from old_names import Ledger
 from soundness import assert_sound, contents, problems, tables, types
 
 from ledger import ConflictError, RejectedError
-from ledger.log_reading import Reading
-from projections import memories, projector, rebuild
-from projections.projector import projections
-from projections.sqlite import SQLiteRows
-from projections.subjects import EVERYTHING
+from ledger.engine.log_reading import Reading
+from projections.core import projector, rebuild
+from projections.core.projector import projections
+from projections.core.sqlite import SQLiteRows
+from projections.core.subjects import EVERYTHING
+from projections.views import memories
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from old_names import Ledger
 from soundness import assert_sound
 from test_rebuild import life
 
-from ledger import sqlite_files
-from projections import rebuild, search
-from projections.sqlite import SQLiteRows
+from ledger.store import sqlite_files
+from projections.core import rebuild
+from projections.core.sqlite import SQLiteRows
+from projections.search import memory_hits as search
 
 
 @pytest.fixture

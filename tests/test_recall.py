@@ -22,8 +22,8 @@ from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
-from projections import text_hits
-from projections.ranking import RANKINGS
+from projections.search import text_hits
+from projections.search.ranking import RANKINGS
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 

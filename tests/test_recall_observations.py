@@ -30,8 +30,8 @@ from ledger.domain.events import (
 )
 from ledger.recall.asked import UNITS
 from ledger.recall.packs import Item, Pack
-from projections import observations
-from projections.context import BESIDE
+from projections.search.context import BESIDE
+from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 
-from ledger import mapper
 from ledger.domain import erasure, events
 from ledger.domain.events import TEXT_FIELDS, Unknown
 from ledger.domain.quotes import Needles, merged
+from ledger.store import mapper
 
 
 def state_of(name: str) -> str:

@@ -16,8 +16,8 @@ from ledger import NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
-from projections import context
-from projections.ranking import RANKINGS
+from projections.search import context
+from projections.search.ranking import RANKINGS
 
 RARE = "zanzibarquux"
 

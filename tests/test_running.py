@@ -18,8 +18,8 @@ from conftest import Clock
 from old_names import Ledger
 
 from ledger import RejectedError
-from ledger.lease import Lease
-from ledger.running import JOBS, SPAN
+from ledger.jobs.running import JOBS, SPAN
+from ledger.store.lease import Lease
 
 ROAST = "The user prefers dark roast coffee."
 DECIDED = "Decision: keep the kettle on the shelf number {}."

@@ -18,8 +18,8 @@ from ledger import ConflictError, LedgerError, ModelError, NotFoundError, Reject
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
-from projections import sessions
-from projections.sessions import besides
+from projections.views import sessions
+from projections.views.sessions import besides
 
 WEATHER = {"type": "tool_use", "id": "call_1", "name": "weather", "arguments": {"city": "Bern", "days": [1, 2]}}
 RAIN = {"type": "tool_result", "id": "call_1", "text": "It rains."}

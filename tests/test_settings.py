@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, Settings
 from ledger.cli.app import app
-from ledger.settings import FIELDS, FILE_BYTES
+from ledger.engine.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"
 

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.question import folded, split
-from projections.sqlite import TOKENIZER
-from projections.stems import stem
+from projections.core.sqlite import TOKENIZER
+from projections.search.stems import stem
 
 WORDS = st.from_regex(r"\A[a-z]{1,12}(ing|ed|s|ies|ational|ness|y|e|)\Z") | st.text(max_size=20).map(folded)
 

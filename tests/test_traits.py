@@ -9,8 +9,6 @@ import msgspec
 import pytest
 from examples import EVENTS
 
-from ledger import guarding, quarantining
-from ledger.citations import ATTEMPTS
 from ledger.domain import erasure
 from ledger.domain.events import (
     IDS,
@@ -39,10 +37,14 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.policy import Policy
+from ledger.engine.citations import ATTEMPTS
+from ledger.engine.pipeline import _CHANGING
 from ledger.erasure import planning
-from ledger.way_back import elsewhere, in_force, source_plan, under_policy, undetermined, undo_plan, undoing
-from ledger.writing import _CHANGING
-from projections.projector import FAMILIES
+from ledger.guards import guarding, quarantining
+from ledger.history import elsewhere, source_plan, under_policy, undo_plan, undoing
+from ledger.history import in_effect as in_force
+from ledger.history import uncertain as undetermined
+from projections.core.projector import FAMILIES
 
 GOVERNED = get_args(get_type_hints(Traits)["governs"])
 

@@ -20,9 +20,9 @@ from old_names import Ledger
 from test_cli import answer, run
 
 from ledger import ConflictError, ModelError, NotFoundError, RejectedError
-from ledger.embedding import Asked, VectorSearch
 from ledger.erasure.scanning import Scan
-from projections import nearest
+from ledger.vectors.embedding import Asked, VectorSearch
+from projections.search import nearest
 
 WIDTH = 128
 SEARCH = pytest.mark.usefixtures("can_search")
@@ -794,7 +794,7 @@ def test_a_model_that_is_asked_while_a_text_is_erased_leaves_nothing(told: Ledge
 
 
 def vectors_of(words: Words, text: str) -> bytes:
-    from ledger.models import checked_vectors
+    from ledger.vectors.embedders import checked_vectors
 
     return checked_vectors(Words(words.name, words.width), [text]).data[0]
 

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from ledger import NotFoundError, RejectedError, StorageError
 from ledger.cli.app import app
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
+from ledger.engine.work import Who
 from ledger.proof.proving import verify_file
-from ledger.work import Who
-from projections import memories
-from projections.projector import projections
+from projections.core.projector import projections
+from projections.views import memories
 
 LONG = "long " * 60_000
 
@@ -357,7 +357,7 @@ def test_a_parked_projection_is_a_warning(path, monkeypatch):
 
     with Ledger.open(path) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("projections.audit.Audit.fold", poisoned)
+            patch.setattr("projections.views.audit.Audit.fold", poisoned)
             ledger.remember("poison for audit")
         report = ledger.verify()
     assert report.problems == () and "audit is suspended at position 13" in report.warnings[0]
@@ -368,7 +368,7 @@ def test_a_projection_that_cannot_fold_an_event_any_more_is_a_problem(path, monk
     def poisoned(*_):
         raise RuntimeError("poison")
 
-    monkeypatch.setattr("projections.confidence.Confidence.fold", poisoned)
+    monkeypatch.setattr("projections.views.confidence.Confidence.fold", poisoned)
     assert "the projection confidence: it cannot fold the log" in problems(path)[0]
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from old_names import Ledger
 
 from ledger import LedgerError
-from ledger.observation_answers import Observation
+from ledger.observations.answers import Observation
 
 NOTES = "# Boats\n\nThe boat is blue.\n\n# Doors\n\nThe door is red and made of oak.\n"
 

@@ -35,17 +35,19 @@ from unittest.mock import patch
 
 import msgspec
 
-from ledger.core import Core as Ledger
 from ledger.domain import question
 from ledger.domain.events import TYPES, Envelope
-from ledger.integrity import Erasures, check_chain
-from ledger.log_reading import decode_range
+from ledger.engine.core import Core as Ledger
+from ledger.engine.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
-from ledger.recorders import COLUMNS
-from projections import memories, passages, search
-from projections.projector import projections
-from projections.rows import Table, TextIndex
+from ledger.store.integrity import Erasures, check_chain
+from ledger.store.recorders import COLUMNS
+from projections.core.projector import projections
+from projections.core.rows import Table, TextIndex
+from projections.search import memory_hits as search
+from projections.search import passages
+from projections.views import memories
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:

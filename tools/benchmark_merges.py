@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from ledger.core import Core as Ledger
 from ledger.domain import near
+from ledger.engine.core import Core as Ledger
 
 CITIES = ("Lisbon", "Rome", "Athens", "Porto", "Oslo")
 

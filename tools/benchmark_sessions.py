@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from ledger.core import Core as Ledger
 from ledger.domain.question import indexed
+from ledger.engine.core import Core as Ledger
 from ledger.types import SummaryRequest
 from tools.measuring import (
     RAW_INSERT,

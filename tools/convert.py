@@ -52,16 +52,16 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ledger import mapper  # noqa: E402
-from ledger.core import Core  # noqa: E402
 from ledger.domain.errors import LedgerError, RejectedError  # noqa: E402
 from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, CommandAnswered, Envelope  # noqa: E402
-from ledger.event_store import EventStore, LogRow, Transaction  # noqa: E402
-from ledger.integrity import GENESIS, leaf, link  # noqa: E402
+from ledger.engine.core import Core  # noqa: E402
+from ledger.maintenance.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402
 from ledger.proof.merkle import Tree  # noqa: E402
-from ledger.recorders import COLUMNS  # noqa: E402
-from ledger.rescue.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402
-from ledger.sqlite_files import APPLICATION_ID  # noqa: E402
+from ledger.store import mapper  # noqa: E402
+from ledger.store.event_store import EventStore, LogRow, Transaction  # noqa: E402
+from ledger.store.integrity import GENESIS, leaf, link  # noqa: E402
+from ledger.store.recorders import COLUMNS  # noqa: E402
+from ledger.store.sqlite_files import APPLICATION_ID  # noqa: E402
 from tools import conversion_tables as tables  # noqa: E402
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

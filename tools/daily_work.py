@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger
-from ledger.log_reading import decode_range
+from ledger.engine.log_reading import decode_range
 from tools.measuring import Texts, reading
 
 Work = Callable[[], object]

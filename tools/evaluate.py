@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledger.core import Core as Ledger
+from ledger.engine.core import Core as Ledger
 
 DEPTHS = (1, 5, 10, 20)
 BUDGETS = (1_000, 2_000, 4_000)  # characters of a pack with and without observations

@@ -25,9 +25,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger.core import Core as Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
+from ledger.engine.core import Core as Ledger
 from tools.evaluate import load
 
 SEED = 7

@@ -25,8 +25,8 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger.conversations import _time
-from ledger.core import Core as Ledger
+from ledger.engine.core import Core as Ledger
+from ledger.interactions.conversations import _time
 from ledger.sessions.session import CoreSession as Session
 from tools.evaluate import load
 

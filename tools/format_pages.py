@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from ledger.core import Core
 from ledger.domain import events
-from projections import vectors
-from projections.projector import projections
+from ledger.engine.core import Core
+from projections.core.projector import projections
+from projections.search import vectors
 
 DOCS = Path(__file__).resolve().parent.parent / "ledger" / "docs"
 COLUMNS = "## Columns"  # of schema.md; all from here on is written by this tool

@@ -12,7 +12,7 @@ from ledger.cli.writes import PROJECTS, TAKE_IN
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
     from ledger.types import WriteOptions
 
 CARE = "Care"
@@ -71,7 +71,7 @@ def embed(
     if model is None:
         raise typer.BadParameter("name a model with --model, or in the settings as embedder")
     if drop:
-        from ledger.models import as_embedder
+        from ledger.vectors.embedders import as_embedder
 
         known = any(each.model == model for each in ledger.vectors.list().all())
         return ledger.vectors.remove(model if known else as_embedder(model).name)

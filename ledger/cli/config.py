@@ -11,7 +11,7 @@ from ledger.cli.reads import EXPLAIN, Limit
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
 
 
 def add_to(app: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from ledger.domain.ids import uuid7
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.document_answers import Document
+    from ledger.documents.answers import Document
     from ledger.types import WriteOptions
 
     Progress = Callable[[int, int], None]
@@ -57,7 +57,7 @@ def ingest(
     doc_type: Annotated[str | None, typer.Option("--type", help="markdown, or text for what has no headings.")] = None,
 ) -> Any:
     """Take files in as documents, cut into chunks; one that is known is replaced where the text differs."""
-    from ledger.document_answers import IngestReport
+    from ledger.documents.answers import IngestReport
 
     found, errors = _files(paths, recursive=recursive)
     if len(found) + len(errors) > 1 and (title or path or by.get("idempotency_key")):
@@ -81,7 +81,7 @@ def ingest(
 def _ingest_one(ledger: Ledger, file: str, within: str | None, told: dict[str, Any], by: Any) -> Document:
     from pathlib import Path
 
-    from ledger.document_files import read_document
+    from ledger.documents.files import read_document
     from ledger.domain.document import TEXT_BYTES
 
     if file == "-":
@@ -94,7 +94,7 @@ def _ingest_one(ledger: Ledger, file: str, within: str | None, told: dict[str, A
 
 def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:
     """(file, directory that it was found in) of everything meant, each once, and what cannot be meant."""
-    from ledger.document_files import SUFFIXES, files_below
+    from ledger.documents.files import SUFFIXES, files_below
 
     found, errors = dict[str, str | None](), list[tuple[str, str]]()
     for path in dict.fromkeys(paths):

@@ -119,7 +119,7 @@ def certificates(
     path: Annotated[str, typer.Argument(help="A file that is not there yet; for recover --certificate.")],
 ) -> Any:
     """Write the certificates of all erasures, one a line: keep them apart from the backups."""
-    from ledger.transfer import _new_file
+    from ledger.maintenance.transfer import _new_file
 
     found = ledger.erasures.certificates()
     with _new_file(path) as file:

@@ -185,7 +185,7 @@ def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
 
 def settled(told: dict[str, Any]) -> dict[str, Any]:
     """The shared options, with what settings say where nobody said anything, and these settings beside them."""
-    from ledger.settings import Settings
+    from ledger.engine.settings import Settings
 
     given = {name: told.get("db" if name == "path" else name) for name in _SET}
     settings = Settings.load(**given)

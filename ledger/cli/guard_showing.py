@@ -10,7 +10,7 @@ from rich.text import Text
 from ledger import answers
 from ledger.cli.pieces import card_of, listing, moment
 from ledger.domain.harmless import one_line
-from ledger.guard_answers import Quarantined, ScanReport
+from ledger.guards.answers import Quarantined, ScanReport
 
 
 def listed(found: Sequence[Quarantined]) -> RenderableType:

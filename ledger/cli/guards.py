@@ -11,7 +11,7 @@ from ledger.cli.writes import MEMORIES, Reason
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
     from ledger.types import WriteOptions
 
 GUARDS = "Guards"

@@ -12,7 +12,7 @@ from ledger.answers import Memory
 from ledger.cli.pieces import card_of, counted, detailed, listing, short
 from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import one_line
-from ledger.merge_answers import Conflict, ConflictReport, Merge, MergeReport
+from ledger.merges.answers import Conflict, ConflictReport, Merge, MergeReport
 
 _STYLES = {"open": "red", "proposed": "yellow", "resolved": "green", "merged": "green"}
 

@@ -8,10 +8,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ledger import answers, document_answers
+from ledger import answers
 from ledger.cli import showing
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
-from ledger.observation_answers import Evidence, Observation, ObservationSource, WithdrawalReport, Wording
+from ledger.documents import answers as document_answers
+from ledger.observations.answers import Evidence, Observation, ObservationSource, WithdrawalReport, Wording
 
 _STYLES = {"active": "green", "unsupported": "yellow", "retracted": "dim", "fresh": "green", "stale": "yellow"}
 

@@ -12,8 +12,8 @@ from ledger.domain.times import moment
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.observation_answers import Observation
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
+    from ledger.observations.answers import Observation
     from ledger.types import WriteOptions
 
 OBSERVATIONS = "Observations"

@@ -10,7 +10,7 @@ from ledger.cli.frame import command, opened
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
 
 PROOF = "Proof"
 

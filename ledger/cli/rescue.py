@@ -12,7 +12,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
 
 SAFETY = "Safety"
 

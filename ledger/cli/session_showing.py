@@ -23,7 +23,7 @@ from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryCha
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.picture import NO_SUMMARY, Node, SummaryGraph, span
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Unexpanded
-from projections.summaries import WINDOW
+from projections.views.summaries import WINDOW
 
 SKIPPED: Mapping[str, str] = {
     **SKIPS,

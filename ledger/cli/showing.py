@@ -15,14 +15,15 @@ from msgspec import to_builtins
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ledger import answers, document_answers
+from ledger import answers
 from ledger.cli import graphs
 from ledger.cli.charts import StepChart
 from ledger.cli.pieces import LISTED_CHARS, card_of, counted, detailed, heading, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened
+from ledger.documents import answers as document_answers
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
-from ledger.observation_answers import Observation
+from ledger.observations.answers import Observation
 from ledger.recall.packs import Item, Pack
 
 QUOTED_CHARS = 110

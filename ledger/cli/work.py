@@ -18,7 +18,7 @@ from ledger.cli.terminal_text import as_json
 if TYPE_CHECKING:
     from ledger import answers
     from ledger.api import Ledger
-    from ledger.transfer import Progress
+    from ledger.maintenance.transfer import Progress
 
 
 def add_to(app: typer.Typer) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
-from ledger.merge_answers import Conflict, ConflictReport
+from ledger.merges.answers import Conflict, ConflictReport
 from ledger.types import ConflictStatus, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class ConflictsRead(Area):

@@ -16,8 +16,8 @@ from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
-    from ledger.core import Core as Ledger
     from ledger.demo.play import Play
+    from ledger.engine.core import Core as Ledger
 
 TOP, TRAIL = 2, 6
 A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions

@@ -17,8 +17,8 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
-from ledger.core import Core as Ledger
 from ledger.domain.errors import LedgerError, RejectedError
+from ledger.engine.core import Core as Ledger
 
 Progress = Callable[[int, int], None]
 THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's

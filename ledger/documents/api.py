@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from ledger.document_answers import Chunk, Document
+from ledger.documents.answers import Chunk, Document
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
 from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class DocumentsRead(Area):

@@ -5,7 +5,7 @@ none ──ingest──► active ──remove──► removed       restore, o
                  └────┘ ingest of another text: replaced
 
 An erasure ends both: what lost its title is erased, and nothing is decided about it any more. The state holds no list of
-chunks, for it is written anew with each of them; which chunks there are is told by ``projections.documents``.
+chunks, for it is written anew with each of them; which chunks there are is told by ``projections.views.documents``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ MAX_NARROWING_WORDS = 32
 """Of a quoted text the index is asked for so many words at most; more would not tell more."""
 
 Stem = Callable[[str], str]
-"""The stem of a folded word as the index makes it: ``projections.stems.stem``."""
+"""The stem of a folded word as the index makes it: ``projections.search.stems.stem``."""
 
 Span = tuple[int, int]
 

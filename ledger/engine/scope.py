@@ -14,8 +14,8 @@ from ledger.domain.text import check_text
 from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
-    from ledger.moments import Moment as PastCore
+    from ledger.engine.core import Core
+    from ledger.history.moments import Moment as PastCore
 
 NAME_BYTES = 1024
 CHANNELS = ("user", "tool", "web", "agent", "file")

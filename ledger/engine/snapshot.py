@@ -10,10 +10,10 @@ from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventEr
 from ledger.domain.events import AnyEvent, Blob, Unknown
 from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
-from ledger.log_reading import find_row, read_event, read_stream
-from projections import memories, projects
-from projections.duplicates import content_fingerprint
-from projections.projector import FAMILIES
+from ledger.engine.log_reading import find_row, read_event, read_stream
+from projections.core.projector import FAMILIES
+from projections.views import memories, projects
+from projections.views.duplicates import content_fingerprint
 
 NOWHERE = "nowhere"  # a name that stands for nothing
 LIST_LIMIT, LIST_CAP = 50, 500

@@ -32,8 +32,8 @@ from ledger.domain.events import (
     TextQuarantined,
     TextReleased,
 )
-from ledger.log_reading import read_event, read_stream
-from projections import audit, conflicts, merges
+from ledger.engine.log_reading import read_event, read_stream
+from projections.views import audit, conflicts, merges
 
 REASON = ("data.reason",)
 BY_ID = ("interaction", "session", "document")  # sources that are subjects; an actor's name is none

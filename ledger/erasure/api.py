@@ -12,7 +12,7 @@ from ledger.engine.scope import Area
 from ledger.types import EVERYTHING, DocumentPath, Event, Page, Project, SessionName, Subject, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class Erasures(Area):

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import mapper
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError
 from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
-from projections import audit, erasures
+from ledger.store import mapper
+from projections.views import audit, erasures
 
 FORMAT = "memory-ledger/certificate/1"
 _EVENTS = (ContentErased.__name__, ErasureCompleted.__name__)

@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from ledger import answers, lease
+from ledger import answers
 from ledger.domain import erasure
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
@@ -33,18 +33,21 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
+from ledger.engine.log_reading import Reading, find_row, read_event, read_stream
+from ledger.engine.work import Who, Work
 from ledger.erasure import certificates, conversations
 from ledger.erasure.holding import Holding, by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
-from ledger.event_store import EventStore, Transaction
-from ledger.log_reading import Reading, find_row, read_event, read_stream
-from ledger.memory_writes import By, check_reason, who
+from ledger.history.distrusting import Distrusting
+from ledger.memories.commands import By, check_reason, who
 from ledger.policies import bulk
-from ledger.way_back.distrusting import Distrusting
-from ledger.work import Who, Work
-from projections import audit, erasures, refolding, vectors
-from projections.projector import ESSENTIAL, FAMILIES
+from ledger.store import lease
+from ledger.store.event_store import EventStore, Transaction
+from projections.core import refolding
+from projections.core.projector import ESSENTIAL, FAMILIES
+from projections.search import vectors
+from projections.views import audit, erasures
 
 PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
 USER_EVENTS = 20_000  # the most that one erasure takes of a whole user

@@ -8,14 +8,14 @@ from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
+from ledger.engine.log_reading import read_event
+from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.work import Outcome, Work
 from ledger.erasure.planning import Asked, asked_for
-from ledger.log_reading import read_event
-from ledger.memory_writes import By, check_reason, who
-from ledger.reads import Reads
-from ledger.work import Outcome, Work
-from projections import audit, documents, erasures
-from projections.erasures import Held
+from ledger.memories.commands import By, check_reason, who
+from projections.views import audit, documents, erasures
+from projections.views.erasures import Held
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
 

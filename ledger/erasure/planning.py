@@ -14,7 +14,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.citations import Citations, attempts
 from ledger.domain import erasure, ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
@@ -42,11 +41,12 @@ from ledger.domain.events import (
     used_as,
 )
 from ledger.domain.quotes import Needles, merged
+from ledger.engine.citations import Citations, attempts
+from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
-from ledger.log_reading import find_row, first_position, read_event, read_stream
-from projections import audit, calls, documents, merges, observations
-from projections.projector import FAMILIES
+from projections.core.projector import FAMILIES
+from projections.views import audit, calls, documents, merges, observations
 
 LISTS = ("derived", "sources", "quotes")
 CHOICES = ("erase", "cut", "keep")

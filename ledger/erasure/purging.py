@@ -20,15 +20,15 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import StorageError
+from ledger.engine.log_reading import Reading
+from ledger.engine.pipeline import Writer
 from ledger.erasure import scanning
 from ledger.erasure.scanning import FORMS, Scan
-from ledger.event_store import EventStore
-from ledger.log_reading import Reading
-from ledger.sqlite_files import typed
-from ledger.writing import Writer
-from projections import vectors
-from projections.projector import text_indexes
-from projections.rebuild import Rebuild, RebuildUnderWay
+from ledger.store.event_store import EventStore
+from ledger.store.sqlite_files import typed
+from projections.core.projector import text_indexes
+from projections.core.rebuild import Rebuild, RebuildUnderWay
+from projections.search import vectors
 
 MERGED_PAGES = 500  # of the text index, in one transaction
 PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied

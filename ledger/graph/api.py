@@ -10,7 +10,7 @@ from ledger.engine.scope import Area
 from ledger.types import Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class RelationsRead(Area):

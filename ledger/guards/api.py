@@ -9,11 +9,11 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
-from ledger.guard_answers import Quarantined, ScanReport
+from ledger.guards.answers import Quarantined, ScanReport
 from ledger.types import Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class GuardsRead(Area):

@@ -14,7 +14,7 @@ from ledger.interactions import queries
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class InteractionsRead(Area):

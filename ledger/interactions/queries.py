@@ -9,9 +9,9 @@ import msgspec
 
 from ledger import answers
 from ledger.domain.interaction import Interaction
+from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, event_data, load, named, text_of
-from ledger.log_reading import first_position
-from projections import interactions, projects, quarantine
+from projections.views import interactions, projects, quarantine
 
 NEEDS = ("interactions", "projects")
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.harmless import fenced
+from ledger.engine.settings import KEYS, SERVERS
 from ledger.language.asking import failure_of
 from ledger.language.port import NAME, ModelAnswer, ModelRequest
-from ledger.settings import KEYS, SERVERS
 
 PROVIDERS = ("openai", "anthropic", "local")
 _PACKAGES = {"openai": "openai", "anthropic": "anthropic", "local": "openai"}

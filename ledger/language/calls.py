@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from ledger.domain.errors import ModelError
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
+from ledger.engine.work import Work
 from ledger.language.asking import Asked
 from ledger.language.port import ModelRequest
 from ledger.language.reading import Dropped, Parsed, text_of
 from ledger.policies.turns import KEPT as KEPT
 from ledger.policies.turns import Taken as Taken
-from ledger.work import Work
 
 LISTED = 100  # actions of one call; the others are counted
 ITEMS = 2_000  # ranges and subjects of one call

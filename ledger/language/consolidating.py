@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run, completed, emit_failed_run
-from ledger.consolidating import cursor as cursor_of
 from ledger.domain import question
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import event_data, load, text_of
+from ledger.engine.work import Work
 from ledger.interactions.queries import answer_texts
 from ledger.language import consolidator
 from ledger.language.asking import Asked, ask, check_outside
@@ -23,14 +23,14 @@ from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, 
 from ledger.language.door import Language
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
-from ledger.log_reading import find_row
-from ledger.observation_reads import withheld
+from ledger.observations.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run, completed, emit_failed_run
+from ledger.observations.consolidating import cursor as cursor_of
+from ledger.observations.queries import withheld
 from ledger.policies.consolidation import USER, Piece
-from ledger.recorders import read_tip
 from ledger.sessions.asker import check_trusted
-from ledger.work import Work
-from projections import consolidations
-from projections.consolidations import Standing
+from ledger.store.recorders import read_tip
+from projections.views import consolidations
+from projections.views.consolidations import Standing
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
 NEAREST = 15  # observations that are looked for (astrocyte)

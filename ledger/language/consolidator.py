@@ -20,6 +20,7 @@ from ledger.domain.events import ObservationFormed
 from ledger.domain.harmless import one_line
 from ledger.domain.observation import WORDS, Observation
 from ledger.domain.text import normalise
+from ledger.engine.work import Work
 from ledger.guards import claims
 from ledger.language.calls import KEPT, Taken
 from ledger.language.port import ModelRequest
@@ -27,9 +28,8 @@ from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
 from ledger.policies.evidence import twin
-from ledger.work import Work
-from projections import observations
-from projections.consolidations import Scope, Standing
+from projections.views import observations
+from projections.views.consolidations import Scope, Standing
 
 PURPOSE = "consolidation"
 CONSOLIDATOR = "consolidate/1"  # its name, and that of its prompt

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ledger.engine.answer import Answer, answer_of
+from ledger.engine.reads import PAGED, Reads
 from ledger.engine.snapshot import LIST_LIMIT, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
-from ledger.reads import PAGED, Reads
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
-from projections import calls, projects
+from projections.views import calls, projects
 
 if TYPE_CHECKING:
-    from ledger.settings import Settings
+    from ledger.engine.settings import Settings
 
 
 class ModelCall(Answer, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ledger.domain.errors import ModelError, RejectedError
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 
 if TYPE_CHECKING:
-    from ledger.settings import Settings
+    from ledger.engine.settings import Settings
 
 
 class Called(Struct, frozen=True):

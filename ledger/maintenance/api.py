@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
-from ledger.memory_writes import By
-from ledger.sqlite_files import StrPath
+from ledger.memories.commands import By
+from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 Progress = Callable[[int, int], None]
 

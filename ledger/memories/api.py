@@ -13,7 +13,7 @@ from ledger.memories import queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class MemoriesRead(Area):

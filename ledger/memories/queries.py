@@ -12,10 +12,10 @@ from ledger.domain import message as messages
 from ledger.domain import turns
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
+from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, believed, event_data, load, named, text_of
 from ledger.interactions.queries import answer_texts
-from ledger.log_reading import first_position
-from projections import memories, projects, sessions
+from projections.views import memories, projects, sessions
 
 NEEDS = ("memories", "projects")
 REVIEW_NEEDS = ("memories", "projects", "interactions", "duplicates", "sessions")

@@ -11,11 +11,11 @@ from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
-from ledger.merge_answers import Merge, MergeReport
+from ledger.merges.answers import Merge, MergeReport
 from ledger.types import MergeStatus, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class MergesRead(Area):

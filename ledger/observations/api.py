@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, one_of, page, plural
 from ledger.engine.scope import Area
-from ledger.observation_answers import Observation, WithdrawalReport
+from ledger.observations.answers import Observation, WithdrawalReport
 from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class ObservationsRead(Area):

@@ -13,7 +13,7 @@ from ledger.engine.scope import Area, callback
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class UserPolicyRead(Area):

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
-from ledger.work import Work
-from projections import memories
+from ledger.engine.work import Work
+from projections.views import memories
 
 GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import LIST_ITEMS
-from projections import control
+from projections.views import control
 
 MOST_EVENTS = 50_000  # that one act concerns while others wait for it: about 20 seconds of the writer's lock
 

@@ -20,9 +20,9 @@ from ledger.domain.conflict import Conflict
 from ledger.domain.events import ConflictFound
 from ledger.domain.memory import Edge, Memory
 from ledger.domain.slots import Filled
+from ledger.engine.work import Work
 from ledger.policies.merging import Scope
-from ledger.work import Work
-from projections import conflicts, memories
+from projections.views import conflicts, memories
 
 ACTOR = "policy:conflicts"
 TOGETHER = 100  # conflicts of one append

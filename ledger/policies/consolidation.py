@@ -15,10 +15,10 @@ from ledger.domain.events import Evidence, ObservationFormed
 from ledger.domain.grouping import GROUPING, Groups, Said, central, likeness, read, wording
 from ledger.domain.near import rarest_first
 from ledger.domain.observation import Observation
+from ledger.engine.work import Work
 from ledger.policies.evidence import BY_HAND, twin
-from ledger.work import Work
-from projections import consolidations, observations
-from projections.consolidations import Scope, Standing
+from projections.views import consolidations, observations
+from projections.views.consolidations import Scope, Standing
 
 ACTOR = "policy:consolidation"
 RULE = "proof/1"

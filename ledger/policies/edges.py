@@ -8,8 +8,8 @@ from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, RelationRemoved
 from ledger.domain.memory import Edge, Memory, Relate
-from ledger.work import Work
-from projections import graph
+from ledger.engine.work import Work
+from projections.views import graph
 
 RETIRED = 1_000  # edges that one command takes out: it holds the writer's lock meanwhile
 

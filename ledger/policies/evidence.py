@@ -15,9 +15,9 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import Evidence
 from ledger.domain.observation import Borne, Observation
 from ledger.domain.text import normalise
+from ledger.engine.work import Work
 from ledger.policies.bulk import check_size
-from ledger.work import Work
-from projections import observations
+from projections.views import observations
 
 BY_HAND = "by_hand"  # the consolidator of what a person writes
 KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something out

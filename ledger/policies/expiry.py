@@ -10,8 +10,8 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.memory import Memory
 from ledger.domain.times import days_between, fixed
-from ledger.work import Work
-from projections import memories
+from ledger.engine.work import Work
+from projections.views import memories
 
 ACTOR = "confidence-decay"
 RULE = "decay/1"

@@ -13,9 +13,9 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
+from ledger.engine.work import Work
 from ledger.guards import claims
 from ledger.policies.twins import absorb, twin
-from ledger.work import Work
 
 ACTOR = "policy:extraction"
 

@@ -25,10 +25,10 @@ from ledger.domain.events import MemoriesMerged, MemoryCaptured, MergeProposed, 
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
 from ledger.domain.text import check_text
-from ledger.log_reading import find_row
+from ledger.engine.log_reading import find_row
+from ledger.engine.work import Work
 from ledger.policies import budgets, twins
-from ledger.work import Work
-from projections import conflicts, memories, merges
+from projections.views import conflicts, memories, merges
 
 ACTOR = "policy:merge"
 TOGETHER = 100  # proposals of one append

@@ -14,8 +14,9 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.matching import Match, Response, match
 from ledger.domain.memory import Memory
 from ledger.domain.policy import Policy
-from ledger.work import Work
-from projections import confidence, memories, search
+from ledger.engine.work import Work
+from projections.search import memory_hits as search
+from projections.views import confidence, memories
 
 ACTOR = "policy:reinforcement"
 

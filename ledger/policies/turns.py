@@ -23,10 +23,10 @@ from ledger.domain.policy import Policy
 from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
+from ledger.engine.work import Work
 from ledger.policies import budgets, extraction, twins
 from ledger.policies import edges as graph_rules
-from ledger.work import Work
-from projections import search
+from projections.search import memory_hits as search
 
 ACTOR = "policy:extraction"
 MODEL_EXTRACTOR = "extract/1"

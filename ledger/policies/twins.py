@@ -9,9 +9,9 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
+from ledger.engine.work import Work
 from ledger.policies import budgets
-from ledger.work import Work
-from projections import duplicates
+from projections.views import duplicates
 
 
 def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:

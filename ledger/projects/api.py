@@ -14,7 +14,7 @@ from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class ProjectsRead(Area):

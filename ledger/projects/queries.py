@@ -7,9 +7,9 @@ from typing import Any
 from ledger import answers
 from ledger.domain.project import Project
 from ledger.engine.answer import answer_of
+from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
-from ledger.log_reading import first_position
-from projections import projects
+from projections.views import projects
 
 NEEDS = ("projects",)
 

@@ -9,10 +9,10 @@ from ledger import answers
 from ledger.engine.scope import Area, callback
 from ledger.proof import checking
 from ledger.proof.kept import Given
-from ledger.sqlite_files import StrPath
+from ledger.store.sqlite_files import StrPath
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class ProofsRead(Area):

@@ -9,11 +9,11 @@ import msgspec
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.integrity import leaf
 from ledger.proof import kept
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import is_continued, root_above
-from ledger.sqlite_files import StrPath
+from ledger.store.integrity import leaf
+from ledger.store.sqlite_files import StrPath
 
 
 def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:

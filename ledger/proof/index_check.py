@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import zip_longest
 
-from projections import sqlite
-from projections.rows import TextIndex
-from projections.text_hits import averages
+from projections.core import sqlite
+from projections.core.rows import TextIndex
+from projections.search.text_hits import averages
 
 # Of every word: how often, in which rows, in which columns and where, as sums, in one pass that sorts nothing.
 _WORDS = (

@@ -8,19 +8,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger import answers, mapper
+from ledger import answers
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
-from ledger.integrity import GENESIS, check_chain
-from ledger.memory_writes import By, who
+from ledger.engine.reads import Reads
+from ledger.engine.work import Work
+from ledger.memories.commands import By, who
 from ledger.proof import checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
-from ledger.reads import Reads
-from ledger.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, no_ledger, typed
-from ledger.work import Work
+from ledger.store import mapper
+from ledger.store.integrity import GENESIS, check_chain
+from ledger.store.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, no_ledger, typed
 
 
 class Proving(Reads):

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 
-from ledger.sqlite_files import SCHEMA
-from projections import vectors
-from projections.projector import create_all
-from projections.rebuild import FRESH, OLD
+from ledger.store.sqlite_files import SCHEMA
+from projections.core.projector import create_all
+from projections.core.rebuild import FRESH, OLD
+from projections.search import vectors
 
 _Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
 

@@ -11,12 +11,12 @@ from typing import Self
 
 from msgspec import Struct
 
-from ledger import mapper
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, ContentErased
-from ledger.integrity import GENESIS, CheckedRow, Erasures
 from ledger.proof.merkle import Tree
-from ledger.sqlite_files import typed
+from ledger.store import mapper
+from ledger.store.integrity import GENESIS, CheckedRow, Erasures
+from ledger.store.sqlite_files import typed
 
 STEP = 4_096  # rows between two calls of ``progress``
 

@@ -16,21 +16,22 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
-from ledger import answers, mapper
+from ledger import answers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.integrity import GENESIS, Erasures, check_chain
-from ledger.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
+from ledger.engine.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
 from ledger.proof import checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
-from ledger.sqlite_files import APPLICATION_ID, FORMAT, typed
-from projections import shadow
-from projections.projector import projections
-from projections.rows import Table, TextIndex
-from projections.subjects import Projection
+from ledger.store import mapper
+from ledger.store.integrity import GENESIS, Erasures, check_chain
+from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, typed
+from projections.core import shadow
+from projections.core.projector import projections
+from projections.core.rows import Table, TextIndex
+from projections.core.subjects import Projection
 
 TOLD = 100  # problems told; of the others the number
 TOLD_OF_TABLES = 50  # ... and of these, so that a file without any never hides what is wrong with the log

@@ -12,15 +12,17 @@ from ledger.domain import confidence as rules
 from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
-from ledger.embedding import Asked as Sought
 from ledger.engine.snapshot import believed
 from ledger.recall.asked import Asked, day_of
-from projections import graph, memories, passages, ranking, search, sessions
-from projections.passages import NUMBER_BITS, Passage
-from projections.ranking import Candidate
-from projections.rows import TextIndex
-from projections.stems import stem
-from projections.text_hits import of_rows
+from ledger.vectors.embedding import Asked as Sought
+from projections.core.rows import TextIndex
+from projections.search import memory_hits as search
+from projections.search import passages, ranking
+from projections.search.passages import NUMBER_BITS, Passage
+from projections.search.ranking import Candidate
+from projections.search.stems import stem
+from projections.search.text_hits import of_rows
+from projections.views import graph, memories, sessions
 
 if TYPE_CHECKING:
     from ledger.recall.recalling import Recalling

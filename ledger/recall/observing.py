@@ -12,14 +12,15 @@ from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.question import Question
 from ledger.domain.text import normalise
-from ledger.log_reading import first_position
-from ledger.observation_answers import Observation
-from ledger.observation_reads import observation_answers
+from ledger.engine.log_reading import first_position
+from ledger.observations.answers import Observation
+from ledger.observations.queries import observation_answers
 from ledger.recall.asked import Asked
 from ledger.recall.packs import Item
-from projections import observation_hits, observations, ranking
-from projections.observation_hits import Hits, Wanted
-from projections.stems import stem
+from projections.search import observation_hits, ranking
+from projections.search.observation_hits import Hits, Wanted
+from projections.search.stems import stem
+from projections.views import observations
 
 if TYPE_CHECKING:
     from ledger.recall.recalling import Recalling

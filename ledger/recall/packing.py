@@ -10,7 +10,7 @@ from ledger import answers
 from ledger.domain.text import normalise
 from ledger.recall.asked import UNITS, Asked
 from ledger.recall.packs import Item, Pack
-from projections import context
+from projections.search import context
 
 IDENTITY = ("identity", "preference", "user_profile")
 

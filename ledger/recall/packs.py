@@ -7,7 +7,7 @@ from msgspec import field
 from ledger.answers import Memory, StateEntry
 from ledger.domain.harmless import fenced, one_line
 from ledger.engine.answer import Answer
-from ledger.observation_answers import Observation
+from ledger.observations.answers import Observation
 
 
 class Passage(Answer, frozen=True, kw_only=True):

@@ -15,35 +15,27 @@ from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
-from ledger.embedding import Asked as Sought
-from ledger.embedding import VectorSearch
+from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, believed, named
+from ledger.engine.work import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
-from ledger.reads import Reads
 from ledger.recall import packing
 from ledger.recall.asked import UNITS, Asked, checked, one_of, size
 from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
-from ledger.recorders import read_tip
-from ledger.work import Who
-from projections import (
-    conflicts,
-    context,
-    documents,
-    memories,
-    observation_hits,
-    passages,
-    projects,
-    quarantine,
-    search,
-    sqlite,
-)
-from projections.passages import Passage as PassageRow
-from projections.projector import text_indexes
-from projections.rows import TextIndex, Values
-from projections.text_hits import Rarity
+from ledger.store.recorders import read_tip
+from ledger.vectors.embedding import Asked as Sought
+from ledger.vectors.embedding import VectorSearch
+from projections.core import sqlite
+from projections.core.projector import text_indexes
+from projections.core.rows import TextIndex, Values
+from projections.search import context, observation_hits, passages
+from projections.search import memory_hits as search
+from projections.search.passages import Passage as PassageRow
+from projections.search.text_hits import Rarity
+from projections.views import conflicts, documents, memories, projects, quarantine
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)

@@ -24,16 +24,17 @@ from ledger.domain.events import (
 from ledger.domain.ids import KINDS
 from ledger.domain.message import beside
 from ledger.domain.times import moment
+from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.snapshot import text_of
-from ledger.log_reading import first_position, read_event
+from ledger.engine.work import Who, Work
 from ledger.memories.queries import memories_shown
 from ledger.recall.asked import Asked
 from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.recall.recalling import Recalling
-from ledger.work import Who, Work
-from projections import audit, conflicts, context, memories, passages, projects, sessions
+from projections.search import context, passages
+from projections.views import audit, conflicts, memories, projects, sessions
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 

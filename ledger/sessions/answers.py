@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger.domain.message import Part, readable
 from ledger.engine.answer import Answer, answer_of
-from projections.summaries import Summary as SummaryRow
+from projections.views.summaries import Summary as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):

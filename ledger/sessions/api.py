@@ -13,17 +13,17 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
+from ledger.engine.work import Who
 from ledger.sessions import answers
 from ledger.sessions.assembled import Window
 from ledger.sessions.picture import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
-from ledger.work import Who
 
 if TYPE_CHECKING:
-    from ledger.core import Core
-    from ledger.moments import Moment as PastCore
+    from ledger.engine.core import Core
+    from ledger.history.moments import Moment as PastCore
     from ledger.sessions.session import CoreSession, PastSession
     from ledger.types import ModelLike, SummarizerLike
 

@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import Acted
 from ledger.domain.turns import Line
+from ledger.engine.log_reading import read_event
+from ledger.engine.work import Who, Work
 from ledger.language import calls
 from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
-from ledger.log_reading import read_event
 from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Seen
 from ledger.types import Cancel
-from ledger.work import Who, Work
-from projections import control, memories, quarantine
+from projections.views import control, memories, quarantine
 
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry

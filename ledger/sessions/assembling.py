@@ -13,18 +13,18 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
-from ledger.log_reading import read_known
+from ledger.engine.log_reading import read_known
+from ledger.engine.work import Work
 from ledger.recall.asked import UNITS, checked, one_of
 from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
-from ledger.recorders import read_tip
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.reading import SessionReads, Told, is_held
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
-from ledger.work import Work
-from projections import audit, quarantine, sessions, summaries
+from ledger.store.recorders import read_tip
+from projections.views import audit, quarantine, sessions, summaries
 
 MOST = 2**62  # tokens, or items
 SHARE = 0.25  # of the budget, for what is recalled

@@ -21,9 +21,9 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
+from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
-from ledger.lease import Lease, leased
-from ledger.memory_writes import By
+from ledger.memories.commands import By
 from ledger.sessions import answers
 from ledger.sessions.reconciling import Reconciling
 from ledger.sessions.summarising import (
@@ -39,9 +39,9 @@ from ledger.sessions.summarising import (
 from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
-from ledger.work import Who, Work
-from projections import erasures, summaries
-from projections.summaries import Summary
+from ledger.store.lease import Lease, leased
+from projections.views import erasures, summaries
+from projections.views.summaries import Summary
 
 REBUILT_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning

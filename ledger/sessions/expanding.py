@@ -8,9 +8,9 @@ from typing import Any
 
 from ledger.domain.session import Session
 from ledger.sessions.search_answers import Unexpanded
-from projections import sessions, summaries
-from projections.sessions import Message
-from projections.summaries import Summary
+from projections.views import sessions, summaries
+from projections.views.sessions import Message
+from projections.views.summaries import Summary
 
 Span = tuple[int, int]
 Ranges = Sequence[Span]

@@ -13,11 +13,12 @@ from ledger.domain import grep
 from ledger.domain.grep import Tree
 from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import Hit
-from projections import session_texts, sessions
-from projections.passages import MESSAGE, SUMMARY, TURN
-from projections.session_texts import Said
-from projections.stems import stem
-from projections.summaries import Summary
+from projections.search import session_texts
+from projections.search.passages import MESSAGE, SUMMARY, TURN
+from projections.search.session_texts import Said
+from projections.search.stems import stem
+from projections.views import sessions
+from projections.views.summaries import Summary
 
 if TYPE_CHECKING:
     from ledger.recall.recalling import Recalling

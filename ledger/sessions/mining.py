@@ -30,14 +30,14 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import MINED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
+from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import load
+from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.language.port import Model
-from ledger.lease import Lease, leased
-from ledger.log_reading import read_messages, read_stream
+from ledger.memories.commands import By
 from ledger.memories.queries import memories_shown
-from ledger.memory_writes import By
 from ledger.policies import turns as found_in
 from ledger.policies.extraction import finding
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
@@ -61,9 +61,9 @@ from ledger.sessions.asker import (
 )
 from ledger.sessions.reading import Told
 from ledger.sessions.writing import SessionWrites
+from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
-from ledger.work import Who, Work
-from projections import erasures, sessions
+from projections.views import erasures, sessions
 
 PIECES = 10_000  # of one call that was asked for
 FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said

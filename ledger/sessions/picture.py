@@ -12,8 +12,8 @@ from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.reading import SessionReads, info
 from ledger.sessions.window import OpenWindow
-from projections import summaries
-from projections.summaries import UNDER, WINDOW, Summary
+from projections.views import summaries
+from projections.views.summaries import UNDER, WINDOW, Summary
 
 NO_SUMMARY = "FALLBACK, no summary: cut off"
 MESSAGES = "messages"

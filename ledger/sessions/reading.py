@@ -18,18 +18,18 @@ from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import answer_of
+from ledger.engine.log_reading import read_known, read_messages
+from ledger.engine.reads import Reads
 from ledger.engine.snapshot import event_data, load, text_of
-from ledger.log_reading import read_known, read_messages
-from ledger.reads import Reads
+from ledger.engine.work import Who
 from ledger.sessions import answers
 from ledger.sessions.counting import Counter
 from ledger.sessions.window import OpenWindow
-from ledger.work import Who
-from projections import interactions, projects, quarantine, sessions, summaries
-from projections.projects import names
-from projections.session_texts import Said
-from projections.sessions import Message as MessageRow
-from projections.summaries import Summary as SummaryRow
+from projections.search.session_texts import Said
+from projections.views import interactions, projects, quarantine, sessions, summaries
+from projections.views.projects import names
+from projections.views.sessions import Message as MessageRow
+from projections.views.summaries import Summary as SummaryRow
 
 NO_PATTERNS = Patterns()
 NEEDS = ("sessions", "summaries", "projects", "quarantine")

@@ -15,18 +15,18 @@ from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.snapshot import event_data
-from ledger.guarding import Taken
-from ledger.memory_writes import By
+from ledger.engine.work import Work
+from ledger.guards.guarding import Taken
+from ledger.memories.commands import By
 from ledger.sessions import answers
 from ledger.sessions.reading import Told
 from ledger.sessions.summary_writes import SummaryWrites
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import appended, hide, told_of, with_bodies, with_those_above
-from ledger.work import Work
-from projections import control, summaries
-from projections.sessions import Message as MessageRow
-from projections.sessions import besides
+from projections.views import control, summaries
+from projections.views.sessions import Message as MessageRow
+from projections.views.sessions import besides
 
 TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
 TRIES = 5

@@ -15,16 +15,16 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
 from ledger.domain.session import Session as State
 from ledger.engine.snapshot import listed
-from ledger.memory_writes import Time
+from ledger.memories.commands import Time
 from ledger.recall.asked import UNITS, one_of
 from ledger.recall.recalling import Recalling
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
 from ledger.sessions.reading import NEEDS, SessionReads
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
-from projections import session_texts
-from projections.passages import MESSAGE, SUMMARY
-from projections.sessions import Message as MessageRow
+from projections.search import session_texts
+from projections.search.passages import MESSAGE, SUMMARY
+from projections.views.sessions import Message as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
 HITS = 1_001  # a page, and whether there is another

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.session import Session as State
+from ledger.engine.log_reading import first_position
+from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, listed, named
-from ledger.log_reading import first_position
-from ledger.reads import Reads
+from ledger.engine.work import Who
 from ledger.sessions import answers
 from ledger.sessions.assembled import Window
 from ledger.sessions.assembling import SessionAssembly, SessionReceipts
@@ -21,8 +22,7 @@ from ledger.sessions.picture import SessionPicture
 from ledger.sessions.reading import NEEDS, info, session_name
 from ledger.sessions.searching import SessionSearch
 from ledger.sessions.summarising import Summariser
-from ledger.work import Who
-from projections import sessions
+from projections.views import sessions
 
 
 class SessionQuestions(SessionSearch, SessionPicture, SessionAssembly):

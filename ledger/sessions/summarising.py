@@ -11,13 +11,13 @@ from msgspec import Struct
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.harmless import fenced
 from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
+from ledger.engine.work import Work
 from ledger.language.asking import Asked, failure_of, within
 from ledger.language.asking import ask as ask_model
 from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
 from ledger.language.naming import as_model
 from ledger.language.port import NAME, Model, ModelRequest
 from ledger.language.prompts import prompt, prompt_parts
-from ledger.work import Work
 
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}

@@ -12,14 +12,14 @@ from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, Summar
 from ledger.domain.session import Session as State
 from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
-from ledger.memory_writes import By, check_reason
+from ledger.engine.work import Work
+from ledger.memories.commands import By, check_reason
 from ledger.sessions import answers
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import SessionWrites, invalidate
-from ledger.work import Work
-from projections import sessions, summaries
-from projections.sessions import besides
-from projections.summaries import Summary
+from projections.views import sessions, summaries
+from projections.views.sessions import besides
+from projections.views.summaries import Summary
 
 
 class Written(Struct, frozen=True):

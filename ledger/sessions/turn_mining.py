@@ -14,12 +14,13 @@ from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.turns import EXTRACTED, Line
+from ledger.engine.log_reading import read_event
+from ledger.engine.reads import Reads
 from ledger.engine.snapshot import event_data, text_of
+from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
 from ledger.language.port import Model
-from ledger.log_reading import read_event
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
-from ledger.reads import Reads
 from ledger.sessions.asker import (
     NEEDS,
     Answered,
@@ -34,8 +35,7 @@ from ledger.sessions.asker import (
     record_call,
     record_unread,
 )
-from ledger.work import Who, Work
-from projections import erasures
+from projections.views import erasures
 
 
 def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:

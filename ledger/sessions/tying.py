@@ -7,9 +7,9 @@ from collections.abc import Callable
 from ledger.domain.events import MessageAppended
 from ledger.domain.interaction import Interaction
 from ledger.domain.message import Draft
+from ledger.engine.work import Work
 from ledger.sessions.counting import Counter
-from ledger.work import Work
-from projections.sessions import MESSAGES
+from projections.views.sessions import MESSAGES
 
 ROLES = {"prompt": "user", "response": "assistant"}
 

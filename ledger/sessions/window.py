@@ -7,9 +7,9 @@ from typing import Any
 
 from ledger.domain.session import Session
 from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
-from projections import sessions, summaries
-from projections.sessions import Message
-from projections.summaries import Summary
+from projections.views import sessions, summaries
+from projections.views.sessions import Message
+from projections.views.summaries import Summary
 
 
 class OpenWindow:

@@ -22,16 +22,16 @@ from ledger.domain.events import (
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.memory_writes import By, Time, who
+from ledger.engine.pipeline import Writer
+from ledger.engine.work import Outcome, Who, Work
+from ledger.memories.commands import By, Time, who
 from ledger.sessions import answers
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.reading import SessionReads, session_name
 from ledger.sessions.window import OpenWindow
-from ledger.work import Outcome, Who, Work
-from ledger.writing import Writer
-from projections import sessions, summaries
-from projections.sessions import besides
-from projections.summaries import Summary
+from projections.views import sessions, summaries
+from projections.views.sessions import besides
+from projections.views.summaries import Summary
 
 LISTED = 2_000  # in one event (DESIGN 3)
 SUMMARY_BYTES = 1024 * 1024

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.embedding import BATCH
 from ledger.engine.paging import LIMIT, of_all, page
 from ledger.engine.scope import Area, callback
-from ledger.models import EmbedderLike
 from ledger.types import Page
+from ledger.vectors.embedders import EmbedderLike
+from ledger.vectors.embedding import BATCH
 
 if TYPE_CHECKING:
-    from ledger.core import Core
+    from ledger.engine.core import Core
 
 
 class Vectors(Area):

@@ -13,7 +13,7 @@ import pytest
 from ledger import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.types import Page
-from projections import memories
+from projections.views import memories
 
 
 @pytest.fixture

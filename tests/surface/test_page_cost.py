@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ledger.api import Ledger
-from projections import conflicts, merges, summaries
+from projections.views import conflicts, merges, summaries
 
 MANY = 500
 
@@ -83,7 +83,7 @@ def test_a_page_reads_no_more_rows_than_it_needs(
 
 @pytest.mark.parametrize(("table", "column"), [("merges", "user"), ("summaries", "session")])
 def test_no_row_is_sorted_to_find_the_newest_of_several_statuses(tmp_path: Path, table: str, column: str) -> None:
-    from projections.subjects import newest
+    from projections.core.subjects import newest
 
     asked: list[str] = []
     with Ledger.open(tmp_path / "memory.db", user="ada"):

@@ -27,12 +27,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ledger import LedgerError, sqlite_files
-from ledger.core import Core as Ledger
-from ledger.integrity import check_chain
-from ledger.log_reading import Reading
-from projections import shadow
-from projections.projector import Projector, text_indexes
+from ledger import LedgerError
+from ledger.engine.core import Core as Ledger
+from ledger.engine.log_reading import Reading
+from ledger.store import sqlite_files
+from ledger.store.integrity import check_chain
+from projections.core import shadow
+from projections.core.projector import Projector, text_indexes
 from tools.crash import flipped_writes
 from tools.crash.result import Result
 
@@ -161,7 +162,7 @@ def build(path: str) -> None:
 
 def fill(ledger: Ledger) -> None:
     """A little of everything, so that every table holds rows; one text lies in the blobs."""
-    from ledger import writing
+    from ledger.engine import pipeline as writing
 
     kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
     turn = ledger.capture(

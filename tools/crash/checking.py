@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger.core import Core as Ledger
 from ledger.domain.events import AnyEvent, Blob
-from ledger.integrity import check_chain
-from ledger.log_reading import Reading
-from projections.digests import digest
-from projections.projector import Projector, create_all
-from projections.sqlite import SQLiteRows
+from ledger.engine.core import Core as Ledger
+from ledger.engine.log_reading import Reading
+from ledger.store.integrity import check_chain
+from projections.core.digests import digest
+from projections.core.projector import Projector, create_all
+from projections.core.sqlite import SQLiteRows
 from tools.crash.workload import BACKUP, THE_END, Ack
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by, key"

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ledger import RejectedError
-from ledger.core import Core as Ledger
-from ledger.integrity import check_chain
+from ledger.engine.core import Core as Ledger
+from ledger.store.integrity import check_chain
 from tools.crash.bits import CHECKED, verified
 from tools.crash.result import Result
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
+from ledger.engine.core import Core as Ledger
 from tools.crash.kills import fork
 from tools.crash.result import Result
 from tools.crash.searching import forms, hits, hits_elsewhere

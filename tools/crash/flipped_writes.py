@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
+from ledger.engine.core import Core as Ledger
 
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 QUESTION = "coffee tea Porto marathon office"

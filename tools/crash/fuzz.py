@@ -106,7 +106,7 @@ def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
         import ledger.cli.frame  # noqa: F401 - everything below the command line
-        from ledger.core import Core as Ledger  # noqa: F401
+        from ledger.engine.core import Core as Ledger  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:
         target = atheris.instrument_func(a_bug)
@@ -215,7 +215,7 @@ class Renewed:
         self._ledger: Any = None
 
     def __call__(self) -> Any:
-        from ledger.core import Core as Ledger
+        from ledger.engine.core import Core as Ledger
 
         if self._ledger is None or not self._count % RENEWED_AFTER:
             if self._ledger is not None:
@@ -243,7 +243,7 @@ def import_file(place: Path) -> tuple[Target, list[bytes]]:
 
 
 def import_log(place: Path) -> tuple[Target, list[bytes]]:
-    from ledger.core import Core as Ledger
+    from ledger.engine.core import Core as Ledger
 
     Renewed(place)().export_file(place / "export.jsonl")
     whole = (place / "export.jsonl").read_bytes()
@@ -261,8 +261,8 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
     import sqlite3
 
     from ledger.domain.question import indexed, read
-    from projections.search import SEARCH, _of_words
-    from projections.sqlite import create
+    from projections.core.sqlite import create
+    from projections.search.memory_hits import SEARCH, _of_words
 
     ledger = Renewed(place)
     index = sqlite3.connect(":memory:")
@@ -283,8 +283,8 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
 
 def json_state(place: Path) -> tuple[Target, list[bytes]]:
     """The first byte chooses the type under which the rest is read."""
-    from ledger import mapper
     from ledger.domain.events import TYPES
+    from ledger.store import mapper
 
     names = [*sorted(TYPES), "FromTheFuture"]
     with Renewed(place)()._store.snapshot() as connection:

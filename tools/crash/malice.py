@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ledger import LedgerError
-from ledger.core import Core as Ledger
-from ledger.integrity import GENESIS, link
+from ledger.engine.core import Core as Ledger
+from ledger.store.integrity import GENESIS, link
 from tools.crash.bits import QUICK, fill, later, outside_of, verified
 from tools.crash.result import Result
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ledger.event_store
-import ledger.memory_writes
-import ledger.rescue.backing_up
-import ledger.sqlite_files
-import ledger.writing
-import projections.erasures
-import projections.projector
-import projections.rebuild
+import ledger.engine.pipeline
+import ledger.maintenance.backing_up
+import ledger.memories.commands
+import ledger.store.event_store
+import ledger.store.sqlite_files
+import projections.core.projector
+import projections.core.rebuild
+import projections.views.erasures
 from ledger import LedgerError
-from ledger.core import Core as Ledger
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
+from ledger.engine.core import Core as Ledger
+from ledger.engine.work import Who
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
-from ledger.work import Who
 
 # (position, id of the subject, status, text): this event is in the log at this position, and was asked to say this.
 Ack = tuple[int, str, str, str]
@@ -277,24 +277,24 @@ def acknowledged(told: bytes) -> list[Ack]:
 
 def small_checkpoints() -> None:
     """Not wrong, but tuned: the product checkpoints by itself within a short script."""
-    ledger.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
-    ledger.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
-    ledger.sqlite_files.LOOK_BYTES = 64 * 1024
-    projections.rebuild.BATCH = projections.rebuild.TAIL = 20
-    projections.rebuild.EMPTYING = 50
+    ledger.store.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
+    ledger.store.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
+    ledger.store.sqlite_files.LOOK_BYTES = 64 * 1024
+    projections.core.rebuild.BATCH = projections.core.rebuild.TAIL = 20
+    projections.core.rebuild.EMPTYING = 50
 
 
 def synchronous_normal() -> None:
-    ledger.sqlite_files.SETTINGS["synchronous"] = 1
+    ledger.store.sqlite_files.SETTINGS["synchronous"] = 1
 
 
 def synchronous_off() -> None:
-    ledger.sqlite_files.SETTINGS["synchronous"] = 0
+    ledger.store.sqlite_files.SETTINGS["synchronous"] = 0
 
 
 def texts_garbled() -> None:
     """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
-    writes: Any = ledger.memory_writes
+    writes: Any = ledger.memories.commands
     checked = writes.check_text
     writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 
@@ -306,18 +306,18 @@ def backups_in_place() -> None:
     def in_place(place: str, what: str, **how: Any) -> Iterator[str]:
         yield place
 
-    backing_up: Any = ledger.rescue.backing_up
+    backing_up: Any = ledger.maintenance.backing_up
     backing_up.in_the_making = in_place
 
 
 def erasures_left() -> None:
     """Opening does not complete what was begun."""
-    projections.erasures.pending = lambda connection: []
+    projections.views.erasures.pending = lambda connection: []
 
 
 def documents_in_parts() -> None:
     """The first events of a long command in one commit, and the others in the next."""
-    append = ledger.event_store.Transaction.append
+    append = ledger.store.event_store.Transaction.append
 
     def in_parts(self: Any, events: Any, keys: Any = ()) -> list[int]:
         if len(events) < 3:
@@ -326,17 +326,17 @@ def documents_in_parts() -> None:
         self.renew()
         return [*places, *append(self, events[2:], keys[2:])]
 
-    ledger.event_store.Transaction.append = in_parts  # type: ignore[method-assign]
+    ledger.store.event_store.Transaction.append = in_parts  # type: ignore[method-assign]
 
 
 def projections_apart() -> None:
     """The events and the checkpoint in one commit, and the rows of the projections in the next."""
-    fold = ledger.writing.Writer._fold
+    fold = ledger.engine.pipeline.Writer._fold
 
     def apart(self: Any, transaction: Any, events: Any) -> None:
         if not self.batching and transaction.position > 1:
-            projections.projector.checkpoint(transaction.connection, transaction.position, transaction.head)
+            projections.core.projector.checkpoint(transaction.connection, transaction.position, transaction.head)
             transaction.renew()
         fold(self, transaction, events)
 
-    ledger.writing.Writer._fold = apart  # type: ignore[method-assign]
+    ledger.engine.pipeline.Writer._fold = apart  # type: ignore[method-assign]

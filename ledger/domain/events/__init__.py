@@ -1,6 +1,6 @@
 """Every fact that can be recorded, its text fields, and the envelope around it: the storage format, one file a stream.
 
-A released event only ever gains fields with defaults, or gets an upcaster in ``ledger.mapper``. The name of a class is the
+A released event only ever gains fields with defaults, or gets an upcaster in ``ledger.store.mapper``. The name of a class is the
 name in the log, so renaming a class is changing the format. Every string field says what it is: ``Text`` is something a
 person or a model wrote and erasure may remove, so that it is null; ``Code`` is a word from our own vocabulary; ``Id`` names
 a subject, an event or a command; ``Time`` is fixed-width UTC; ``Digest`` is a hash of bytes of the log. Confidences and

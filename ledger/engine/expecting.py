@@ -1,0 +1,76 @@
+"""Compare and set: what a command changes must not have changed since the position that its caller had seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.domain.events import LEDGER_STREAM, WAYS_BACK
+from ledger.engine.log_reading import read_event
+from ledger.engine.work import Expected, Work
+from projections.core.projector import FAMILIES, OWNERS
+from projections.views import erasures
+
+_OF_A_SUBJECT = "SELECT position FROM main.events WHERE stream = ? AND position > ?"
+_ERASED = "SELECT erased_by FROM main.events WHERE stream = ? AND erased_by > ?"
+_OF_THE_LEDGER = "SELECT position FROM audit WHERE type = ? AND user = ? AND position > ?"
+_ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(each.__name__) for each in WAYS_BACK)}) AND position > ?"
+_AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
+
+
+def check(work: Work, expected: Expected, last: int) -> None:
+    """Refuse what a command is about to record where somebody else came first.
+
+    That is a later event of a subject that it changes, or a later act that took events of it out of force, put them back or
+    erased them; on the ledger's own stream, which all share, the same of events of that type for this user. ``last`` is
+    where the log ends.
+    """
+    if expected.position > last:
+        raise RejectedError(
+            f"expected is a position of the log, which ends at {last}, and {expected.position} is beyond it",
+            limit=last,
+            requested=expected.position,
+        )
+    for stream, first, data, *_ in work.emitted:
+        if stream == LEDGER_STREAM:
+            what = f"another {type(data).__name__}"
+            changes = _of_the_ledger(work, type(data).__name__, expected.position)
+        else:
+            what, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
+        if others := [position for position in changes if position not in expected.own]:
+            raise ConflictError(
+                f"{what} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
+            )
+
+
+def _of_a_subject(work: Work, stream: str, first: int, after: int) -> Iterator[int]:
+    """Where a subject changed: by its own events, by acts, which leave another version of it, and by erasures, which do not."""
+    family = FAMILIES[stream[0]]
+    work.need(OWNERS[family.kind], "erasures")
+    work.rows.flush()
+    connection = work.connection()
+    versions = (
+        f"SELECT to_position FROM {family.closed.name} WHERE row = ? AND to_position > ?",
+        f"SELECT from_position FROM {family.live.name} WHERE row = ? AND from_position > ?",
+    )
+    asked = [(_OF_A_SUBJECT, stream), *((sql, first) for sql in versions)]
+    if erasures.last(connection) > after:
+        asked.append((_ERASED, stream))
+    for sql, key in asked:
+        yield from (position for (position,) in connection.execute(sql, (key, after)))
+
+
+def _of_the_ledger(work: Work, type_: str, after: int) -> Iterator[int]:
+    """Where this user's events of a type were recorded, or void, or in effect again."""
+    work.need("audit")
+    work.rows.flush()
+    connection, user = work.connection(), work.who.user
+    yield from (position for (position,) in connection.execute(_OF_THE_LEDGER, (type_, user, after)))
+    for (position,) in connection.execute(_ACTS, (after,)).fetchall():
+        event = read_event(connection, position)
+        data: Any = event.data if event is not None else None
+        if data is not None and any(
+            connection.execute(_AMONG, (type_, user, *each)).fetchone() for each in data.ranges
+        ):
+            yield position

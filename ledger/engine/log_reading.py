@@ -1,0 +1,247 @@
+"""Reading the log through any connection: one event, one stream, a range, and the row that an id stands for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
+from typing import Any
+
+from ledger.domain import ids
+from ledger.domain.errors import AmbiguousIdError, ConflictError, NewerFormatError, StorageError, UnknownEventError
+from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.store import mapper
+from projections.core.projector import FAMILIES, projections
+from projections.views import sessions
+
+READER = WRITER = 1  # the format that this product reads and writes
+SALT_BYTES = 16  # before the text of a blob
+CANDIDATES = 5  # of an ambiguous id
+READ_ROWS = 64  # of the log taken at a time: few enough to be in the processor's cache still when they are decoded
+
+
+def first_position(connection: Any, stream: str) -> int | None:
+    found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
+    return found[0] if found else None
+
+
+def read_stream(connection: Any, stream: str, up_to: int) -> list[AnyEvent]:
+    """The events of one subject, in order."""
+    sql = "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position <= ? ORDER BY version"
+    rows = connection.execute(sql, (stream, up_to)).fetchall()
+    first = rows[0][0] if rows else 0
+    return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
+
+
+def read_event(connection: Any, position: int) -> AnyEvent | None:
+    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None:
+        return None
+    first = position if row[1] == 1 else first_position(connection, row[0]) or position
+    return mapper.decode(position, first, *row)
+
+
+def read_known(connection: Any, position: int, first: int) -> AnyEvent:
+    """The event at a position that a row of the projections names, of a stream that begins at ``first``."""
+    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    row = connection.execute(sql, (position,)).fetchone()
+    if row is None:
+        raise StorageError(
+            f"the event at position {position} is not there, although a row names it: maintenance.rebuild() "
+            "makes the projections again"
+        )
+    event = mapper.decode(position, first, *row)
+    if isinstance(event.data, Unknown):
+        raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
+    return event
+
+
+def read_messages(
+    connection: Any, session: int, ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[sessions.Message, AnyEvent]]:
+    """The messages of a session in these ranges with their events, oldest first."""
+    sql = (
+        "SELECT m.*, e.stream, e.version, e.type, e.state, e.key FROM messages m CROSS JOIN events e ON e.position = m.row"
+        " WHERE m.session = ? AND m.row BETWEEN ? AND ? ORDER BY m.row"
+    )
+    width = len(sessions.MESSAGES.names)
+    for span in sorted(ranges):
+        for found in connection.execute(sql, (session, *span)):
+            event = mapper.decode(found[0], session, *found[width:])
+            if isinstance(event.data, Unknown):
+                raise UnknownEventError(f"the event at position {found[0]} is of a newer version than this product")
+            yield sessions.message_of(found[:width]), event
+
+
+def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
+    """The row of a subject of one user by id or unambiguous prefix; a blank or foreign one finds nothing.
+
+    ``AmbiguousIdError`` for the beginning of several ids, with the first of them.
+    """
+    if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
+        return None
+    which, values = (
+        ("e.stream = ?", [given])
+        if len(given) == ids.LENGTH
+        else ("e.stream >= ? AND e.stream < ?", [given, given + "~"])
+    )
+    sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
+        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
+        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
+    )
+    matches = connection.execute(sql, (*values, user)).fetchall()
+    if len(matches) > 1:
+        raise _ambiguous(connection, given, kind, [row for (row,) in matches])
+    return matches[0][0] if matches else None
+
+
+def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
+    table, words = FAMILIES[kind].live, {"m": "content", "o": "text", "d": "title", "p": "name"}.get(kind, "''")
+    sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
+    found = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
+    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in found)
+    more = " and more" if len(rows) > CANDIDATES else ""
+    return AmbiguousIdError(
+        f"{given!r} is the beginning of several ids: {listed}{more}; give more of it",
+        candidates=tuple(id for id, _ in found),
+    )
+
+
+def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
+    """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
+    found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
+    wanted = {each.name: each.version for each in projections(secret)}
+    if {name: version for name, version, _ in found} != wanted:
+        raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
+    folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
+    if folded is None:
+        raise ConflictError("the checkpoint of this ledger's projections is gone: reopen it")
+    return folded[0], {name for name, _, parked_at in found if parked_at is not None}
+
+
+def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+    """The events between two positions, each with the first position of its stream."""
+    sql = (
+        "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
+        " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
+        " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
+    )
+    rows = connection.execute(sql, (first, last))
+    while some := rows.fetchmany(READ_ROWS):
+        yield from starmap(mapper.decode, some)
+
+
+def blobs_named(position: int, stream: str, version: int, type_: str, state: str) -> Iterator[Blob]:
+    """The texts that an event left to the blobs table: what its fields declare, not what only looks like one."""
+    if '"blob":' in state:
+        data = mapper.decode(position, position, stream, version, type_, state).data
+        for name in getattr(data, "__struct_fields__", ()):
+            if isinstance(blob := getattr(data, name), Blob):
+                yield blob
+
+
+def read_blob(connection: Any, blob: str) -> str | None:
+    """A text that lies in the blobs table, as it is there; None where it was erased."""
+    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob,)).fetchone()
+    return str(row[0][SALT_BYTES:], "utf-8", "replace") if row is not None and row[0] is not None else None
+
+
+def decode_known(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+    """The same, for a fold that decisions will rest on; ``UnknownEventError`` at the first that this product does not know.
+
+    A newer version first appends LedgerUpgraded, after which this one writes no more: so such a row is damage.
+    """
+    for event in decode_range(connection, first, last):
+        if isinstance(event.data, Unknown):
+            check_upgrade(connection, last_upgrade(connection))
+            raise _unexplained(event.position, event.type)
+        yield event
+
+
+class Reading:
+    """The log as folds read it, through whatever connection ``connect`` gives at the time."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+
+    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        return read_stream(self._connect(), stream, up_to)
+
+    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        connection = self._connect()
+        sql = (
+            "SELECT DISTINCT e.stream, f.position FROM events e"
+            " CROSS JOIN events f ON f.stream = e.stream AND f.version = 1 WHERE e.position BETWEEN ? AND ?"
+        )
+        found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
+        return sorted(found.items(), key=lambda each: each[1])
+
+    def blob(self, blob: str) -> str | None:
+        return read_blob(self._connect(), blob)
+
+    def events(self, first: int, last: int) -> Iterator[AnyEvent]:
+        return decode_range(self._connect(), first, last)
+
+    def known(self, first: int, last: int) -> Iterator[AnyEvent]:
+        return decode_known(self._connect(), first, last)
+
+
+# --- the format that the log asks for --------------------------------------------------------------------------------
+
+
+def last_upgrade(connection: Any, after: int = 0) -> int | None:
+    """The position of the last LedgerUpgraded behind a position."""
+    sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
+    found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
+    return found
+
+
+def check_log_since(connection: Any, after: int) -> None:
+    """What others wrote behind a position: ``NewerFormatError`` where this product may not write any more,
+    ``UnknownEventError`` for what it does not know although it may."""
+    check_upgrade(connection, last_upgrade(connection, after))
+    if (found := first_unknown(connection, after)) is not None:
+        raise _unexplained(*found)
+
+
+def check_upgrade(connection: Any, position: int | None, *, readonly: bool = False) -> None:
+    event = read_event(connection, position) if position is not None else None
+    if event is not None:
+        check_format(*least(event), readonly=readonly)
+
+
+def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
+    if least_reader > READER:
+        raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
+    if least_writer > WRITER and not readonly:
+        raise NewerFormatError(
+            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}: open it readonly"
+        )
+
+
+def _unexplained(position: int, type_: str) -> UnknownEventError:
+    return UnknownEventError(
+        f"the log is damaged: the {type_:.60} at position {position} is nothing that this product knows, and no upgrade before"
+        " it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up to that position"
+    )
+
+
+def first_unknown(connection: Any, after: int = 0) -> tuple[int, str] | None:
+    """The first row behind a position that is of a type which this product does not know."""
+    known = ", ".join("?" * len(TYPES))
+    sql = (
+        f"SELECT position, type FROM main.events WHERE position > ? AND type NOT IN ({known}) ORDER BY position LIMIT 1"
+    )
+    row = connection.execute(sql, (after, *TYPES)).fetchone()
+    return (row[0], str(row[1])) if row is not None else None
+
+
+def least(event: AnyEvent) -> tuple[int, int]:
+    """The least reader and writer that an upgrade asks for; what cannot be read asks for a newer one."""
+    if isinstance(event.data, LedgerCreated | LedgerUpgraded):
+        return event.data.least_reader, event.data.least_writer
+    told = json.loads(bytes(event.data.raw))
+    reader, writer = (told.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
+    return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)

@@ -1,0 +1,313 @@
+"""What falls with the events that an act names: the least set out of effect, derived again in the order of the log.
+
+An event falls if the act names it, if what it came from falls (its cause, its command, what it cites, joins or copies), or if
+it does not fit its subject as the earlier events left it that stay. What falls because something else is gone is closed over
+first; what does not fit is then derived anew for each subject from its first event, given the rest, and where an event fits
+after all, all begins again from the events named. So the result depends on the log and the act, and never on the order of work.
+
+A plan is made on one snapshot and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from itertools import count
+from typing import Any
+
+from ledger.domain.entities import name_form
+from ledger.domain.events import (
+    AnyEvent,
+    ChunkAdded,
+    MemoriesMerged,
+    MemoryPromoted,
+    MemorySuperseded,
+    MessageAppended,
+    ObservationRetracted,
+    RelationAdded,
+    RelationRemoved,
+    ids_in,
+)
+from ledger.domain.ids import shortened
+from ledger.domain.observation import NO_EVIDENCE, borne_out
+from ledger.engine.citations import ATTEMPTS
+from ledger.history.conversations import senseless, sessions_of
+from ledger.history.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_of
+from projections.core.projector import FAMILIES
+from projections.views import audit, control, observations
+
+ROUNDS = 20  # after so many, what ever did not fit stays out: two events that each stand only without the other
+_TAKING_ITS_PLACE = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")
+Unfit = dict[int, tuple[AnyEvent, Any]]  # the event, and its subject's state that it does not fit
+
+
+class World:
+    """The log without what ``out`` holds: as it is, with some events ``again``; or whatever is put back later. In it the
+    ``gone`` are no more."""
+
+    def __init__(self, reader: Reader, out: Collection[int], again: Collection[int], gone: Iterable[str]) -> None:
+        self.reader, self.out, self.again = reader, out, again
+        self.gone = set(gone)
+
+    def counting(self, stream: str) -> list[AnyEvent]:
+        return self.reader.counting(stream, self.out, self.again)
+
+    def is_unsupported(self, event: AnyEvent) -> bool:
+        """Whether an event falls with what it was made of."""
+        if isinstance(event.data, ATTEMPTS):
+            return self.reader.is_unsupported(event, self.out, self.again, self.gone)
+        return not self.gone.isdisjoint(ids_in(event.data, "rests_on"))
+
+    def is_borne_out(self, retracted: AnyEvent) -> bool:
+        """Whether an observation that was retracted for want of a live source would have had one that it did not have."""
+        return bool(self._proofs(retracted) - World(self.reader, (), (), ())._proofs(retracted))
+
+    def _proofs(self, retracted: AnyEvent) -> set[str]:
+        before = [each for each in self.counting(retracted.stream) if each.position < retracted.position]
+        counted = {borne.source for borne, _ in borne_out(before).values() if not borne.withdrawn}
+        return {source for source in counted if self._is_live(source, retracted.position)}
+
+    def _is_live(self, source: str, position: int) -> bool:
+        if source[0] != "m":
+            return not self.reader.is_gone(source, self.out, self.again)
+        state = self._before(source, position)
+        return state is not None and state.status == "active" and not state.quarantined
+
+    def _before(self, memory: str, position: int) -> Any:
+        """What a memory would have been just before an event."""
+        state = None
+        for event in self.counting(memory):
+            if event.position < position:
+                state = FAMILIES["m"].evolve(state, event)
+        return state
+
+    def says(self, memory: str, edge: AnyEvent) -> bool:
+        """Whether a memory would have had the edge when another took it over from it."""
+        said, state = edge.data, self._before(memory, edge.position)
+        form = (name_form(said.subject or ""), said.relation, name_form(said.object or ""))
+        return state is not None and any(each.form == form for each in state.edges)
+
+
+class Closure:
+    """Which events are ``out`` then; ``again`` are those that count again, for the acts that took them out fall.
+
+    ``gone`` are the subjects that cease to be, ``unfit`` the events that fall because they do not fit. ``_falls`` says which
+    events an act can take out at all, and ``_with`` what goes with each.
+    """
+
+    def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
+        self.reader, self.base, self._first_gone = reader, frozenset(base), frozenset(gone)
+        self.unfit: Unfit = {}
+        self._begin()
+        self._derive()
+        self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with what is in the project
+        self._let_go_of_names()
+        self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
+
+    @property
+    def gone(self) -> set[str]:
+        return self._now.gone
+
+    def _falls(self, event: AnyEvent) -> bool:
+        raise NotImplementedError
+
+    def _with(self, event: AnyEvent) -> Iterable[int]:
+        raise NotImplementedError
+
+    def _of_command(self, event: AnyEvent) -> list[audit.Entry]:
+        """All that the command of an event did, the first time it is asked."""
+        command = event.envelope.command_id
+        if command in self._whole:
+            return []
+        self._whole.add(command)
+        return self.reader.command(command)
+
+    # --- rounds --------------------------------------------------------------------------------------------------
+
+    def _begin(self, acts: Iterable[str] = ()) -> None:
+        """Nothing has fallen yet; it is only known what does not fit, and which undos fall."""
+        self.out: set[int] = set()
+        self.again: set[int] = set()
+        self.acts: dict[str, None] = {}
+        self._given_back: dict[str, None] = dict.fromkeys(acts)
+        self._now = World(self.reader, self.out, self.again, self._first_gone)
+        self._ever = World(self.reader, self.out, EVERYTHING, self._first_gone)
+        self._waiting = OrderedDict[str, None]()  # a dict finds its first key slower with each one taken from there
+        self._looked_at: dict[str, None] = {}
+        self._named: dict[int, AnyEvent] = {}
+        self._whole = set[str]()  # the commands all of whose events were taken
+        for act in list(self._given_back):
+            self._count_again(act)
+        for subject in sorted(self._first_gone):
+            self._wake(self.reader.resting_on(subject))
+
+    def _derive(self) -> None:
+        acts = dict[str, None]()
+        for rounds in count():
+            unfit, before = self.unfit, acts
+            self._take(self.base | unfit.keys())
+            self._settle()
+            self.unfit, acts = self._unfit(), self.acts
+            if rounds >= ROUNDS:
+                self.unfit, acts = unfit | self.unfit, before | acts
+            if self.unfit.keys() == unfit.keys() and acts.keys() == before.keys():
+                return
+            if not self.unfit.keys() >= unfit.keys() or acts.keys() != before.keys():
+                self._begin(acts)
+
+    def _settle(self) -> None:
+        while self._waiting:
+            stream, _ = self._waiting.popitem(last=False)
+            self._look_at(stream)
+
+    def _unfit(self) -> Unfit:
+        """What does not fit its subject, each folded from its first event without what falls for another reason."""
+        found: Unfit = {}
+        but = self.out - self.unfit.keys()
+        for stream in self._looked_at:
+            family, state, aside = FAMILIES[stream[0]], None, set[int]()
+            if stream[0] == "s":
+                left = senseless(self.reader, stream, but, self.again, self.gone.__contains__)
+                aside = {event.position for event in left}
+            for event in self.reader.counting(stream, but, self.again):
+                fits = event.position not in aside and family.admits(state, event.data)
+                if fits and not self._follows_no_more(event):
+                    state = family.evolve(state, event)
+                else:
+                    found[event.position] = (event, state)
+        return found
+
+    def _follows_no_more(self, event: AnyEvent) -> bool:
+        """Whether a merged memory has a relation from its members that none of them has, or an observation was retracted for want
+        of what it would have had."""
+        if isinstance(event.data, ObservationRetracted):
+            return event.data.why == NO_EVIDENCE and self._now.is_borne_out(event)
+        members = self.reader.members_of(event) if isinstance(event.data, RelationAdded) else ()
+        return bool(members) and not any(self._now.says(each, event) for each in members)
+
+    # --- what falls because something is gone ------------------------------------------------------------------------
+
+    def _take(self, positions: Iterable[int]) -> None:
+        waiting = [position for position in positions if position not in self.out]
+        while waiting:
+            event = self.reader.event(waiting.pop())
+            if event.position in self.out or not self._falls(event):
+                continue
+            if event.type in NAMES:
+                self._named[event.position] = event
+                continue
+            self.out.add(event.position)
+            self._changed(event)
+            waiting += [position for position in self._with(event) if position not in self.out]
+
+    def _let_go_of_names(self) -> None:
+        """A project that was registered goes where nothing else is in it; one that others use stands, and so does each name
+        that came along with something."""
+        for event in self._named.values():
+            if event.envelope.command == "projects.add":
+                if (use := use_of(self.reader, event, self._is_void)) is not None:
+                    self.used.append((event, use))
+                else:
+                    self.out.add(event.position)
+                    self.gone.add(event.stream)
+
+    def _is_void(self, position: int) -> bool:
+        """Whether something in a project is no use of it: what falls is not, and what was undone may be put back."""
+        return position in self.out
+
+    def _count_again(self, act: str) -> None:
+        """An undo falls: what it took out counts again, unless another act keeps it out."""
+        self._given_back[act] = None
+        for position in control.taken_out_by(self.reader.connection, act):
+            if control.acts(self.reader.connection, position).keys() <= self._given_back.keys():
+                self.again.add(position)
+                self._changed(self.reader.event(position))
+
+    def _changed(self, event: AnyEvent) -> None:
+        """What has to be looked at when an event falls or counts again."""
+        if is_subject(event.stream):
+            self._wake([event.stream])
+        if isinstance(event.data, ChunkAdded):
+            self._wake(self.reader.resting_on(event.data.chunk))
+        if isinstance(event.data, MessageAppended):
+            self._wake(self.reader.found_in(event.stream).get(event.position, ()))
+        if isinstance(event.data, RelationAdded | RelationRemoved):
+            self._wake(self.reader.merged_from(event.stream))
+
+    def _wake(self, streams: Iterable[str]) -> None:
+        self._waiting.update(dict.fromkeys(streams))
+
+    def _look_at(self, stream: str) -> None:
+        self._looked_at[stream] = None
+        self._take([event.position for event in self._now.counting(stream) if self._now.is_unsupported(event)])
+        self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # it may have lost what bore it out
+        self._wake(observations.retired_without(self.reader.connection, stream))
+        self._end(stream, self.reader.state(stream, self.out, self.again), self._now)
+        if stream[0] != "s":  # of conversations a redo itself looks whether they still fit
+            self._hold(stream)
+
+    def _hold(self, stream: str) -> None:
+        """What is out of force already, and would fall as well were it in force: a redo does not bring it back then."""
+        family, state, held = FAMILIES[stream[0]], None, list[int]()
+        in_force = {event.position for event in self._now.counting(stream)}
+        for event in self._ever.counting(stream):
+            if self._ever.is_unsupported(event) or (state is None and not family.admits(state, event.data)):
+                held += [event.position] if event.position not in in_force else []
+            elif family.admits(state, event.data):
+                state = family.evolve(state, event)
+        self._take(held)
+        self._end(stream, state, self._ever)
+
+    def _end(self, stream: str, state: Any, world: World) -> None:
+        if state is not None or stream in world.gone:
+            return
+        world.gone.add(stream)
+        self._wake(self.reader.resting_on(stream))
+        self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
+        self._wake(self._predecessors(stream))
+        self._wake(observations.merged_into(self.reader.connection, stream) if stream[0] == "o" else ())
+        if stream[0] == "i":
+            self._wake(sessions_of(self.reader, stream))
+            self._take(self.reader.reinforced_by(stream) if world is self._now else ())
+
+    def _predecessors(self, gone: str) -> list[str]:
+        """What the events of a subject superseded in the same command, or merged, or whose edges they retracted."""
+        commands = {
+            event.envelope.command_id
+            for event, _ in self.reader.stream(gone)
+            if hasattr(event.data, "supersedes") or isinstance(event.data, RelationAdded | MemoryPromoted)
+        }
+        entries = [entry for each in commands for entry in self.reader.command(each)]
+        return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
+
+    # --- for what an event falls ---------------------------------------------------------------------------------------
+
+    def why(self, event: AnyEvent) -> str:
+        """For what an event falls by itself, as words that go on after its subject; "" where it goes with its command."""
+        if event.position in self.unfit:
+            return self._why_unfit(event, self.unfit[event.position][1])
+        if self._now.is_unsupported(event):
+            return self._why_unsupported(event)
+        cause = audit.by_event(self.reader.connection, event.envelope.causation_id or "")
+        return f"was caused by position {cause.position}" if cause is not None and cause.position in self.out else ""
+
+    @staticmethod
+    def _why_unfit(event: AnyEvent, state: Any) -> str:
+        if state is None:
+            return "would not be there"
+        if event.stream[0] == "s":
+            return f"would lack what this {event.type} was made from"
+        return f"would be {getattr(state, 'status', 'something else')} there"
+
+    def _why_unsupported(self, event: AnyEvent) -> str:
+        data = event.data
+        if isinstance(data, ATTEMPTS):
+            lost = (each for each in data.sources if not self.reader.stands(each, self.out, self.again, self.gone))
+            said = (each for each in sorted(self.reader.citations.behind(event)) if each in self.out)
+            first = next(lost, None)
+            return f"rests on {shortened(first)}" if first else f"was found in the message at {next(said, 0)}"
+        if isinstance(data, MemorySuperseded | RelationRemoved):
+            return f"gave way to {shortened(data.by or '')}"
+        if isinstance(data, MemoriesMerged):
+            return f"joins {shortened(next(each for each in (*data.memories, data.memory) if each in self.gone))}"
+        return f"rests on {shortened(getattr(data, 'winner', None) or getattr(data, 'interaction', None) or '')}"

@@ -1,0 +1,187 @@
+"""Whether what a redo or a trust puts back fits what happened since, and what was built on that which it hides again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ledger import answers
+from ledger.domain import ids
+from ledger.domain.errors import ConflictError, DependentsError
+from ledger.domain.events import (
+    AnyEvent,
+    DocumentAdded,
+    MemoryReinforced,
+    MessageAppended,
+    ProjectAliasAdded,
+    ProjectRegistered,
+    SessionAliasAdded,
+)
+from ledger.engine.citations import ATTEMPTS
+from ledger.history.conversations import senseless
+from ledger.history.in_effect import INERT, Reader
+from ledger.history.undo_plan import UndoPlan
+from projections.core.projector import FAMILIES
+from projections.views import documents, projects
+
+
+class Along(Struct, frozen=True):
+    """What was built on that which an act puts out of force although it gives back other things: it falls with it."""
+
+    commands: tuple[str, ...] = ()
+    positions: tuple[int, ...] = ()
+    dependents: tuple[answers.Dependent, ...] = ()
+
+
+def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
+    """What keeps an act from being done without a cascade: the commands that were built on what it puts out of force."""
+    first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
+    more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
+    return DependentsError(
+        f"{len(dependents)} later command{many} built on {on}: {first}{more} (undo them first, or use cascade to undo them"
+        " together)",
+        dependents=tuple(dependents),
+    )
+
+
+def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
+    """What keeps a registration from being undone, with a cascade too."""
+    name = registered.data.name or registered.stream
+    return ConflictError(
+        f"the project {name!r:.60} stands while others use it: {answers.dependent(use, 'is in it')} (undo that first)"
+    )
+
+
+def _cannot(event: AnyEvent, why: str, first: str) -> ConflictError:
+    """What keeps an event from being put back."""
+    return ConflictError(f"{answers.dependent(event, why)} ({first})")
+
+
+def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
+    """``ConflictError`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
+    _check_projects(reader, again, but)
+    for stream in streams:
+        _check_legal(reader, stream, again, but)
+    _check_support(reader, again, but)
+    _check_keys(reader, again)
+    _check_names(reader, again)
+
+
+def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
+    """``ConflictError`` when events put back do not fit what happened since."""
+    family, state = FAMILIES[ids.kind_of(stream)], None
+    for event in reader.counting(stream, but, again):
+        if not family.admits(state, event.data):
+            raise _cannot(event, "does not fit what happened to it since", "undo that first")
+        state = family.evolve(state, event)
+    if stream[0] == "s":
+        _check_conversation(reader, stream, state, again, but)
+
+
+def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
+    evidence."""
+    for event in map(reader.event, sorted(again)):
+        turn = event.data.interaction if isinstance(event.data, MemoryReinforced) else None
+        if turn is not None and reader.is_gone(turn, but, again):
+            raise _cannot(event, f"has {turn} as its evidence, which is not there any more", "put that back first")
+        if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
+            cited = ", ".join(event.data.sources[:5])
+            raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
+
+
+def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
+    """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
+
+    ``ConflictError`` that names it, unless it may fall too.
+    """
+    reader = Reader(connection, back=again)
+    plan = UndoPlan(reader, but)
+    if plan.used:
+        raise in_use(*plan.used[0])
+    if dependents := plan.dependents():
+        positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
+        if not cascade:
+            raise built_later(dependents, "what becomes void again then")
+        named = plan.named
+        commands = tuple(each for each in plan.commands if each not in named)
+        return Along(commands, positions, dependents)
+    return Along()
+
+
+def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:
+    def is_gone(interaction: str) -> bool:
+        return interaction in tied and reader.is_gone(interaction, but, again)
+
+    back = (event.data for event, _ in reader.stream(session) if event.position in again)
+    tied = {data.interaction for data in back if isinstance(data, MessageAppended)}
+    for event in senseless(reader, session, but, again, is_gone):
+        why = "does not fit what happened to it since, for what it was made from is not there"
+        raise _cannot(event, why, "put that back first, or undo this too")
+    if state is not None and state.moved_to is not None and state.messages:
+        raise ConflictError(
+            f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again"
+        )
+
+
+def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``ConflictError`` when something would be back in a project whose registration was undone since."""
+    back = [event for event in map(reader.event, sorted(again)) if event.type not in INERT]
+    gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
+    for event in back:
+        if event.envelope.project in gone:
+            why = f"is in {event.envelope.project}, which is not there any more"
+            raise _cannot(event, why, "put its registration back first")
+
+
+def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
+    sql = "SELECT position FROM keys WHERE key = ? AND released_at IS NULL"
+    for position in positions:
+        key = reader.event(position).key
+        used = reader.connection.execute(sql, (key,)).fetchone() if key is not None else None
+        if used is not None and used[0] != position:
+            raise ConflictError(
+                f"the key of the command at position {position} was used again since; it cannot be redone"
+            )
+
+
+def _check_names(reader: Reader, positions: Iterable[int]) -> None:
+    events = [reader.event(each) for each in positions]
+    _check_session_names(reader, [event for event in events if isinstance(event.data, SessionAliasAdded)])
+    for event in events:
+        data = event.data
+        name = data.alias if isinstance(data, ProjectAliasAdded) else None
+        name = data.name if isinstance(data, ProjectRegistered) else name
+        found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if isinstance(data, DocumentAdded):
+            _check_path(reader, event, data)
+        if found is not None and found[0] != event.stream:
+            raise ConflictError(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
+                "it cannot be redone"
+            )
+
+
+def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
+    """A name given again must be free, or be given up by whoever has it."""
+    among = {event.stream for event in events}
+    for event in events:
+        name = event.data.alias
+        found = projects.find(reader.connection, event.envelope.user or "", "s", name) if name else None
+        if found is not None and found[0] not in among:
+            raise ConflictError(
+                f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
+                "it cannot be redone"
+            )
+
+
+def _check_path(reader: Reader, event: AnyEvent, data: DocumentAdded) -> None:
+    owner, path, digest = event.envelope.user or "", data.path or "", data.digest or ""
+    known = documents.known_as(reader.connection, owner, path, digest)
+    if known is not None and known.id != event.stream:
+        raise ConflictError(
+            f"the document of position {event.position} was added again since, as {known.id}: it cannot be put back "
+            "next to it; undo that addition first"
+        )

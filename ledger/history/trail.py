@@ -1,0 +1,329 @@
+"""How things came to be: why a memory is believed, its history and confidence over time, the audit trail, the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.documents import answers as document_answers
+from ledger.documents.queries import DocumentReads
+from ledger.domain import confidence as rules
+from ledger.domain import ids, times
+from ledger.domain.errors import RejectedError
+from ledger.domain.events import (
+    WAYS_BACK,
+    AnyEvent,
+    CommandRedone,
+    CommandUndone,
+    Event,
+    OriginDistrusted,
+    OriginTrusted,
+    Unknown,
+)
+from ledger.domain.memory import Memory
+from ledger.domain.observation import Observation
+from ledger.engine.answer import answer_of
+from ledger.engine.log_reading import first_position, read_event
+from ledger.engine.paging import CAP
+from ledger.engine.reads import PAGED
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named, stream_of
+from ledger.interactions.queries import interactions_shown
+from ledger.memories.commands import Time
+from ledger.memories.queries import memories_shown, provenance
+from ledger.observations.queries import NEEDED, ObservationReads, observation_answers
+from projections.core.projector import FAMILIES, OWNERS
+from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
+from projections.views.audit import Entry
+
+_OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
+
+
+class Trail(DocumentReads, ObservationReads):
+    """The reads of the library door that explain."""
+
+    def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
+        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly.
+
+        Of an observation the evidence, each piece dated, with its words and whether it is live, and every wording it had.
+        """
+        owner = self._user(user)
+        if isinstance(id, str) and id.startswith("o_"):
+            return self._why_observation(id, owner)
+        with self._read(*_OF_WHY) as connection:
+            stream = self._owned_stream(connection, id, "m", owner)
+            if stream is None:
+                return None
+            state = load(connection, stream, "m", owner)
+            steps = self._steps(connection, stream)
+            cited = self._cited(connection, stream, steps)
+            found = [each for source in cited if (each := load(connection, source, "i", owner)) is not None]
+            return answers.Why(
+                memory=memories_shown(connection, [state])[0] if state is not None else None,
+                id=stream,
+                confidence=rules.shown(state.confidence) if state is not None else 0.0,
+                steps=tuple(steps),
+                sources=tuple(interactions_shown(connection, found)),
+                provenance=provenance(connection, state) if state is not None else None,
+                chunks=tuple(self._cited_chunks(connection, cited, owner)),
+                documents=tuple(
+                    self._document(connection, each, text=False)
+                    for source in cited
+                    if (each := load(connection, source, "d", owner)) is not None
+                ),
+                supersedes=self._chain(connection, state, "supersedes", owner),
+                superseded_by=self._chain(connection, state, "superseded_by", owner),
+                conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
+            )
+
+    def _why_observation(self, id: str, owner: str) -> answers.Why | None:
+        with self._read(*NEEDED, "confidence", "audit") as connection:
+            stream = self._owned_stream(connection, id, "o", owner)
+            if stream is None:
+                return None
+            state = load(connection, stream, "o", owner)
+            found = observation_answers(connection, [state], self.writer.now())[0] if state is not None else None
+            return answers.Why(
+                memory=None,
+                id=stream,
+                confidence=found.confidence if found is not None else 0.0,
+                steps=tuple(self._steps(connection, stream)),
+                sources=(),
+                supersedes=(),
+                superseded_by=(),
+                observation=found,
+                evidence=self._evidence(connection, found, owner) if found is not None else (),
+                wordings=self._wordings(connection, stream),
+            )
+
+    def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
+        """Every event of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
+        force or not.
+
+        Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
+        """
+        owner = self._user(user)
+        kind = ids.kind_of(id) if isinstance(id, str) else ""
+        if kind == "y":
+            return self._history_of_summary(id, owner)
+        if kind not in FAMILIES:
+            return None
+        needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
+        with self._read(*needed) as connection:
+            stream = self._owned_stream(connection, id, kind, owner)
+            return self._steps(connection, stream) if stream is not None else None
+
+    def _history_of_summary(self, id: str, owner: str) -> list[answers.Step] | None:
+        with self._read("sessions", "summaries", "confidence") as connection:
+            session = summaries.session_of(connection, id)
+            if session is None:
+                return None
+            event = read_event(connection, session)
+            if event is None or event.envelope.user != owner:
+                return None
+            return [step for step in self._steps(connection, event.stream) if _names(step.data, id)]
+
+    def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
+        """The stream of a subject of this user, also of one that was undone and has no row any more."""
+        state = load(connection, id, kind, owner)
+        if state is not None:
+            return str(state.id)
+        first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
+        event = read_event(connection, first) if first is not None else None
+        return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
+
+    def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
+        events = {event.position: event for event in stream_of(connection, stream)}
+        first = min(events)
+        points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
+        out = control.out_of_force(connection, first, max(events))
+        for position in points:
+            if position not in events and (event := read_event(connection, position)) is not None:
+                events[position] = event
+        steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
+        for position in sorted(events):
+            event, point = events[position], points.get(position)
+            in_force = position not in out
+            if in_force and event.stream == stream and not isinstance(event.data, Unknown):
+                state = evolve(state, event)
+            status = state.status if isinstance(state, Memory | Observation) else None
+            delta = point.delta if point is not None else 0
+            confidence_then += delta
+            steps.append(self._step(event, delta, confidence_then, status, in_force))
+        return steps
+
+    def _step(
+        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool
+    ) -> answers.Step:
+        return answers.Step(
+            position=event.position,
+            type=event.type,
+            recorded_at=event.envelope.recorded_at,
+            actor=event.envelope.actor,
+            command=event.envelope.command,
+            delta=rules.shown(delta),
+            confidence=rules.shown(confidence_then),
+            status=status,
+            in_effect=in_force,
+            because=_because(event),
+            data=self._shown(event),
+        )
+
+    def _shown(self, event: AnyEvent) -> Any:
+        """What an event recorded, without the ledger's secret."""
+        if isinstance(event.data, Unknown):
+            return {"unknown": event.type, "schema": event.envelope.schema}
+        data = msgspec.json.decode(msgspec.json.encode(event.data))
+        return {name: value for name, value in data.items() if name != "secret"}
+
+    @staticmethod
+    def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+        """The interactions, chunks and documents that a memory came from or was reinforced by."""
+        found: dict[str, None] = {}
+        for step in steps:
+            if step.in_effect:
+                cited = (*step.data.get("sources", ()), step.data.get("interaction"))
+                found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
+        return list(found)
+
+    def _cited_chunks(self, connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
+        for source in cited:
+            if (found := documents.find_chunk(connection, source, owner)) is not None:
+                yield self._one_chunk(connection, found)
+
+    def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+        """The memories before or after this one in its supersession chain, the nearest first."""
+        found: list[Memory] = []
+        seen = {state.id} if state is not None else set()
+        while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
+            state = load(connection, next_id, "m", owner)
+            if state is not None:
+                seen.add(state.id)
+                found.append(state)
+        return tuple(memories_shown(connection, found))
+
+    def _is_observation(self, id: str, owner: str) -> bool:
+        with self._read("observations") as connection:
+            return self._owned_stream(connection, id, "o", owner) is not None
+
+    def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
+        """The confidence timeline of a memory, oldest first; empty when there is no such memory.
+
+        ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
+        """
+        if isinstance(id, str) and id.startswith("o_") and self._is_observation(id, self._user(user)):
+            raise RejectedError(
+                f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
+                "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
+            )
+        with self._read("memories", "confidence") as connection:
+            stream = self._owned_stream(connection, id, "m", self._user(user))
+            if stream is None:
+                return []
+            first = first_position(connection, stream) or 0
+            return [_point(point) for point in confidence.timeline(connection, first)]
+
+    # --- audit ---------------------------------------------------------------------------------------------------
+
+    def audit(
+        self,
+        *,
+        subject: str | None = None,
+        user: str | None = None,
+        actor: str | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        type: str | None = None,
+        command: str | None = None,
+        command_id: str | None = None,
+        correlation_id: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        before: int | None = None,
+        limit: int = LIST_LIMIT,
+    ) -> list[answers.AuditEntry]:
+        """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
+        owner = self._user(user)
+        if isinstance(subject, str) and ids.kind_of(subject) == "y":
+            raise RejectedError(
+                f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
+                "those of its session"
+            )
+        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+        with self._read("audit", "projects", "memories", "interactions", "documents") as connection:
+            scope = {
+                "project": named(connection, owner, "p", project),
+                "session": named(connection, owner, "s", session_id),
+            }
+            stream = (
+                self._owned_stream(connection, subject, subject[0], owner)
+                if isinstance(subject, str) and subject[:1] in FAMILIES
+                else subject
+            )
+            if NOWHERE in scope.values() or (subject and stream is None):
+                return []
+            exact = {
+                "actor": actor,
+                "type": type,
+                "command": command,
+                "command_id": command_id,
+                "correlation_id": correlation_id,
+            }
+            entries = audit.trail(
+                connection,
+                user=owner,
+                subject=stream or None,
+                before=before,
+                limit=listed(limit, PAGED),
+                **exact,
+                **scope,
+                **bounds,
+            )
+            names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+            return [self._entry(connection, entry, names) for entry in entries]
+
+    def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+        event = read_event(connection, entry.position)
+        out = control.out_of_force(connection, entry.position, entry.position)
+        data = self._shown(event) if event is not None else None
+        project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
+        return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
+
+    def refusals(
+        self, *, user: str | None = None, limit: int = LIST_LIMIT, after: int | None = None
+    ) -> list[answers.Refusal]:
+        """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
+        with self._read("refusals") as connection:
+            found = control.refusals(
+                connection, self._user(user), listed(limit, CAP + 1), 2**62 if after is None else after
+            )
+        return [answer_of(answers.Refusal, each) for each in found]
+
+
+_WORDS: dict[type[Event], str] = {
+    CommandUndone: "undone",
+    CommandRedone: "redone",
+    OriginDistrusted: "its source is distrusted",
+    OriginTrusted: "its source is trusted again",
+}
+
+
+def _because(event: AnyEvent) -> str:
+    """The reason that an event carries, in words of whoever gave it."""
+    data = event.data
+    if isinstance(data, WAYS_BACK):
+        return data.reason or _WORDS[type(data)]
+    return str(getattr(data, "reason", None) or "")
+
+
+def _names(data: Any, summary: str) -> bool:
+    """Whether an event, as it is shown, is about a summary."""
+    said = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
+    return summary in said
+
+
+def _point(point: confidence.Step) -> answers.ConfidencePoint:
+    numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
+    return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

@@ -1,0 +1,65 @@
+"""What an undo takes along: whole commands, with those that they caused and that were built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ledger import answers
+from ledger.domain.events import AnyEvent, CommandUndone, of, type_names
+from ledger.history.closure import Closure
+from ledger.history.in_effect import follows
+from projections.views import control
+
+_STAYING = type_names(of(effect=("lasting", "act")))  # an act is taken back by redo and trust, each by itself
+
+
+class UndoPlan(Closure):
+    """The commands that fall together: those of the events named, what they caused, and what makes no sense without them."""
+
+    @property
+    def named(self) -> set[str]:
+        """The commands of the events named."""
+        events = map(self.reader.event, self.base)
+        return {event.envelope.command_id for event in events if not follows(event)}
+
+    @property
+    def commands(self) -> list[str]:
+        """In the order of the log; what only followed is not a command that falls."""
+        events = (self.reader.event(position) for position in sorted(self.out))
+        return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
+
+    def _falls(self, event: AnyEvent) -> bool:
+        return event.type not in _STAYING and not self._was_undone(event)
+
+    def _is_void(self, position: int) -> bool:
+        """What was undone is no use either: a redo of it asks for the registration first."""
+        return position in self.out or self._is_undone(position)
+
+    def dependents(self) -> tuple[answers.Dependent, ...]:
+        """The commands that fall though they were not named, each with the first of its events that says why."""
+        found: dict[str, answers.Dependent] = {}
+        named = self.named
+        for event in map(self.reader.event, sorted(self.out)):
+            command = event.envelope.command_id
+            if command in named or follows(event) or self.reader.is_out(event.position):
+                continue
+            if command not in found or not found[command].why:
+                found[command] = answers.dependent(event, self.why(event))
+        return tuple(found.values())
+
+    def _was_undone(self, event: AnyEvent) -> bool:
+        """Whether an undo took it out already; of what only followed, whether one took its command out."""
+        if not self._is_undone(event.position) or not follows(event):
+            return self._is_undone(event.position)
+        entries = self.reader.command(event.envelope.command_id)
+        acted = [entry.position for entry in entries if not follows(self.reader.event(entry.position))]
+        return not acted or any(map(self._is_undone, acted))
+
+    def _is_undone(self, position: int) -> bool:
+        return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
+
+    def _with(self, event: AnyEvent) -> Iterable[int]:
+        yield from (entry.position for entry in self._of_command(event)) if not follows(event) else ()
+        for entry in self.reader.caused_by(event):  # what reacted of observations may rest on other sources
+            if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
+                yield entry.position

@@ -1,0 +1,420 @@
+"""Undo and redo: taking the events of commands out of force, with everything that was built on them, and putting them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
+from typing import Any, TypeVar, Unpack
+
+from msgspec import Struct
+
+from ledger import answers
+from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    LIST_ITEMS,
+    TAKEN_OUT,
+    CommandRedone,
+    CommandUndone,
+    OriginDistrusted,
+    OriginTrusted,
+    type_names,
+)
+from ledger.domain.text import check_text
+from ledger.engine.log_reading import read_event
+from ledger.engine.reads import Reads
+from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.work import Outcome, Who, Work
+from ledger.history.fitting import Along, built_later, built_on, check, in_use
+from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
+from ledger.history.undo_plan import UndoPlan
+from ledger.memories.commands import By, MemoryWrites, check_reason, who
+from ledger.policies import bulk
+from ledger.store.event_store import EventStore
+from projections.views import audit, control
+
+T = TypeVar("T")
+PLANS = 4  # how often a plan is made anew outside the lock because somebody wrote meanwhile; then it is made inside
+_TAKES_OUT = type_names(TAKEN_OUT)
+
+
+class Plan(Struct, frozen=True):
+    """What an act will do: positions by what they are for, as seen when the log ended at ``head``."""
+
+    head: int
+    positions: tuple[int, ...] = ()
+    commands: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
+    along: Along = Along()
+    dependents: tuple[answers.Dependent, ...] = ()
+    told: Any = None
+
+    @property
+    def events(self) -> int:
+        """How many events it takes out of force or gives back."""
+        return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.along.positions)
+
+
+class Refused(Struct, frozen=True):
+    """Why there is no plan, as seen when the log ended at ``head``."""
+
+    head: int
+    error: LedgerError
+
+
+class _Moved(Exception):
+    """Somebody wrote since the plan was made."""
+
+
+class Undoing(MemoryWrites, Reads):
+    """The way back of the library door."""
+
+    store: EventStore
+
+    def undo(
+        self,
+        target: str | int | None = None,
+        reason: str = "",
+        *,
+        session: str | None = None,
+        command: str | None = None,
+        group: Mapping[str, str | None] | None = None,
+        cascade: bool = False,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        **by: Unpack[By],
+    ) -> answers.UndoReport:
+        """Takes commands out of force: one, by its id or the id or position of one of its events; or a group.
+
+        A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
+        extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
+        a ``ConflictError``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
+        a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
+        are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
+        """
+        told = who(self.default, by)
+        reason = check_reason("reason", reason)
+        given = target_of(target) if target is not None else None
+        bounds = {name: value for name, value in (group or {}).items() if value is not None}
+        if (target is None) == (session is None and command is None and not bounds):
+            raise RejectedError(
+                "an undo names a command, or else a group by session= and command=, and not both or neither"
+            )
+
+        def make(connection: Any, head: int) -> Plan:
+            entries = self._named(connection, told.user, given, session, command, bounds)
+            if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
+                return self._back(connection, head, acts, cascade or dry_run)
+            plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
+            if (dependents := plan.dependents()) and not (cascade or dry_run):
+                raise built_later(dependents, "this one")
+            if plan.used and not plan.out:
+                raise in_use(*plan.used[0])
+            positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
+            return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
+
+        def emit(work: Work, plan: Plan) -> None:
+            bulk.check_size(plan.events, exclusive=exclusive)
+            if plan.acts:
+                self._emit_back(work, plan, reason)
+            elif plan.positions:
+                _emit_undone(work, plan.commands, plan.positions, reason)
+
+        verb = "undo" if target is not None else "history.undo_all"
+        return self._report(
+            self._act(
+                verb, told, make, emit, (target, reason, cascade, session, command, *sorted(bounds.items())), dry_run
+            )
+        )
+
+    def redo(
+        self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
+    ) -> answers.UndoReport:
+        """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
+        told = who(self.default, by)
+        reason = check_reason("reason", reason)
+
+        def make(connection: Any, head: int) -> Plan:
+            entries = self._named(connection, told.user, target_of(target), None, None)
+            acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
+            if not acts:
+                reader = Reader(connection)
+                acted = [entry for entry in entries if not follows(reader.event(entry.position))]
+                out = (control.acts(connection, entry.position) for entry in acted or entries)
+                acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
+            return self._back(connection, head, sorted(acts))
+
+        def emit(work: Work, plan: Plan) -> None:
+            bulk.check_size(plan.events, exclusive=exclusive)
+            self._emit_back(work, plan, reason)
+
+        return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=dry_run))
+
+    def _report(self, done: Done) -> answers.UndoReport:
+        plan, outcome = done.plan, done.outcome
+        return answers.UndoReport(
+            commands=tuple(sorted(plan.commands)),
+            events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
+            subjects=plan.streams,
+            position=outcome.position,
+            dependents=plan.dependents or plan.along.dependents,
+            cascaded=plan.along.commands,
+            reversed_by=_reversed_by(plan),
+            dry_run=done.dry_run,
+            command_id=outcome.events[0].envelope.command_id if outcome.events else None,
+            replayed=outcome.replayed,
+        )
+
+    # --- planning outside the lock, acting inside ------------------------------------------------------------------
+
+    def _act(
+        self,
+        verb: str,
+        told: Who,
+        make: Callable[[Any, int], Plan],
+        emit: Callable[[Work, Plan], None],
+        given: object,
+        dry_run: bool,
+    ) -> Done:
+        """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
+        if dry_run:
+            plan = self._planned(make)
+            if isinstance(plan, Refused):
+                raise plan.error
+            return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
+        planned: Plan | Refused | None = None
+        used: list[Plan] = []
+        outcome: Outcome | None = None
+        for attempt in range(PLANS + 1):
+
+            def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
+                plan = self._still(work, planned, make, last=last)
+                emit(work, plan)
+                used.append(plan)
+                return LEDGER_STREAM
+
+            try:
+                outcome = self.writer.run(verb, told, body, given)
+                break
+            except _Moved:
+                planned = self._planned(make)
+        assert outcome is not None  # the last attempt plans under the lock, where nothing moves
+        self.writer.forget_names()
+        plan = used[-1] if used else self._done_before(outcome.position)
+        return Done(plan, outcome, False)
+
+    def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
+        """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
+        with self._read(*ASKED) as connection:
+            (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+            try:
+                return make(connection, head)
+            except LedgerError as error:
+                return Refused(head, error)
+
+    def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
+        work.need("audit", "force", "sources", "documents", "observations")
+        if planned is not None and planned.head == work.transaction.position:
+            if isinstance(planned, Refused):
+                raise planned.error
+            plan: Plan = planned
+            return plan
+        if last:
+            self.writer.settle()
+            return make(work.connection(), work.transaction.position)
+        raise _Moved
+
+    def _done_before(self, position: int) -> Plan:
+        """What an act did the first time, read from its events."""
+        with self.store.snapshot() as connection:
+            last = audit.at(connection, position)
+            told = audit.of_command(connection, last.command_id) if last is not None else []
+            events = [read_event(connection, entry.position) for entry in told]
+            spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
+            positions = sorted(set(control.positions(spans)))
+            back = [event for each in positions if (event := read_event(connection, each)) is not None]
+            data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
+            ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
+        streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
+        return Plan(
+            position,
+            tuple(positions),
+            tuple({event.envelope.command_id for event in back if not follows(event)}),
+            streams,
+            tuple(ended),
+            told=data,
+        )
+
+    # --- which commands ------------------------------------------------------------------------------------------
+
+    def _named(
+        self,
+        connection: Any,
+        user: str,
+        target: str | int | None,
+        session: str | None,
+        command: str | None,
+        bounds: Mapping[str, str] = {},
+    ) -> list[audit.Entry]:
+        """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
+        entries = (
+            self._grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
+        )
+        if not entries or any(entry.user != user for entry in entries):
+            what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
+            raise NotFoundError(
+                f"no command of this user is named by {what}: give a command's or event's id, a position, "
+                "a correlation id, or a session or verb that was used"
+            )
+        distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
+        taken = [
+            entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts
+        ]
+        if lasting := [entry for entry in taken if entry.type in LASTING]:
+            told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
+            raise RejectedError(told, rule="transition")
+        return entries
+
+    @staticmethod
+    def _grouped(
+        connection: Any, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
+    ) -> list[audit.Entry]:
+        where = named(connection, user, "s", session) if session is not None else None
+        if where == NOWHERE or (session is not None and where is None):
+            return []
+        found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
+        hidden = (*LASTING, *_TAKES_OUT)
+        return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
+
+    # --- putting back --------------------------------------------------------------------------------------------
+
+    def _back(self, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
+        """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
+        reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
+        held = [(act, control.taken_out_by(connection, act)) for act in acts]
+        held = [(act, kept) for act, kept in held if kept or act in distrusts]
+        ending = {act for act, _ in held}
+        but = taken_again(connection, ending)
+        positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
+        positions -= but
+        along = built_on(connection, positions, but, cascade)
+        but |= set(along.positions)
+        streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
+        check(reader, filter(is_subject, streams), positions, but)
+        back = (reader.event(each) for each in positions)
+        commands = {each.envelope.command_id for each in back if not follows(each)}
+        types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
+        told = tuple((act, types[act], tuple(kept)) for act, kept in held)
+        streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
+        return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
+
+    @staticmethod
+    def _emit_back(work: Work, plan: Plan, reason: str) -> None:
+        for act, type_, positions in plan.acts:
+            for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
+                work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
+            event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
+            for spans in bulk.parts(positions) or [()]:
+                work.emit(LEDGER_STREAM, event(act, spans, reason))
+        if plan.along.positions:
+            _emit_undone(work, plan.along.commands, plan.along.positions, reason)
+
+
+def redone_by(connection: Any, act: str) -> list[CommandRedone]:
+    """The undos of a source that its distrust took back."""
+    if all(each.act != act for each in control.distrusted(connection)):
+        return []
+    events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
+    return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
+
+
+def taken_again(connection: Any, acts: Iterable[str]) -> set[int]:
+    """What goes out of force when these acts end: a distrust had put it back."""
+    redone = (each for act in acts for each in redone_by(connection, act))
+    return {position for each in redone for position in control.positions(each.ranges)}
+
+
+def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
+    """The act that an event ends, as a plan names it, but without the positions."""
+    if isinstance(data, OriginTrusted):
+        return data.distrusted, OriginDistrusted.__name__, ()
+    if isinstance(data, CommandRedone):
+        return data.undone, CommandUndone.__name__, ()
+    return None
+
+
+def _reversed_by(plan: Plan) -> str:
+    types = {type_ for _, type_, _ in plan.acts}
+    return "distrust" if OriginDistrusted.__name__ in types else "undo" if types else "redo"
+
+
+class Done(Struct, frozen=True):
+    """An act carried out, or only planned."""
+
+    plan: Plan
+    outcome: Outcome
+    dry_run: bool
+
+
+def _one(connection: Any, target: str | int) -> list[audit.Entry]:
+    first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
+    if first is not None:
+        return audit.of_command(connection, first.command_id)
+    return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
+
+
+_INSTEAD = {
+    "LegalHoldPlaced": "lift the hold",
+    "LegalHoldReleased": "place the hold again",
+    "ProjectionSuspended": "rebuild folds the projection again",
+    "WriteRefused": "nothing was written",
+}
+
+
+def _instead(connection: Any, entry: audit.Entry) -> str:
+    """What can be done about an act that nothing takes back; a redo and a trust by their opposites, named in full."""
+    event = read_event(connection, entry.position)
+    data = event.data if event is not None else None
+    if isinstance(data, CommandRedone):
+        back = (audit.at(connection, each) for each in control.positions(data.ranges))
+        found = list(dict.fromkeys(each.command_id for each in back if each is not None))
+        more = f" … ({len(found)} in all)" if len(found) > 5 else ""
+        return f"undo again what it put back: undo {', '.join(found[:5])}{more}"
+    if isinstance(data, OriginTrusted):
+        about = _distrust_in(connection, data.distrusted)
+        named = f"{about.origin!r:.60} (kind {about.kind})" if about is not None and about.origin else "the source"
+        return f"distrust {named} again"
+    return _INSTEAD.get(entry.type, "it is for good")
+
+
+def _distrust_in(connection: Any, command: str) -> OriginDistrusted | None:
+    """The distrust that a command is."""
+    for entry in audit.of_command(connection, command):
+        if entry.type == OriginDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
+            return event.data if isinstance(event.data, OriginDistrusted) else None
+    return None
+
+
+def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:
+    """One event, or where the lists are long several of the same append."""
+    for names, spans in zip_longest(_parts(tuple(commands)), _parts(control.ranges(positions)), fillvalue=()):
+        work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(spans), reason))
+
+
+def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
+    """At most 2,000 items an event (DESIGN 3)."""
+    return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
+
+
+def target_of(given: str | int) -> str | int:
+    """What a caller names, checked."""
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        raise RejectedError(
+            f"a command is named by its or its event's id, or a position, and not by a {type(given).__name__}"
+        )
+    if isinstance(given, int):
+        if not 0 < given < 2**63:
+            raise NotFoundError(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
+        return given
+    return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)

@@ -1,0 +1,1 @@
+"""Background work: what follows a capture, and workers that do what waits."""

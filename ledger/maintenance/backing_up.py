@@ -1,0 +1,255 @@
+"""Backup and recovery: a consistent copy while others write, and a ledger made of it again, proven before it is in place."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, StorageError
+from ledger.domain.events import LedgerCreated
+from ledger.engine.log_reading import read_event
+from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
+from ledger.maintenance.rebuilding import OF_PROJECTIONS, Rebuilding, damages, tables_fit
+from ledger.proof.verifying import verify
+from ledger.store.event_store import EventStore
+from ledger.store.sqlite_files import FORMAT, StrPath, path_name, typed
+from projections.core import sqlite
+from projections.core.digests import projection_digest
+from projections.core.projector import projections
+from projections.core.rebuild import FRESH, OLD, prefixed
+
+Progress = Callable[[int, int], None]
+STEPS = 200_000  # of SQLite's machine between two looks at how far a copy has come
+
+
+class BackingUp(Rebuilding):
+    """The copies of the library door."""
+
+    def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
+        """Writes a consistent copy of the whole file to a path where nothing is, while others go on reading and writing.
+
+        The copy has mode 0600, is checked from its first event to its last, and is in its place complete or not at all.
+        It holds every text and the ledger's secret, and may itself be opened, best with ``readonly=True``. ``progress``
+        is called with (bytes written, bytes about). ``RejectedError`` where something is, ``StorageError`` when the disk is
+        full or the log is damaged.
+        """
+        if self.writer.batching:
+            raise ConflictError("maintenance.backup() cannot run inside a batch; leave the batch first")
+        started = time.monotonic()
+        place = free_place(path, "a backup")
+        try:
+            position, head = self._back_up(place, progress)
+        except StorageError as error:
+            if not damages(error):
+                raise
+            self._check_log()  # a damaged log is named, with the position
+            raise StorageError(
+                "the projections are damaged, so that the file cannot be copied: rebuild() makes them again from the log, "
+                "which is sound"
+            ) from error
+        return answers.BackupReport(
+            path=place,
+            events=position,
+            head=head.hex(),
+            size_bytes=os.stat(place).st_size,
+            seconds=time.monotonic() - started,
+        )
+
+    def _back_up(self, place: str, progress: Progress | None) -> tuple[int, bytes]:
+        with in_the_making(place, "a backup") as part:
+            with self.store.lent() as live:
+                copy_file(live, part, progress)
+            position, head = _tidy(part)
+            row = self.store.row(position)
+            if row is None or row.head != head:
+                raise StorageError(
+                    f"the backup has another head at position {position} than the ledger; nothing was kept"
+                )
+        return position, head
+
+    @classmethod
+    def recover(
+        cls, backup: StrPath, path: StrPath, *, certificates: Sequence[str] = (), progress: Progress | None = None
+    ) -> answers.RecoverReport:
+        """Makes a ledger at a path where nothing is from a backup: the same id, events, digests and head.
+
+        The whole log is verified, every projection folded again and compared with what the backup held, and erasures
+        that came after the backup are done again by their ``certificates``. It is in its place when all that went well, and
+        not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
+        It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
+        position. ``progress`` is called with (events copied, events in the backup).
+        """
+        started, given = time.monotonic(), os.path.abspath(path_name(backup))
+        if not os.path.lexists(given):
+            raise NotFoundError(f"there is no backup at {given}")
+        if os.path.isfile(given) and not os.path.getsize(given) and not os.path.exists(f"{given}-wal"):
+            raise StorageError(f"the backup at {given} was cut short: it is empty")
+        place = free_place(path, "a recovery")
+        with in_the_making(place, "a recovery") as part:
+            with closing(EventStore.open(given, readonly=True, create=False)) as source:
+                with source.snapshot() as connection:
+                    _check_layout(connection, given)
+                    with closing(EventStore.open(part)) as target:
+                        copied = copy_log(connection, target, progress)
+                    (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+                    held = _held(connection) if copied == last else None
+                ledger = cls._opened(part, source, certificates=bool(certificates))
+            with ledger:
+                report = ledger._recovered(held, None if copied == last else copied + 1, certificates)
+        return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
+
+    @classmethod
+    def _opened(cls, part: str, source: EventStore, *, certificates: bool) -> Any:
+        """The new ledger with its projections folded.
+
+        Where the log needs a newer writer, the whole of the backup with what that folded, to be read only.
+        """
+        door: Any = cls
+        try:
+            return door.open(part)
+        except NewerFormatError:
+            if certificates:
+                raise
+            remove(part)
+            with source.lent() as connection:
+                copy_file(connection, part, None)
+            _tidy(part)
+            return door.open(part, readonly=True)
+
+    def _recovered(
+        self, held: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
+    ) -> dict[str, Any]:
+        """Compares what was folded with what the backup held, and erases again; what the report says."""
+        self._check()
+        parked, readonly = self._parked(), self.store.readonly
+        differing: tuple[str, ...] = ()
+        if held is not None and not parked and not readonly:
+            with self.store.snapshot() as connection:
+                now = _digests(connection, self.writer.secret)
+            differing = tuple(sorted(name for name in held if held[name] != now[name]))
+        erased = self._erase_again(certificates)
+        return {
+            "events": self.store.head()[0],
+            "head": self.store.head()[1].hex(),
+            "digest": self.digest(),
+            "rebuilt": ()
+            if readonly
+            else tuple(sorted({each.name for each in projections(self.writer.secret)} - parked)),
+            "suspended": tuple(sorted(parked)),
+            "compared": held is not None and not parked and not readonly,
+            "differing": differing,
+            "certificates": erased,
+            "cut_before": cut_before,
+            "ok": not parked and not differing and cut_before is None,
+        }
+
+    def _erase_again(self, certificates: Sequence[str]) -> int:
+        """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
+        door: Any = self  # its part that erases stands beside this one
+        done: int = door._apply_certificates(certificates) if certificates else 0
+        left = [] if self.store.readonly else [each for each in door.erasures() if each.state != "completed"]
+        if left:
+            raise StorageError(
+                f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"
+                f" kept: {left[0].why}"
+            )
+        return done
+
+    def _check(self) -> None:
+        """The whole log as it is in the new file, and the file itself; ``StorageError`` for the first that is wrong."""
+        with self.store.snapshot() as connection:
+            report = verify(connection, self.store.path, full=True, folded=False)
+        wrong = next((each for each in report.problems if not OF_PROJECTIONS(each)), None)
+        if wrong is not None:
+            raise StorageError(f"the log is damaged: {wrong}")
+
+
+# --- the copy --------------------------------------------------------------------------------------------------------
+
+
+def copy_file(live: sqlite3.Connection, part: str, progress: Progress | None) -> None:
+    """The whole database of one moment into a new file, without free pages: what was deleted or erased is not in it.
+
+    Writers are not kept waiting. (Measured against the backup API with 50,000 events: 0.4 s and 0.3 s, and no difference
+    in what a writer beside it waits; a row's position is its integer primary key, which VACUUM keeps.)
+    """
+    failure: list[BaseException] = []
+    (about_bytes,) = live.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
+
+    def tell() -> bool:
+        try:
+            if progress is not None:
+                progress(min(os.stat(part).st_size, about_bytes), about_bytes)
+        except BaseException as error:  # leaves through SQLite, which would swallow it
+            failure.append(error)
+        return bool(failure)
+
+    make_empty(part)
+    live.set_progress_handler(tell if progress is not None else None, STEPS)
+    try:
+        live.execute("VACUUM INTO ?", (part,))
+    except sqlite3.Error as error:
+        if failure:
+            raise failure[0] from None
+        raise typed(error) from error
+    finally:
+        live.set_progress_handler(None, 0)
+    if progress is not None:
+        progress(about_bytes, about_bytes)
+
+
+def _tidy(part: str) -> tuple[int, bytes]:
+    """Takes out what is about running processes, and checks the copy; its last position and head."""
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        for setting in ("journal_mode = MEMORY", "synchronous = OFF", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {setting}").fetchone()
+        connection.execute("DELETE FROM leases")
+        for prefix in (FRESH, OLD):
+            for name, _ in prefixed(connection, prefix):
+                sqlite.drop(connection, name)
+        if (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise StorageError(f"the backup is not sound ({said}); nothing was kept")
+        return check_log(connection)
+
+
+# --- the backup's own projections ------------------------------------------------------------------------------------
+
+
+def _check_length(connection: Any, given: str) -> None:
+    """A file that ends before its last page was cut short, also where what it lost is no part of the log."""
+    (wanted,) = connection.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
+    if not os.path.exists(f"{given}-wal") and (there := os.path.getsize(given)) < wanted:
+        raise StorageError(f"the backup at {given} was cut short: it has {there:,} of {wanted:,} bytes")
+
+
+def _check_layout(connection: sqlite3.Connection, backup: str) -> None:
+    _check_length(connection, backup)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise ConflictError(
+            f"{backup} has the file format {version} of a newer version, and this version recovers format {FORMAT}: "
+            "recover it with that version; the backup is itself a whole ledger and may be read"
+        )
+
+
+def _held(connection: sqlite3.Connection) -> dict[str, str] | None:
+    """The digest of each projection as the backup holds it; None where they are of another version, or parked."""
+    first = read_event(connection, 1)
+    if first is None or not isinstance(first.data, LedgerCreated):
+        raise StorageError("the log is damaged: position 1 is not the creation of a ledger")
+    secret = bytes.fromhex(first.data.secret)
+    return _digests(connection, secret) if tables_fit(connection, secret, first.data.ledger_id) == set() else None
+
+
+def _digests(connection: sqlite3.Connection, secret: bytes) -> dict[str, str]:
+    found = {}
+    for each in projections(secret):
+        found[each.name] = "cannot be read"
+        with suppress(sqlite3.DatabaseError):
+            found[each.name] = projection_digest(connection, each.tables)
+    return found

@@ -1,0 +1,161 @@
+"""The care of the library door: rebuild the projections, look at the numbers, read where nothing can be written."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
+from ledger.engine.log_reading import Reading
+from ledger.engine.reads import Reads
+from ledger.engine.work import Who, Work
+from ledger.memories.commands import By, who
+from ledger.store.recorders import read_tip
+from projections.core import projector, shadow
+from projections.core.projector import Projector, resumed
+from projections.core.rebuild import Rebuild
+from projections.search import vectors
+from projections.views import documents, interactions, memories, observations, projects, sessions
+
+Progress = Callable[[int, int], None]
+_log = logging.getLogger(__name__)
+
+
+class Numbers(Reads):
+    """How much there is, and where it stands."""
+
+    def _users(self, limit: int, after: str | None) -> list[str]:
+        """The users that have events, by name."""
+        where = "user IS NOT NULL" if after is None else "user > ?"
+        sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
+        with self._read("audit") as connection:
+            return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
+
+    def stats(self, *, user: str | None = None) -> answers.Stats:
+        """Counts, sizes in bytes, and where each projection stands."""
+        owner = self._user(user)
+        with self._read() as connection:
+            pending = {
+                work: len(interactions.pending(connection, work, limit=10_000))
+                for work in ("reinforcement", "extraction")
+            }
+            columns = answers.ProjectionStatus.__struct_fields__
+            sql = (
+                "SELECT p.name, p.version, coalesce(p.parked_at - 1, c.position), p.parked_at, p.error"
+                " FROM projections p, checkpoint c ORDER BY p.name"
+            )
+            standing = [
+                answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
+            ]
+            counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
+            known, papers = len(projects.listing(connection, owner)), documents.counts(connection, owner)
+            made = vectors.counts(connection)
+            said, noticed = sessions.counts(connection, owner), observations.counts(connection, owner)
+            position, head = read_tip(connection.cursor())
+        return answers.Stats(
+            ledger_id=self.created.ledger_id,
+            position=position,
+            head=head.hex(),
+            format=FORMAT,
+            memories=counts,
+            interactions=turns,
+            projects=known,
+            documents=papers,
+            observations=noticed,
+            sessions=said[0],
+            messages=said[1],
+            summaries=said[2],
+            pending=pending,
+            projections=tuple(standing),
+            size_bytes=_size(self.store.path),
+            wal_bytes=_size(self.store.path + "-wal"),
+            sqlite_version=sqlite3.sqlite_version,
+            vectors=made,
+        )
+
+
+class Care(Numbers):
+    """What keeps a ledger well."""
+
+    def rebuild(
+        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    ) -> answers.RebuildReport:
+        """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+
+        With ``name`` only that projection and those that read its rows are switched.
+
+        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
+        suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
+        what the ledger does by itself on opening is not.
+        """
+        if self.writer.batching:
+            raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
+        if name is not None and name not in projector.names():
+            raise RejectedError(
+                f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}"
+            )
+        started = time.monotonic()
+        parked_before = self._parked()
+        only = projector.read_by(name) if name is not None else frozenset[str]()
+        work = Rebuild(self.store, self.writer.secret, self.created.ledger_id, Reading, progress, only)
+        events, digest = work.run(
+            lambda transaction, fold: self._switched(transaction, fold, work.names, parked_before, by)
+        )
+        parked, names = tuple(sorted(self._parked())), tuple(sorted(work.names))
+        seconds = time.monotonic() - started
+        _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(parked) or "none")
+        return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked, projections=names)
+
+    def _parked(self) -> set[str]:
+        with self.store.snapshot() as connection:
+            try:
+                rows = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
+            except sqlite3.OperationalError:
+                return set()
+        return {name for (name,) in rows}
+
+    def _switched(
+        self, transaction: Any, fold: Projector, names: frozenset[str], parked_before: set[str], by: By | None
+    ) -> None:
+        """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
+        writer, upto = self.writer, int(transaction.position)
+        transaction.changed = True  # the tables are other ones
+        writer.attend(transaction)
+        work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
+        for name in sorted((parked_before & names) - fold.parked):
+            work.emit(LEDGER_STREAM, resumed(name))
+        for name, at, error in fold.poisoned:
+            if name in names - parked_before:
+                work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
+        if work.emitted:
+            writer.append(work, None, None, LEDGER_STREAM)
+        if by is not None:
+            work = Work(writer, transaction, "maintenance.rebuild", who(self.default, by), writer.now())
+            work.emit(
+                LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names)))
+            )
+            writer.append(work, None, None, LEDGER_STREAM)
+
+    def _fold_privately(self) -> None:
+        """The projections of a file that cannot be written, folded into tables of this connection alone."""
+        with self.store.private() as connection:
+            fold_apart(connection, self.writer.secret, self.created.ledger_id)
+
+
+def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
+    """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
+    position, head = read_tip(connection.cursor())
+    shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

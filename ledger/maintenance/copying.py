@@ -1,0 +1,229 @@
+"""A whole log, row by row: proven on the way, and copied into a fresh file that is not in its place before it is done."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import Any
+
+from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError, UnknownEventError
+from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
+from ledger.engine.log_reading import WRITER, blobs_named, least
+from ledger.proof.sealed import erasures
+from ledger.store import mapper
+from ledger.store.event_store import EventStore, LogRow
+from ledger.store.integrity import GENESIS, check_chain
+from ledger.store.recorders import COLUMNS
+from ledger.store.sqlite_files import StrPath, checked_path, lock_of, put_in_place, typed
+
+CHUNK = 500  # rows proven together
+COMMIT_ROWS = 20_000  # copied in one transaction
+SUFFIXES = ("", "-journal", "-wal", "-shm")
+
+Progress = Callable[[int, int], None]
+
+
+# --- proving ---------------------------------------------------------------------------------------------------------
+
+
+def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
+    """The rows of a log in order, some hundreds at a time, after a look at chain, erasures and blobs.
+
+    ``StorageError`` names the first position that is wrong or cannot be read; the rows before it were given.
+    """
+    position, head = 0, GENESIS
+    try:
+        erased = erasures(connection)
+    except sqlite3.Error:
+        erased = None  # a page cannot be read; the walk below says which position is the first that is lost
+    for rows, failure in _read(connection):
+        checked = [(*row[:7], row[8]) for row in rows]
+        problem = next(check_chain(checked, position=position, head=head, erasures=erased), None)
+        if problem is None:
+            problem = next((found for row in rows if (found := _blob_problem(connection, row))), None)
+        if problem is not None:
+            raise StorageError(f"the log is damaged: {problem}")
+        if rows:
+            position, head = rows[-1][0], rows[-1][6]
+            yield [LogRow(*row) for row in rows]
+        if failure is not None:
+            told = str(typed(failure)).rpartition(": ")[2]
+            raise StorageError(f"the log is damaged: position {position + 1}: cannot be read, {told}") from failure
+
+
+def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Any], sqlite3.Error | None]]:
+    """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
+    rows: list[Any] = []
+    try:
+        for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+            rows.append(row)
+            if len(rows) == CHUNK:
+                yield rows, None
+                rows = []
+    except sqlite3.Error as error:
+        yield rows, error
+    else:
+        yield rows, None
+
+
+def _blob_problem(connection: sqlite3.Connection, row: Any) -> str | None:
+    """What is wrong with a text that an event left to the blobs; one that was erased is rightly gone."""
+    if '"blob":' not in row[4]:
+        return None
+    with suppress(LedgerError):
+        for blob in blobs_named(*row[:5]):
+            try:
+                sql = "SELECT data, erased_by FROM blobs WHERE id = ?"
+                found = connection.execute(sql, (blob.blob,)).fetchone()
+            except sqlite3.Error:
+                return f"position {row[0]}: a text of it that lies in the blobs cannot be read"
+            if found is None or (found[1] is None and sha256(found[0] or b"").hexdigest() != blob.digest):
+                return f"position {row[0]}: a text of it that lies in the blobs is missing or another"
+    return None
+
+
+def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    """The last position and the head of a log that was walked from its beginning; ``StorageError`` where it is wrong."""
+    position, head = 0, GENESIS
+    for rows in proven(connection):
+        position, head = rows[-1].position, rows[-1].head
+    return position, head
+
+
+# --- copying ---------------------------------------------------------------------------------------------------------
+
+
+def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress | None = None) -> int:
+    """Writes the rows and blobs of a log behind those that a fresh file has already; the last position.
+
+    It ends before a row that this product does not know, unless an upgrade before it says that a newer version wrote it.
+    """
+    named = set[str]()
+    total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
+    with target.transact() as transaction:
+        start = committed = transaction.position
+        for rows in _explained(proven(source)):
+            named.update(blob.blob for row in rows for blob in blobs_named(*_event(row)))
+            transaction.append_rows(row for row in rows if row.position > start)
+            if progress is not None:
+                progress(rows[-1].position, total)
+            if transaction.position - committed >= COMMIT_ROWS:
+                committed = transaction.position
+                transaction.renew()
+        has = {blob for (blob,) in transaction.connection.execute("SELECT id FROM blobs")}
+        for blob, data, erased_by in _blobs(source):
+            is_of_it = blob in named or (erased_by is not None and erased_by <= transaction.position)
+            if blob not in has and (is_of_it or transaction.position == total):
+                transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob, data, erased_by))
+        return transaction.position
+
+
+def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
+    """The rows up to the first of a type or schema that nobody can have written."""
+    newer = False
+    for rows in chunks:
+        for at, row in enumerate(rows):
+            if newer:
+                break
+            try:
+                event = mapper.decode(row.position, *_event(row))
+            except UnknownEventError:  # not even an event
+                event = None
+            if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
+                newer = least(event)[1] > WRITER
+            elif event is None or isinstance(event.data, Unknown):
+                if at:
+                    yield rows[:at]
+                return
+        yield rows
+
+
+def _event(row: LogRow) -> tuple[int, str, int, str, str]:
+    return row.position, row.stream, row.version, row.type, row.state
+
+
+def _blobs(source: sqlite3.Connection) -> Iterator[tuple[str, bytes | None, int | None]]:
+    try:
+        yield from source.execute("SELECT id, data, erased_by FROM blobs ORDER BY rowid")
+    except sqlite3.Error as error:
+        raise StorageError("the log is damaged: a text that lies in the blobs cannot be read") from error
+
+
+# --- a place for what is being made ----------------------------------------------------------------------------------
+
+
+def free_place(path: StrPath, what: str) -> str:
+    """The absolute path of a file that is to be made; ``RejectedError`` where something is."""
+    place = checked_path(path)
+    if os.path.lexists(place):
+        raise RejectedError(
+            f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path"
+        )
+    for suffix in ("-wal", "-journal"):
+        if os.path.lexists(place + suffix) and os.stat(place + suffix).st_size:
+            raise RejectedError(
+                f"{place}{suffix} is there and may hold the last commits of a ledger that is missing: "
+                "put that back, or name a path where nothing is",
+                rule="path",
+            )
+    return place
+
+
+@contextmanager
+def in_the_making(place: str, what: str, *, put: bool = True) -> Iterator[str]:
+    """The name to make a file under, ``<place>.part``; it gets its own at the end, and an error leaves nothing of it.
+
+    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first.
+    """
+    part = place + ".part"
+    lock = lock_of(part)
+    _lock_alone(lock, what)
+    try:
+        remove(part)
+        yield part
+        if put:
+            put_in_place(part, place)
+    except FileExistsError:
+        raise RejectedError(
+            f"{place} was made by somebody else meanwhile; {what} never overwrites", rule="path"
+        ) from None
+    except OSError as error:
+        raise StorageError(f"{place} cannot be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise typed(error) from error
+    finally:
+        with suppress(OSError):
+            remove(part)
+            os.unlink(lock.path)
+        lock.release()
+
+
+def _lock_alone(lock: Any, what: str) -> None:
+    """Takes a lock whose file is removed by its last holder: one that was removed meanwhile locks nobody out."""
+    while True:
+        try:
+            taken = lock.acquire(0)
+        except OSError as error:
+            raise StorageError(f"{lock.path} cannot be made: {error.strerror}") from error
+        if not taken:
+            raise ConflictError(f"{what} to this place is being made by another process; wait for it")
+        with suppress(FileNotFoundError):
+            if os.stat(lock.path).st_ino == os.fstat(lock._descriptor).st_ino:
+                return
+        lock.release()
+
+
+def remove(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
+    for suffix in suffixes:
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)
+
+
+def make_empty(path: str) -> None:
+    """An empty file of the owner's, for SQLite to fill."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    os.close(descriptor)

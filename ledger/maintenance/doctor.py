@@ -1,0 +1,358 @@
+"""The doctor: everything that may be wrong with a ledger's file and the place where it lies, each with what to do about it.
+
+It only looks, at a file that does not open, too, and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
+from ledger.domain.events import TYPES
+from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_event
+from ledger.engine.reads import Reads
+from ledger.engine.work import now
+from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
+from ledger.proof.verifying import verify
+from ledger.store.lease import is_alive
+from ledger.store.sqlite_files import (
+    APPLICATION_ID,
+    FORMAT,
+    SETTINGS,
+    LedgerFile,
+    StrPath,
+    checked_path,
+    examining,
+    lock_of,
+    no_ledger,
+    path_name,
+    typed,
+)
+from projections.core.rebuild import FRESH, OLD, prefixed
+from projections.views import erasures
+
+WAL_RESET = ((3, 7, 0), (3, 51, 2))  # two checkpoints at the same time can lose a commit (sqlite.org/wal.html)
+WAL_BYTES = 64 * 1024 * 1024
+LEAST_FREE_BYTES = 8 * 1024 * 1024  # for a -wal and its checkpoint
+AHEAD = timedelta(minutes=1)  # of the clock, before a time is called the future's
+
+Progress = Callable[[int, int], None]
+
+RECOVER = (
+    "never write to it again; recover your last backup at a new place (recover BACKUP --db NEW), and keep this file"
+)
+REBUILD = "rebuild makes the projections again from the log, which is sound"
+
+
+class Doctoring(Reads):
+    """The doctor of the library door."""
+
+    def doctor(self, *, progress: Progress | None = None) -> answers.DoctorReport:
+        """Looks at everything that may be wrong with this ledger, and says what to do about it; changes nothing.
+
+        ``progress`` is called with (steps done, steps).
+        """
+        if self.writer.batching:
+            raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
+        return examine(self.store.path, progress=progress)
+
+    @classmethod
+    def examine(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
+        """The same for a file that may not open as a ledger any more; ``NotFoundError`` where there is none."""
+        return examine(path, progress=progress)
+
+
+def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
+    """Looks at a file and the place where it lies; only what is no file at all is refused (``NotFoundError``)."""
+    started, name = time.monotonic(), os.path.abspath(path_name(path))
+    if "\0" in name or not os.path.lexists(name):
+        raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
+    visit = _Visit(name, progress)
+    visit.all()
+    findings = tuple(visit.findings)
+    ok = not any(each.level == "problem" for each in findings)
+    return answers.DoctorReport(path=name, ok=ok, findings=findings, seconds=time.monotonic() - started)
+
+
+class _Visit:
+    """One look at one file."""
+
+    def __init__(self, path: str, progress: Progress | None) -> None:
+        self.path, self._progress = path, progress
+        self.findings: list[answers.Finding] = []
+
+    def tell(self, level: str, what: str, found: str, hint: str = "") -> None:
+        self.findings.append(answers.Finding(level=level, what=what, found=found, hint=hint))
+
+    @contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        """What cannot be looked at is a problem, and the rest is looked at all the same."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.tell("problem", what, f"{typed(error)}", RECOVER)
+        except LedgerError as error:
+            self.tell("problem", what, str(error))
+        except OSError as error:
+            self.tell("problem", what, f"cannot be looked at: {error.strerror}")
+
+    def all(self) -> None:
+        self.runtime()
+        if not self.place():
+            return
+        for what, look in {
+            "permissions": self.permissions,
+            "files beside it": self.beside,
+            "lock": self.lock,
+            "disk space": self.disk,
+            "settings": self.settings,
+        }.items():
+            with self.at(what):
+                look()
+        with self.at("file"), examining(self.path) as connection:
+            connection.execute("BEGIN")
+            if self.kind(connection):
+                self.check(connection)
+                self.work_under_way(connection)
+
+    # --- the runtime and the place -------------------------------------------------------------------------------
+
+    def runtime(self) -> None:
+        version, told = sqlite3.sqlite_version_info, f"SQLite {sqlite3.sqlite_version}"
+        if WAL_RESET[0] <= version <= WAL_RESET[1]:
+            self.tell(
+                "note",
+                "SQLite",
+                f"{told} is in the range 3.7.0 to 3.51.2, in which two checkpoints at once can lose a commit; this product"
+                " holds a lock of its own at each, so it is not exposed",
+                "let no other program write to the file, or use SQLite 3.51.3 or newer",
+            )
+        else:
+            self.tell("ok", "SQLite", f"{told}, outside of the range with the WAL-reset error")
+
+    def place(self) -> bool:
+        """Whether it is a file that may be looked into."""
+        try:
+            self.path = checked_path(self.path)
+        except LedgerError as error:
+            self.tell("problem", "place", str(error), "move the ledger, or change the mode of the directory")
+            return stat.S_ISREG(os.lstat(self.path).st_mode)
+        return True
+
+    def permissions(self) -> None:
+        for suffix in ("", "-wal", "-shm", ".lock"):
+            name = self.path + suffix
+            with suppress(FileNotFoundError):
+                found = os.lstat(name)
+                mode = stat.S_IMODE(found.st_mode)
+                if mode & 0o077:
+                    what = "be written" if mode & 0o022 else "be read"
+                    self.tell("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
+                              f"chmod 600 {name}")  # fmt: skip
+                if found.st_uid != os.geteuid():
+                    self.tell("note", "permissions", f"{name} belongs to the user {found.st_uid}, not to this process")
+        if not any(each.what == "permissions" for each in self.findings):
+            self.tell("ok", "permissions", "nobody else can read or write the file")
+
+    def beside(self) -> None:
+        directory, name = os.path.split(self.path)
+        for each in sorted(os.listdir(directory)):
+            made = each.startswith((name + ".new", name + ".part")) and not each.endswith(".lock")
+            if made and not each.endswith(("-wal", "-shm", "-journal")):
+                self.tell("note", "files beside it", f"{each} was being made, or is",
+                          "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
+            elif each.startswith(".shadow-"):
+                self.tell("note", "files beside it", f"{each} is left of a check that was killed", "remove it")
+        size = _bytes_of(self.path + "-wal")
+        if size > WAL_BYTES:
+            self.tell("warning", "-wal", f"it has {_mebibytes(size)}, and should stay near 4 MiB",
+                      "a reader keeps a snapshot open, or a backup is running: end it, and write or close once")  # fmt: skip
+        elif size:
+            self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack what is in it")
+
+    def lock(self) -> None:
+        lock = lock_of(self.path)
+        if not lock.acquire(0, create=False):
+            self.tell("note", "lock", "another process holds it at this moment: it checkpoints, opens or closes")
+            return
+        lock.release()
+        self.tell(
+            "ok", "lock", "free" if os.path.lexists(lock.path) else "there is none yet; opening for writing makes it"
+        )
+
+    def disk(self) -> None:
+        found = os.statvfs(os.path.dirname(self.path))
+        free, size = found.f_bavail * found.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
+        told = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
+        if found.f_flag & os.ST_RDONLY:
+            self.tell("note", "disk space", "it lies where nothing can be written: it can be read, with readonly")
+        elif free < LEAST_FREE_BYTES:
+            self.tell("problem", "disk space", told, "commands are refused when the disk is full; make room")
+        elif free < 2 * size:
+            self.tell("warning", "disk space", told, "a rebuild or a backup needs about as much again; make room")
+        else:
+            self.tell("ok", "disk space", told)
+
+    def settings(self) -> None:
+        """What each connection of this product is set to, and reads back."""
+        with suppress(LedgerError):  # what it says is told by the look into the file
+            file = LedgerFile(self.path, readonly=True)
+            connection = file.connect()
+            try:
+                mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+            finally:
+                with file.hold():
+                    connection.close()
+            if mode == "wal":
+                self.tell(
+                    "ok", "settings", f"{len(SETTINGS)} settings of a connection are as they should be, and WAL is on"
+                )
+            else:
+                self.tell("note", "settings", f"the journal mode is {mode}: a backup that was not written to yet",
+                          "opening it for writing turns WAL on")  # fmt: skip
+
+    # --- into the file -------------------------------------------------------------------------------------------
+
+    def kind(self, connection: sqlite3.Connection) -> bool:
+        (found,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (parts,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchone()
+        if parts < 2 and found != APPLICATION_ID:
+            self.tell(
+                "problem",
+                "format",
+                f"this is {no_ledger(self.path)}, not a ledger",
+                "name the ledger's own file with --db",
+            )
+            return False
+        if version > FORMAT:
+            self.tell("warning", "format", f"the file has format {version}, and this version writes {FORMAT}",
+                      "use the newer version; this one may read it")  # fmt: skip
+        else:
+            self.tell("ok", "format", f"a ledger of format {version}")
+        return True
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """The whole check of ``verify``, each problem with what to do."""
+        writable = self.formats(connection)
+        report = verify(connection, self.path, full=True, progress=self._progress)
+        pages = [each for each in report.problems if OF_PAGES(each)]
+        log = [each for each in report.problems if each not in pages and not OF_PROJECTIONS(each)]
+        theirs = [each for each in report.problems if OF_PROJECTIONS(each)]
+        for each in log:
+            self.tell("problem", "log", each, RECOVER)
+        for each in pages:
+            self.tell("problem", "pages", each, RECOVER if log or not writable else REBUILD)
+        for each in theirs if writable and not log else ():
+            self.tell("problem", "projections", each, REBUILD)
+        if theirs and log:
+            told = f"{len(theirs)} tables are not what this log gives, which says little while the log is damaged"
+            self.tell("note", "projections", told)
+        if not log:
+            self.tell("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
+        if not log and not pages:
+            self.tell("ok", "pages", "SQLite's integrity check finds nothing")
+        if theirs and not log and not writable:
+            self.tell("note", "projections", "they are not those of this version, which may not write them",
+                      "it folds them for itself to read; the newer version folds them again when it opens the file")  # fmt: skip
+        elif report.projections and not report.problems:
+            told = f"{len(report.projections)} are, row by row, what a fold of the log gives"
+            self.tell("ok", "projections", told)
+        for each in report.warnings:
+            parked = "suspended" in each
+            what = "projections" if parked or "projection" in each else "log"
+            self.tell("warning", what, each, "rebuild folds them again" if parked else "")
+
+    def work_under_way(self, connection: sqlite3.Connection) -> None:
+        for look in (self.unknown, self.clock, self.leases, self.parked, self.unfinished):
+            with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # what is damaged was told already
+                look(connection)
+
+    def formats(self, connection: sqlite3.Connection) -> bool:
+        """Whether this version may write the log, by what its last upgrade asks for."""
+        try:
+            position = last_upgrade(connection) or 1
+            event = read_event(connection, position)
+            reader, writer = least(event) if event is not None else (0, 0)
+        except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log tells what is wrong
+            return True
+        if reader > READER or writer > WRITER:
+            self.tell(
+                "problem" if reader > READER else "warning",
+                "format",
+                f"the event at position {position} asks for a reader of format {reader} and a writer of {writer},"
+                f" and this product reads {READER} and writes {WRITER}",
+                "use the newer version",
+            )
+        return writer <= WRITER
+
+    def unknown(self, connection: sqlite3.Connection) -> None:
+        sql = (
+            "SELECT type, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.schema') END, count(*) FROM events"
+            " GROUP BY 1, 2 ORDER BY 3 DESC"
+        )
+        told = [
+            f"{count:,} {type_[:60]}" + (f" of schema {schema}" if type_ in TYPES else "")
+            for type_, schema, count in connection.execute(sql)
+            if type_ not in TYPES or (isinstance(schema, int) and schema > TYPES[type_].schema)
+        ]
+        if told:
+            self.tell("note", "unknown events",
+                      f"of types or schemas that this version does not know: {', '.join(told[:5])}",
+                      "they are kept as they are, and shown as unknown; a newer version may know them")  # fmt: skip
+
+    def clock(self, connection: sqlite3.Connection) -> None:
+        (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+        event = read_event(connection, last)
+        if event is None:
+            return
+        recorded = datetime.fromisoformat(event.envelope.recorded_at).astimezone(UTC)
+        if recorded > now() + AHEAD:
+            self.tell("warning", "clock", f"the last event says {event.envelope.recorded_at}, which is in the future",
+                      "set the clock right; order is the position, but decay and validity look at the time")  # fmt: skip
+        else:
+            self.tell("ok", "clock", f"the last event was recorded at {event.envelope.recorded_at}")
+
+    def leases(self, connection: sqlite3.Connection) -> None:
+        running = False
+        for work, holder, until in connection.execute("SELECT work, holder, until FROM leases"):
+            alive = until > time.time() and is_alive(holder)
+            running |= alive
+            told = "runs" if alive else "was killed; the next one takes over"
+            self.tell("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {told}")
+        left = [name for prefix in (FRESH, OLD) for name, _ in prefixed(connection, prefix)]
+        if left and not running:
+            self.tell(
+                "note", "tables", f"{len(left)} are left of a rebuild that was killed", "the next rebuild drops them"
+            )
+
+    def parked(self, connection: sqlite3.Connection) -> None:
+        sql = "SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL ORDER BY name"
+        for name, at, error in connection.execute(sql):
+            self.tell("problem", "projections", f"{name} is suspended at position {at}: {error}",
+                      "rebuild tries again, after an update that can fold that event")  # fmt: skip
+
+    def unfinished(self, connection: sqlite3.Connection) -> None:
+        """Erasures whose remains were not purged: each writable open goes on with them."""
+        with suppress(sqlite3.Error):  # without those tables something above says so
+            for each in erasures.pending(connection):
+                self.tell("warning", "unfinished", f"an erasure of position {each.position} is not finished",
+                          "open the ledger for writing: that goes on with it")  # fmt: skip
+
+
+def _bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 1024 / 1024:,.1f} MiB"

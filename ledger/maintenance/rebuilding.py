@@ -1,0 +1,181 @@
+"""A rebuild that repairs: damaged projections come back from the log by ``rebuild()``, and a damaged log is never touched.
+
+Where damaged pages do not even let the old tables be dropped, a fresh file is made of the proven log and copied into this
+one through SQLite, in one transaction.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from contextlib import closing, suppress
+from typing import Any
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
+from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
+from ledger.engine.log_reading import check_tables
+from ledger.engine.work import Work
+from ledger.maintenance.care import Care, Progress
+from ledger.maintenance.copying import check_log, copy_log, in_the_making
+from ledger.memories.commands import By, who
+from ledger.proof.schema_check import has_changed, misshapen
+from ledger.store.event_store import EventStore
+from ledger.store.sqlite_files import typed
+from projections.core import projector
+
+ROUNDS = 5  # of copying, while others go on writing
+WAIT_SECONDS = 30.0  # for the writer's lock
+
+# How problems that ``verify`` finds begin, and what they are about; all others are the log's own.
+OF_PROJECTIONS = re.compile(
+    r"(position \d+: )?the projections?\b|the schema: (table|index of) (?!events\b|blobs\b)"
+).match
+OF_PAGES = re.compile(r"the file: (?!its )").match
+
+
+def damages(error: BaseException | None) -> bool:
+    """Whether an error comes from a damaged page or row; whatever SQLite said lies beneath what is raised."""
+    while error is not None:
+        if isinstance(error, DamagedError) or _code(error) == sqlite3.SQLITE_CORRUPT:
+            return True
+        error = error.__cause__
+    return False
+
+
+def _is_of_damage(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, 0)  # 0: the driver could not decode a text that SQLite gave
+
+
+def _code(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+class Rebuilding(Care):
+    """The one repair of the projections."""
+
+    def rebuild(
+        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    ) -> answers.RebuildReport:
+        """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+
+        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
+        suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
+        file is made anew from its log, if that is sound; ``StorageError`` if it is not.
+        """
+        started, recorded = time.monotonic(), by is None
+        try:
+            report = super().rebuild(name, progress=progress, by=by)
+            recorded = True
+            if self._is_sound():
+                return report
+        except StorageError as error:
+            if not damages(error):
+                raise
+        self._check_log()
+        self._replace()
+        if not recorded:
+            self.writer.run("maintenance.rebuild", who(self.default, by or By()), self._rebuilt)
+        events, parked = self.store.head()[0], tuple(sorted(self._parked()))
+        return answers.RebuildReport(
+            events=events,
+            seconds=time.monotonic() - started,
+            digest=self.digest(),
+            suspended=parked,
+            projections=tuple(sorted(projector.names())),
+        )
+
+    @staticmethod
+    def _rebuilt(work: Work) -> str:
+        work.emit(LEDGER_STREAM, ProjectionsRebuilt(work.transaction.position))
+        return LEDGER_STREAM
+
+    def _is_sound(self) -> bool:
+        """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
+        try:
+            with self.store.snapshot() as connection:
+                said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
+                return said == "ok" and not has_changed(connection)
+        except StorageError as error:
+            if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
+                return False
+            raise
+
+    def _check_log(self) -> None:
+        with self.store.snapshot() as connection:
+            position = check_log(connection)[0]
+            with suppress(sqlite3.Error):
+                folded = connection.execute("SELECT max(position) FROM main.checkpoint").fetchone()[0]
+                if isinstance(folded, int) and folded > position:
+                    raise StorageError(
+                        f"the log is damaged: it ends at position {position}, and {folded} events were folded of it"
+                    )
+
+    # --- a whole file ------------------------------------------------------------------------------------------------
+
+    def _replace(self) -> None:
+        """Every page of this file anew, from its own log; who has it open stays where he is."""
+        with in_the_making(self.store.path, "a repaired copy", put=False) as part:
+            for _ in range(ROUNDS):
+                with closing(EventStore.open(part)) as fresh, self.store.snapshot() as connection:
+                    copied = copy_log(connection, fresh)
+                door: Any = type(self)
+                door.open(part, clock=self.writer.clock).close()  # folds the projections
+                if self._pour(part, copied):
+                    with suppress(LedgerError):
+                        self.store.checkpoint()
+                    return
+        raise StorageError(
+            "the projections are damaged, and others wrote too much meanwhile for the file to be made again"
+        )
+
+    def _pour(self, part: str, copied: int) -> bool:
+        """Copies a file over this one in one transaction; False when the log went on since it was made."""
+        deadline, looked = time.monotonic() + WAIT_SECONDS, list[int]()
+
+        def guard(status: int, remaining: int, total: int) -> None:
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                if time.monotonic() > deadline:
+                    raise ConflictError("another process kept the ledger locked for longer than the timeout")
+            elif not looked:  # from the first step to the last the writer's lock is held
+                looked.append(self.store.head()[0])
+                if looked[0] != copied:
+                    raise _WentOn
+
+        with self.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
+            pages = fresh.execute("PRAGMA page_count").fetchone()[0]
+            try:
+                fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
+            except _WentOn:
+                return False
+            except sqlite3.Error as error:
+                raise typed(error) from error
+        return True
+
+
+class _WentOn(Exception):
+    """Somebody committed after the copy was made."""
+
+
+# --- whether the tables fit ------------------------------------------------------------------------------------------
+
+
+def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | None:
+    """What is suspended, when every table is there, as this product makes it, and folded up to the last event of this log.
+
+    None otherwise, also when SQLite cannot read what it takes to know.
+    """
+    try:
+        if misshapen(connection):
+            return None
+        _, parked = check_tables(connection, secret)
+        last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+        folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
+    except ConflictError:
+        return None
+    except sqlite3.DatabaseError as error:
+        if not _is_of_damage(error):
+            raise
+        return None
+    return parked if [tuple(row) for row in folded] == [(ledger_id, *last)] else None

@@ -1,0 +1,310 @@
+"""Import and export: interactions from JSONL, conversations in the neutral format, and the log itself, row by row."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import IO, Any
+
+from ledger import answers
+from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.domain.ids import uuid7
+from ledger.domain.times import with_offset
+from ledger.engine.reads import Reads
+from ledger.interactions.conversations import turns_of
+from ledger.maintenance.copying import check_log, free_place, in_the_making
+from ledger.memories.commands import By, Time
+from ledger.store.event_store import EventStore, LogRow
+from ledger.store.recorders import COLUMNS
+from ledger.store.sqlite_files import path_name
+from projections.views import control
+
+Progress = Callable[[int, int], None]
+CHUNK = 500  # lines captured in one commit
+EXPORT_FORMAT = "memory-ledger/export/1"
+
+
+class Transfer(Reads):
+    """What goes in and out of a ledger as a file."""
+
+    _capture_line: Callable[[Any, By], answers.Interaction]  # of the part that captures
+
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        project: str | None = None,
+        strict: bool = False,
+        user: str | None = None,
+        actor: str = "import",
+        client: str = "",
+        channel: str = "file",
+        agent: str = "",
+        occurred_at: Time | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> answers.ImportReport:
+        """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
+        occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
+
+        A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
+        The same file twice adds nothing: each line has a key made of its place and content. ``client`` and ``occurred_at`` are
+        for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
+        lines, and writes nothing.
+        ``progress`` is called with (lines done, lines).
+        """
+        from ledger.interactions.lines import Line, check_line
+
+        started, owner, name = time.monotonic(), self._user(user), path_name(path)
+        lines = list(_lines(name))
+        checked = [(number, check_line(given, project)) for number, given in lines]
+        errors = [(number, each) for number, each in checked if isinstance(each, str)]
+        if strict and errors:
+            raise RejectedError(
+                f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
+            )
+        good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
+        correlation = uuid7(time.time_ns(), self.writer.random(8))
+        by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
+        if occurred_at is not None:
+            by["occurred_at"] = with_offset("occurred_at", occurred_at)
+        captured = known = 0
+        if dry_run:
+            known = self._known_lines(owner, [key for _, _, key in good])
+            captured, good = len(good) - known, []
+        for start in range(0, len(good), CHUNK):
+            with self.writer.batch():
+                for number, line, key in good[start : start + CHUNK]:
+                    outcome = self._import_line(line, by | By(key=key), errors, number, strict)
+                    captured += outcome is False
+                    known += outcome is True
+            if progress is not None:
+                progress(min(start + CHUNK, len(good)), len(good))
+        return answers.ImportReport(
+            path=name,
+            lines=len(lines),
+            captured=captured,
+            known=known,
+            errors=tuple(sorted(errors)),
+            correlation_id=correlation if captured and not dry_run else None,
+            dry_run=dry_run,
+            seconds=time.monotonic() - started,
+        )
+
+    def _known_lines(self, owner: str, keys: Sequence[str]) -> int:
+        """How many of these keys were used by this user already."""
+        with self._read("keys") as connection:
+            return sum(control.has_answered(connection, self.writer.mac("key", owner, key)) for key in keys)
+
+    def _import_line(self, line: Any, by: By, errors: list[tuple[int, str]], number: int, strict: bool) -> bool | None:
+        """Whether the line was known already; None when it was refused, which is listed."""
+        try:
+            if line.client:
+                by["client"] = line.client
+            if line.occurred_at is not None:
+                by["occurred_at"] = line.occurred_at
+            done = self._capture_line(line, by)
+        except LedgerError as refusal:
+            if strict:
+                raise
+            errors.append((number, str(refusal)))
+            return None
+        return bool(done.replayed)
+
+    # --- the log itself ------------------------------------------------------------------------------------------
+
+    def export_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> answers.ExportReport:
+        """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
+
+        ``RejectedError`` when the file is there already.
+        """
+        name, events, blobs = path_name(path), 0, 0
+        with _new_file(name) as file, self._read() as connection:
+            total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
+            file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self.created.ledger_id, "events": total}))
+            for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+                file.write(_json_line(_row_line(LogRow(*row))))
+                events += 1
+                if progress is not None and events % 1_000 == 0:
+                    progress(events, total)
+            for blob, data, erased_by in connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"):
+                text = base64.b64encode(data).decode() if data is not None else None
+                file.write(_json_line({"blob": blob, "data": text, "erased_by": erased_by}))
+                blobs += 1
+        return answers.ExportReport(path=name, events=events, blobs=blobs, bytes_=os.stat(name).st_size)
+
+
+def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:
+    """Each line with its key: what it says, and how often the file has said it before."""
+    said: Counter[str] = Counter()
+    found = []
+    for number, line in lines:
+        digest = line.digest()
+        said[digest] += 1
+        found.append((number, line, f"import:{digest}:{said[digest]}"))
+    return found
+
+
+# --- a whole log -----------------------------------------------------------------------------------------------------
+
+
+def import_log(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
+    """Makes a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
+
+    ``RejectedError`` where a file is already, or when the export is not whole: the place stays empty then.
+    """
+    place = free_place(path, "an import")
+    lines = iter(_export_lines(path_name(source)))
+    header = next(lines, None)
+    if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
+        raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
+    with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
+        _write_log(store, lines, header.get("events"), progress)
+
+
+def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Progress | None) -> None:
+    if isinstance(total, bool) or not isinstance(total, int) or total < 1:
+        raise RejectedError("the export does not name how many events it holds, which is one at the least")
+    rows: list[LogRow] = []
+    with store.transact() as transaction:
+        for line in lines:
+            if "blob" in line:
+                _put_blob(transaction, line)
+                continue
+            rows.append(_log_row(line))
+            if len(rows) >= CHUNK:
+                transaction.append_rows(rows)
+                rows = []
+                if progress is not None:
+                    progress(transaction.position, total)
+        transaction.append_rows(rows)
+        if transaction.position != total:
+            raise RejectedError(f"the export was cut short: it names {total} events and holds {transaction.position}")
+        try:
+            check_log(transaction.connection)
+        except StorageError as error:
+            raise RejectedError(f"the export is not what was exported: {error}") from None
+
+
+def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
+    try:
+        data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
+        line["erased_by"]
+    except (KeyError, TypeError, ValueError):
+        raise RejectedError("the export holds a line that is no text of a log") from None
+    transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (line["blob"], data, line["erased_by"]))
+
+
+def _row_line(row: LogRow) -> dict[str, Any]:
+    key = row.key.hex() if row.key is not None else None
+    texts = {"stream": row.stream, "version": row.version, "type": row.type, "state": row.state}
+    proof = {"digest": row.digest.hex(), "head": row.head.hex(), "key": key, "erased_by": row.erased_by}
+    return {"position": row.position} | texts | proof
+
+
+def _log_row(line: Any) -> LogRow:
+    try:
+        key = bytes.fromhex(line["key"]) if line["key"] is not None else None
+        return LogRow(
+            position=line["position"],
+            stream=line["stream"],
+            version=line["version"],
+            type=line["type"],
+            state=line["state"],
+            digest=bytes.fromhex(line["digest"]),
+            head=bytes.fromhex(line["head"]),
+            key=key,
+            erased_by=line["erased_by"],
+        )
+    except (KeyError, TypeError, ValueError):
+        raise RejectedError("the export holds a line that is no row of a log") from None
+
+
+def _export_lines(source: str) -> Iterator[Any]:
+    try:
+        with open(source, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield _parsed(line, number)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {source}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{source} cannot be read: {type(error).__name__}") from None
+
+
+def _parsed(line: str, number: int) -> Any:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
+    if not isinstance(value, dict):
+        raise RejectedError(f"line {number} of the export is no object")
+    return value
+
+
+@contextmanager
+def _new_file(name: str) -> Iterator[IO[str]]:
+    """A file that was not there, readable by its owner only; what an error leaves half-written is removed."""
+    try:
+        descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise RejectedError(f"{name} is there already; an export never overwrites") from None
+    except OSError as error:
+        raise StorageError(f"{name} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        os.unlink(name)
+        raise StorageError(f"{name} could not be written: {error.strerror}") from None
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _json_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+# --- lines to import -------------------------------------------------------------------------------------------------
+
+
+def _lines(name: str) -> Iterator[tuple[int, Any]]:
+    """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
+    try:
+        with _opened(name) as file:
+            found: Iterator[tuple[int, Any]]
+            if _first_character(file) == "[":
+                found = enumerate(turns_of(json.load(file)), 1)
+            else:
+                found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+            yield from found
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {name}") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
+
+
+def _opened(name: str) -> IO[str]:
+    """The file as text; bytes that are no UTF-8 become lone surrogates, which the line's own check refuses."""
+    opener = gzip.open if name.endswith(".gz") else open
+    return opener(name, "rt", encoding="utf-8", errors="surrogateescape")
+
+
+def _first_character(file: IO[str]) -> str:
+    character = file.read(1)
+    while character.isspace():
+        character = file.read(1)
+    file.seek(0)
+    return character

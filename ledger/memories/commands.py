@@ -1,0 +1,622 @@
+"""The commands on memories: remember, propose, review, revise, supersede, hide and restore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, TypedDict, Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain import memory as domain
+from ledger.domain import times
+from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
+from ledger.domain.events import LIST_ITEMS, MemoryCaptured
+from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.memory import CONTENT_BYTES, Memory
+from ledger.domain.text import check_text, lowered
+from ledger.engine.pipeline import Writer
+from ledger.engine.work import Expected, Outcome, Who, Work
+from ledger.policies import budgets, evidence, twins
+from ledger.policies import edges as graph_rules
+from projections.views import confidence as timeline
+from projections.views import control, documents, observations
+
+Time = str | datetime | date
+Triple = tuple[str, str, str]  # (source, relation, target)
+REASON_BYTES = 16 * 1024
+NAME_BYTES = 1024
+TAGS = 10  # ATOCore
+CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+class Whose(TypedDict, total=False):
+    """What every write takes besides its own arguments.
+
+    ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
+    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``occurred_at`` when it happened in the world,
+    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to, ``expected`` the position
+    after which nobody may have changed what it changes.
+    """
+
+    user: str
+    actor: str
+    client: str
+    channel: str
+    agent: str
+    occurred_at: Time | None
+    causation_id: str | None
+    correlation_id: str | None
+    expected: int | None
+
+
+class By(Whose, total=False):
+    """The same, and ``key``, which makes the command idempotent for this user."""
+
+    key: str | None
+
+
+CHANNELS = ("user", "tool", "web", "agent", "file")
+
+
+def who(default: Who, by: By) -> Who:
+    """Checks what a caller said about itself, and fills in the ledger's defaults."""
+    if unknown := sorted(by.keys() - By.__optional_keys__):
+        raise TypeError(
+            f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}"
+        )
+    if all(value is getattr(default, name) for name, value in by.items()):
+        return default  # which is checked: most calls say nothing else
+    told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
+    for name in ("user", "actor", "client", "agent"):
+        check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
+    if told["channel"] not in CHANNELS:
+        raise RejectedError(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
+    for name in ("causation_id", "correlation_id"):
+        if told[name] is not None:
+            check_text(name, told[name], max_bytes=NAME_BYTES)
+    if told["occurred_at"] is not None:
+        told["occurred_at"] = times.with_offset("occurred_at", told["occurred_at"])
+    if told["expected"] is not None:
+        told["expected"] = _expected(told["expected"])
+    return Who(**told)
+
+
+def _expected(given: object) -> Expected:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
+        raise RejectedError(f"expected is a position of the log, and {given!r:.40} is none")
+    return Expected(given)
+
+
+class MemoryWrites:
+    """The half of the library door that changes memories."""
+
+    writer: Writer
+    default: Who
+
+    # --- new memories --------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        content: str,
+        kind: str = "knowledge",
+        *,
+        project: str | None = None,
+        session_id: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
+
+        ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
+        """
+        attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
+        return self._capture("remember", attempt, project, session_id, edge_list(edges), by)
+
+    def propose(
+        self,
+        content: str,
+        kind: str = "knowledge",
+        *,
+        project: str | None = None,
+        session_id: str | None = None,
+        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+        entities: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
+        attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
+        return self._capture("propose", attempt, project, session_id, edge_list(edges), by)
+
+    def _capture(
+        self,
+        verb: str,
+        attempt: MemoryCaptured,
+        project: str | None,
+        session_id: str | None,
+        edges: tuple[domain.Relate, ...],
+        by: By,
+    ) -> answers.Memory:
+        def body(work: Work) -> str:
+            work.project = work.project_named(project)
+            work.session = work.session_named(session_id)
+            said = with_sources(work, _in_time(work, attempt))
+            id = twins.capture(work, said)
+            graph_rules.say(work, id, said, edges)
+            return id
+
+        given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
+        return self._memory(self.writer.run(verb, who(self.default, by), body, given))
+
+    # --- review --------------------------------------------------------------------------------------------------
+
+    def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
+        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
+
+        What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
+        """
+        note = check_reason("note", note)
+
+        def body(work: Work, memory: Memory) -> None:
+            replaced = _replaced(work, memory) if memory.status == "candidate" else None
+            said = None if content is None else work.cleaned(content)
+            if said is not None:
+                self._revise(work, memory, said, note)
+            if memory.status == "candidate":
+                twins.refuse_twin(work, memory, "active", "promote", said)
+                budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
+            _emit(work, memory, domain.Promote(note))
+            if replaced is not None:
+                project, work.project = work.project, replaced.project
+                _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
+                work.project = project
+            if memory.status == "candidate":
+                besides = (replaced.row,) if replaced is not None else ()
+                span = (memory.valid_from, memory.valid_to)
+                graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
+
+        return self._change("promote", id, body, by, (id, note, content))
+
+    def reject(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Turns a candidate down; the same text does not become a candidate again by extraction."""
+        return self._simple("reject", id, domain.Reject, reason, by)
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    def revise(self, id: str, content: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
+        reason = check_reason("reason", reason)
+
+        def body(work: Work, memory: Memory) -> None:
+            self._revise(work, memory, content, reason)
+
+        return self._change("revise", id, body, by, (id, content, reason))
+
+    @staticmethod
+    def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
+        content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
+        command = domain.Revise(content, why)
+        if content != memory.content and memory.status in ("candidate", "active"):
+            twins.refuse_twin(work, memory, memory.status, "revise", content)
+            if memory.status == "active":
+                budgets.check(work, memory.kind, content, frees=memory)
+        _emit(work, memory, command)
+
+    def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
+        """Adds and removes tags (at most 10 a memory, lower-cased)."""
+        asked = domain.Retag(tag_list(add), tag_list(remove))
+
+        def body(work: Work, memory: Memory) -> None:
+            command = domain.Retag(work.cleaned(asked.add), asked.remove)
+            if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
+                raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
+            _emit(work, memory, command)
+
+        return self._change("memories.tag", id, body, by, (id, asked))
+
+    def set_validity(
+        self,
+        id: str,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        reason: str = "",
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
+        start, end = _validity(valid_from, valid_to)
+        command = domain.SetValidity(start, end, check_reason("reason", reason))
+        return self._change(
+            "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+        )
+
+    def adjust(self, id: str, confidence: float, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Sets the confidence by hand, with a reason."""
+        command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
+        return self._change(
+            "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+        )
+
+    def supersede(
+        self,
+        id: str,
+        content: str,
+        reason: str = "",
+        *,
+        kind: str | None = None,
+        confidence: float = 1.0,
+        entities: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        source: str | Iterable[str] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        edges: Iterable[Triple] = (),
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """Another fact takes this one's place, in one append; the successor comes back.
+
+        When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
+        the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
+        """
+        check_text("content", content, max_bytes=CONTENT_BYTES)
+        reason = check_reason("reason", reason)
+        start, end = _validity(valid_from, valid_to)
+        about = None if entities is None else text_list("entities", entities)
+        labels, sources = None if tags is None else tag_list(tags), source_list(source)
+        relations = edge_list(edges)
+        given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
+        given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
+
+        def body(work: Work) -> str:
+            old: Memory = work.load(id, "m")
+            work.project = old.project
+            attempt = MemoryCaptured(
+                content=content,
+                kind=checked_kind(old.kind if kind is None else kind),
+                status="active",
+                confidence=rules.millionths("confidence", confidence),
+                entities=old.entities if about is None else about,
+                tags=old.tags if labels is None else labels,
+                sources=sources,
+                valid_from=start or work.recorded_at,
+                valid_to=end,
+                supersedes=old.id,
+            )
+            attempt = with_sources(work, _in_time(work, attempt))
+            if old.status != "active":
+                raise domain.refusal(domain.Supersede(None, ""), old)
+            return _succeed(work, old, attempt, reason, relations)
+
+        return self._memory(self.writer.run("supersede", who(self.default, by), body, given))
+
+    # --- what it says of names -----------------------------------------------------------------------------------
+
+    def relate(
+        self,
+        memory_id: str,
+        source: str,
+        relation: str,
+        target: str,
+        *,
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
+        **by: Unpack[By],
+    ) -> answers.Memory:
+        """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
+
+        It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
+        other active memories say of the same two names in other words, over a time in common, is retracted with it.
+        """
+        start, end = _validity(valid_from, valid_to)
+        command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
+
+        def body(work: Work, memory: Memory) -> None:
+            graph_rules.relate(work, memory, command)
+
+        return self._change("graph.relate", memory_id, body, by, (memory_id, command))
+
+    def unrelate(
+        self, memory_id: str, source: str, relation: str, target: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory:
+        """The memory no longer says so; what it never said, it does not say."""
+        asked = edge_list([(source, relation, target)])[0]
+        command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
+        return self._change(
+            "graph.unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
+        )
+
+    # --- out of use and back -------------------------------------------------------------------------------------
+
+    def invalidate(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """The memory was wrong."""
+        return self._simple("invalidate", id, domain.Invalidate, reason, by)
+
+    def retract(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Takes the memory out of use without a judgement; ``restore`` brings it back."""
+        return self._simple("retract", id, domain.Retract, reason, by)
+
+    def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Back to the status before it was superseded, invalidated, rejected or retracted."""
+        reason = check_reason("reason", reason)
+
+        def body(work: Work, memory: Memory) -> None:
+            if memory.status in domain.HIDDEN:
+                twins.refuse_twin(work, memory, memory.before or "active", "restore")
+                if memory.before == "active":
+                    budgets.check(work, memory.kind, memory.content)
+            _emit(work, memory, domain.Restore(reason))
+            status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
+            alive = [memory.id] if status == "active" and not memory.quarantined else []
+            evidence.put_back(work, [memory.id], alive, reason)
+
+        return self._change("restore", id, body, by, (id, reason))
+
+    def quarantine(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
+        return self._simple("guards.quarantine", id, domain.Quarantine, reason, by)
+
+    def release(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
+        return self._simple("guards.release", id, domain.Release, reason, by)
+
+    def _reinforce_memory(
+        self, id: str, delta: float | None = None, *, source: str | None = None, by: By
+    ) -> answers.Memory:
+        amount = None if delta is None else rules.millionths("delta", delta)
+
+        def body(work: Work, memory: Memory) -> None:
+            work.need("confidence")
+            interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
+            if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
+                return
+            policy = work.policy()
+            echo = interaction is not None and memory.id in interaction.memories_used
+            gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
+            name = interaction.id if interaction is not None else None
+            _emit(work, memory, domain.Reinforce(delta=gain, interaction=name, echo=echo))
+
+        return self._change("reinforce", id, body, by, (id, amount, source))
+
+    # --- the common road -----------------------------------------------------------------------------------------
+
+    def _simple(self, verb: str, id: str, command: Callable[[str], domain.Command], why: str, by: By) -> answers.Memory:
+        why = check_reason("reason", why)
+        return self._change(verb, id, lambda work, memory: _emit(work, memory, command(why)), by, (id, why))
+
+    def _change(
+        self, verb: str, id: str, body: Callable[[Work, Memory], None], by: By, arguments: object
+    ) -> answers.Memory:
+        def on_memory(work: Work) -> str:
+            memory: Memory = work.load(id, "m")
+            work.project = memory.project
+            body(work, memory)
+            return memory.id
+
+        return self._memory(self.writer.run(verb, who(self.default, by), on_memory, arguments))
+
+    def _memory(self, outcome: Outcome) -> answers.Memory:
+        if outcome.state is None:
+            raise SuspendedError(
+                f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
+                "so the memory cannot be shown; maintenance.rebuild() makes it again",
+            )
+        state: Memory = outcome.state
+        return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
+    for event in domain.decide(command, memory):
+        work.emit(memory.id, event, first=memory.row)
+
+
+def _replaced(work: Work, candidate: Memory) -> Memory | None:
+    """The active memory that a candidate takes the place of."""
+    found = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
+    state: Memory | None = work.at_row(found.row, "m") if found is not None else None
+    return state if state is not None and state.status == "active" else None
+
+
+def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
+    attempt = work.cleaned(attempt)
+    known = twins.twin(work, attempt, "active")
+    if known is not None and known.row == old.row:
+        return old.id
+    twins.refuse_threat(work, attempt.content or "", "supersede by")
+    successor = twins.capture(work, attempt, replaces=old)
+    _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    graph_rules.say(work, successor, attempt, edges, besides=old.row)
+    return successor
+
+
+def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """A validity that begins now, for want of another beginning, must end later."""
+    if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
+        raise RejectedError(
+            f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"
+        )
+    return attempt
+
+
+def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
+    if not attempt.sources:
+        return attempt
+    return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
+
+
+def own(work: Work, source: str) -> str:
+    """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
+    this user that is in force, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
+    ``RejectedError`` for an observation all of whose sources were."""
+    if source[0] == "c":
+        return _own_chunk(work, source)
+    if work.find(source, source[0]) is None and work.of_another_user(source):
+        raise RejectedError(
+            f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
+        )
+    state = work.load(source, source[0])
+    if source[0] == "o" and not _is_borne_out(work, state.row):
+        raise RejectedError(
+            f"{state.id} has no live source, so nothing can rest on it; add other sources first",
+            rule="evidence",
+            subject=state.id,
+        )
+    return str(state.id)
+
+
+def _is_borne_out(work: Work, observation: int) -> bool:
+    """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
+    borne = observations.borne(work.rows, observation)
+    for each in [each for each in borne if not each.withdrawn] or borne:
+        if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
+            return True
+        found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
+        if found is not None and not _is_void(work, found):
+            return True
+    return False
+
+
+def _own_chunk(work: Work, source: str) -> str:
+    """One that a newer text no longer has is a source too: it is what was read."""
+    work.need("documents", "audit", "force")
+    work.rows.flush()
+    found = documents.find_chunk(work.connection(), source, work.who.user)
+    if found is not None and not _is_void(work, found):
+        return found.id
+    check_chunks(work, (source,))
+    raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
+
+
+def _is_void(work: Work, chunk: documents.Chunk) -> bool:
+    """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
+    return work.at_row(chunk.document, "d") is None or bool(control.taken_out_at(work.connection(), chunk.row))
+
+
+def check_chunks(work: Work, named: Iterable[str]) -> None:
+    """``RejectedError`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
+    for each in named:
+        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
+        state = work.at_row(row, "d") if row is not None else None
+        if state is not None and state.user != work.who.user:
+            raise RejectedError(
+                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
+            )
+
+
+# --- what strangers hand us ------------------------------------------------------------------------------------------
+
+
+def _attempt(
+    content: str,
+    kind: str,
+    status: str,
+    confidence: float,
+    entities: Iterable[str],
+    tags: Iterable[str],
+    source: str | Iterable[str],
+    valid_from: Time | None,
+    valid_to: Time | None,
+) -> MemoryCaptured:
+    start, end = _validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
+    return MemoryCaptured(
+        content=check_text("content", content, max_bytes=CONTENT_BYTES),
+        kind=checked_kind(kind),
+        status=status,
+        confidence=rules.ONE
+        if confidence == 1.0 and confidence is not True
+        else rules.millionths("confidence", confidence),
+        entities=text_list("entities", entities) if entities else (),
+        tags=tag_list(tags) if tags else (),
+        sources=source_list(source) if source else (),
+        valid_from=start,
+        valid_to=end,
+    )
+
+
+def checked_kind(kind: str) -> str:
+    if kind in domain.KINDS:
+        return kind
+    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
+        raise RejectedError(
+            f"a kind is a word of lower-case letters, digits, _ and -, up to 64, and {kind!r:.40} is not; "
+            f"known: {', '.join(domain.KINDS)}"
+        )
+    return kind
+
+
+def check_reason(name: str, text: str) -> str:
+    return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
+
+
+def _validity(valid_from: Time | None, valid_to: Time | None) -> tuple[str | None, str | None]:
+    start = times.moment("valid_from", valid_from) if valid_from is not None else None
+    end = times.until("valid_to", valid_to) if valid_to is not None else None
+    if start is not None and end is not None and end <= start:
+        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty")
+    return start, end
+
+
+def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
+    """Strings without repeats, in the order given."""
+    if isinstance(given, str):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
+    found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
+    if len(found) > items:
+        raise RejectedError(
+            f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
+        )
+    return found
+
+
+def tag_list(given: Iterable[str]) -> tuple[str, ...]:
+    labels = [
+        lowered(each.strip()) if isinstance(each, str) else each
+        for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
+    ]
+    return text_list("tags", labels, items=TAGS)
+
+
+def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
+    """(source, relation, target) of each edge, as texts."""
+    if given == ():  # as with most memories
+        return ()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
+    found = []
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
+            raise RejectedError("each relation is three texts: (subject, relation, object)")
+        parts = [
+            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
+            for what, part in zip(("source", "relation", "target"), each, strict=True)
+        ]
+        found.append(domain.Relate(*parts))
+        if len(found) > domain.EDGES:
+            raise RejectedError(
+                f"a memory has at most {domain.EDGES} relations", rule="size", limit=domain.EDGES, requested=len(found)
+            )
+    return tuple(found)
+
+
+def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
+    found = text_list("sources", given)
+    for each in found:
+        if each[:1] not in CITABLE or not is_prefix(each, each[0]):
+            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
+    return found

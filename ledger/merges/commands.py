@@ -1,0 +1,267 @@
+"""The commands on near duplicates and contradictions: look for them, merge or refuse, resolve."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import merge as domain
+from ledger.domain import near
+from ledger.domain.confidence import ONE, millionths
+from ledger.domain.conflict import Conflict
+from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
+from ledger.domain.merge import Merge
+from ledger.engine.snapshot import NOWHERE, load, named
+from ledger.engine.work import Outcome, Who, Work
+from ledger.memories.commands import By, MemoryWrites, Whose, check_reason, text_list, who
+from ledger.merges import answers as merge_answers
+from ledger.merges.queries import MergeReads
+from ledger.policies import conflicts as conflict_rules
+from ledger.policies import merging
+from ledger.store.recorders import read_tip
+from projections.search import vectors
+from projections.views import control, memories
+
+if TYPE_CHECKING:
+    from ledger.vectors.embedding import VectorSearch
+
+F = TypeVar("F")
+LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
+
+
+class MergeWrites(MemoryWrites, MergeReads):
+    """The part of the library door that brings near duplicates together and contradictions to an end."""
+
+    vectors: VectorSearch | None
+    looked: dict[tuple[str, str], int]  # (what for, user) -> the position up to which this process has looked
+
+    # --- near duplicates -----------------------------------------------------------------------------------------
+
+    def find_merges(
+        self, *, project: str | None = None, threshold: float = near.THRESHOLD / ONE, **by: Unpack[Whose]
+    ) -> merge_answers.MergeReport:
+        """Proposes merges: active memories of one kind and project that say nearly the same, each with each.
+
+        ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 is rubino's), at least 0.5. What is proposed
+        stays as it is until somebody calls ``merge`` or ``reject_merge``; looking again proposes nothing twice.
+        """
+        least = millionths("threshold", threshold)
+        if least < LEAST_THRESHOLD * ONE:
+            raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
+        told = who(self.default, By(**by, key=None))
+        with self._read("memories", "merges", "conflicts") as connection:
+            scope = _scope(connection, told.user, project)
+            searched = merging.search(connection, told.user, least, scope=scope, vectors=self._known_vectors())
+        proposed = self._propose_merges(told, searched.found)
+        with self._read("memories", "projects", "merges") as connection:
+            states = [load(connection, id, "g", told.user) for id in proposed]
+            answer = tuple(self._merge_answer(connection, state) for state in states if state is not None)
+        return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
+
+    def _known_vectors(self) -> merging.Vectors | None:
+        """What gives the vectors that were made already of the texts as they are; None without an embedder."""
+        if getattr(self, "_vectors", None) is None:
+            return None
+        model, secret = self.vectors.embedder.name, self.writer.secret  # type: ignore[union-attr]
+
+        def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
+            if not vectors.is_there(connection):
+                return ()
+            sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
+            text, data = connection.execute(sql, (model, seen.row)).fetchone() or (b"", b"")
+            return struct.unpack(f"<{len(data) // 4}f", data) if text == vectors.mark(secret, seen.content) else ()
+
+        return known
+
+    def _propose_merges(self, told: Who, found: Sequence[merging.Found]) -> list[str]:
+        return self._in_lots("merges.find", told, found, merging.TOGETHER, merging.propose)
+
+    def _in_lots(
+        self, verb: str, told: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
+    ) -> list[str]:
+        """Records what a search found, so much in each append; the ids of the subjects concerned."""
+        concerned: dict[str, None] = {}
+        for first in range(0, len(found), size):
+            lot = found[first : first + size]
+
+            def body(work: Work, lot: Sequence[F] = lot) -> str:
+                act(work, lot)
+                return work.emitted[-1][0] if work.emitted else "ledger"
+
+            concerned |= {event.stream: None for event in self.writer.run(verb, told, body).events}
+        return list(concerned)
+
+    def merge(
+        self, memories: str | Iterable[str], content: str | None = None, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory:
+        """One memory takes the place of several, in one append; it comes back, and they are superseded by it.
+
+        ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without
+        ``content`` the wording is that of the surest of them, then the most referred to, then the newest. It has their
+        greatest confidence, their references added up, and their tags, names, sources and edges. Merging what was merged
+        returns what it became. ``RejectedError`` for a candidate (promote it first), for a proposal whose members changed, and
+        where another active memory has that wording.
+        """
+        reason = check_reason("reason", reason)
+        is_proposal = isinstance(memories, str) and memories.startswith("g_")
+        ids = () if is_proposal else text_list("memories", memories)
+        if any(each.startswith("g_") for each in ids):
+            raise RejectedError(
+                "a merge is by one proposal alone, or of memories that are named: these are ids of both"
+            )
+
+        def body(work: Work) -> str:
+            if not is_proposal:
+                return merging.unite(work, [self._own_memory(work, each) for each in ids], content, reason)
+            proposal: Merge = work.load(str(memories), "g")
+            if proposal.status == domain.PROPOSED:
+                work.rows.flush()
+                if why := merging.moot(work.connection(), proposal):
+                    raise RejectedError(
+                        f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
+                        "memories to merges.combine()",
+                        rule="obsolete",
+                        subject=proposal.id,
+                    )
+            else:
+                domain.check_merged(proposal)
+            return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
+
+        given = (memories if is_proposal else ids, content, reason)
+        command = "merges.apply" if is_proposal else "merges.combine"
+        return self._memory(self.writer.run(command, who(self.default, by), body, given))
+
+    @staticmethod
+    def _own_memory(work: Work, given: str) -> str:
+        if work.find(given, "m") is None and work.of_another_user(given):
+            raise RejectedError(
+                f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
+            )
+        return str(work.load(given, "m").id)
+
+    def reject_merge(self, id: str, reason: str = "", **by: Unpack[By]) -> merge_answers.Merge:
+        """Turns a proposal down: no two of its memories are ever proposed together again."""
+        reason = check_reason("reason", reason)
+
+        def body(work: Work) -> str:
+            proposal: Merge = work.load(id, "g")
+            work.project = proposal.project
+            for event in domain.decide(domain.Reject(reason), proposal):
+                work.emit(proposal.id, event, first=proposal.row)
+            return proposal.id
+
+        outcome = self.writer.run("merges.reject", who(self.default, by), body, (id, reason))
+        with self._read("memories", "projects", "merges") as connection:
+            answer = self._merge_answer(connection, _there(outcome))
+        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+    # --- conflicts -----------------------------------------------------------------------------------------------
+
+    def find_conflicts(self, *, project: str | None = None, **by: Unpack[Whose]) -> merge_answers.ConflictReport:
+        """Records conflicts: active memories of one project that fill one slot with values that cannot both be so.
+
+        A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
+        Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
+        """
+        told = who(self.default, By(**by, key=None))
+        with self._read("memories", "conflicts") as connection:
+            scope = _scope(connection, told.user, project)
+            found = conflict_rules.search(connection, told.user, scope=scope)
+        recorded = self._record_conflicts(told, found)
+        with self._read("memories", "projects", "conflicts") as connection:
+            states = [load(connection, id, "k", told.user) for id in recorded]
+            answer = tuple(self._conflict_answer(connection, state) for state in states if state is not None)
+        return merge_answers.ConflictReport(found=answer)
+
+    def _record_conflicts(self, told: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
+        return self._in_lots("conflicts.find", told, found, conflict_rules.TOGETHER, conflict_rules.record)
+
+    def resolve(
+        self, id: str, keep: str | None = None, *, both: bool = False, reason: str = "", **by: Unpack[By]
+    ) -> merge_answers.Conflict:
+        """Ends a conflict: the memory ``keep`` supersedes what cannot be so beside it, in one append; or ``both`` can be so,
+        and it is not raised again while they say what they say."""
+        reason = check_reason("reason", reason)
+        if (keep is None) == (both is False):
+            raise RejectedError("a resolution is keep=MEMORY, or both=True, and one of the two")
+
+        def body(work: Work) -> str:
+            conflict: Conflict = work.load(id, "k")
+            work.project = conflict.project
+            if keep is None:
+                conflict_rules.both(work, conflict, reason)
+            else:
+                conflict_rules.keep(work, conflict, work.load(self._own_memory(work, keep), "m"), reason)
+            return conflict.id
+
+        command = "conflicts.accept" if both else "conflicts.resolve"
+        outcome = self.writer.run(command, who(self.default, by), body, (id, keep, reason))
+        with self._read("memories", "projects", "conflicts") as connection:
+            answer = self._conflict_answer(connection, _there(outcome))
+        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+    # --- as policies ---------------------------------------------------------------------------------------------
+
+    def _look_for_conflicts(self) -> int:
+        """For every user whose policy says so; how many conflicts were recorded."""
+
+        def look(connection: Any, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
+            return conflict_rules.search(connection, user, after=after)
+
+        return self._for_each_user("conflicts", conflict_rules.ACTOR, look, self._record_conflicts)
+
+    def _look_for_merges(self) -> int:
+        """For every user whose policy says so; how many merges were proposed."""
+
+        def look(connection: Any, user: str, after: int | None) -> Sequence[merging.Found]:
+            return merging.search(connection, user, near.THRESHOLD, after=after, vectors=self._known_vectors()).found
+
+        return self._for_each_user("merge", merging.ACTOR, look, self._propose_merges)
+
+    def _for_each_user(
+        self,
+        what: str,
+        actor: str,
+        look: Callable[[Any, str, int | None], Sequence[F]],
+        record: Callable[[Who, Sequence[F]], list[str]],
+    ) -> int:
+        """Looks through the memories of each user once, and then at what has changed since this process looked."""
+        with self._read("memories", "force") as connection:
+            users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
+        recorded = 0
+        for user in users:
+            with self._read("memories", "merges", "conflicts") as connection:
+                head, _ = read_tip(connection.cursor())
+                if (after := self.looked.get((what, user))) == head:
+                    continue
+                found = look(connection, user, after)
+            try:
+                recorded += len(record(Who(user=user, actor=actor), found))
+            except RejectedError as refusal:
+                if refusal.rule != "trust":
+                    raise
+            else:
+                self.looked[what, user] = head
+        return recorded
+
+
+def _scope(connection: Any, user: str, project: str | None) -> merging.Scope:
+    if project is None:
+        return None
+    found = named(connection, user, "p", project)
+    if found == NOWHERE:
+        raise NotFoundError(f"no project of this user is called {project!r:.60}")
+    return [found]
+
+
+def _there(outcome: Outcome) -> Any:
+    if outcome.state is None:
+        raise SuspendedError(
+            f"recorded at position {outcome.position}, but its projection was suspended by it, so it cannot be shown; "
+            "maintenance.rebuild() makes it again",
+        )
+    return outcome.state

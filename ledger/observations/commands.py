@@ -1,0 +1,337 @@
+"""The commands on observations: write one by hand, word it anew, retire and restore it, and withdraw what bears them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+import msgspec
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.documents import answers as document_answers
+from ledger.documents.queries import DocumentReads
+from ledger.domain import confidence as rules
+from ledger.domain import observation as domain
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.events import (
+    AnyEvent,
+    EvidenceWithdrawn,
+    ObservationFormed,
+    ObservationRetracted,
+)
+from ledger.domain.observation import TEXT_BYTES, Observation
+from ledger.domain.text import check_text
+from ledger.engine.log_reading import read_event, read_stream
+from ledger.engine.work import Outcome, Work
+from ledger.interactions.commands import InteractionWrites
+from ledger.memories.commands import By, check_reason, own, source_list, tag_list, who
+from ledger.observations import answers as observation_answers
+from ledger.observations.queries import NEEDED, ObservationReads
+from ledger.policies import evidence as rules_of_evidence
+from ledger.policies.evidence import BY_HAND
+from ledger.store.recorders import read_tip
+from projections.views import audit, control, observations
+
+GIVEN = "given/1"  # the confidence is as somebody gave it
+Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
+
+
+class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
+    """The part of the library door that changes observations; what it shares with memories goes by the letter of the id."""
+
+    def observe(
+        self,
+        text: str,
+        source: str | Iterable[str],
+        *,
+        confidence: float = rules.BY_HAND / rules.ONE,
+        project: str | None = None,
+        tags: Iterable[str] = (),
+        why: str = "",
+        **by: Unpack[By],
+    ) -> observation_answers.Observation:
+        """Writes an observation by hand, without a model: what several sources have in common, in your words.
+
+        ``source`` are memories, interactions and chunks in use, one at least: proof is what an observation is. Those of another
+        project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
+        (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
+        """
+        check_text("text", text, max_bytes=TEXT_BYTES)
+        given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
+        believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
+        if not given:
+            raise RejectedError(
+                "an observation needs a source: the id of what supports it, a memory, interaction or chunk"
+            )
+
+        def body(work: Work) -> str:
+            work.project = project_of = work.project_named(project)
+            sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
+            evidence = rules_of_evidence.dated(work, sources)
+            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
+            known = rules_of_evidence.twin(work, project_of, labels, text)
+            if known is not None:
+                _absorb(work, known, formed)
+                return known.id
+            stream = work.new_id("o")
+            work.emit(stream, formed)
+            return stream
+
+        arguments = (text, given, believed, project, labels, why)
+        return self._observed(self.writer.run("observations.add", who(self.default, by), body, arguments))
+
+    def revise(  # type: ignore[override]
+        self, id: str, content: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory | observation_answers.Observation:
+        """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
+
+        An observation's new wording is taken to be made from all of its live sources; without any it is refused.
+        """
+        if not _is_observation(id):
+            return super().revise(id, content, reason, **by)
+        reason = check_reason("reason", reason)
+        check_text("content", content, max_bytes=TEXT_BYTES)
+
+        def body(work: Work, state: Observation) -> None:
+            borne = [each.source for each in observations.borne(work.rows, state.row) if not each.withdrawn]
+            alive = rules_of_evidence.live(work, borne)
+            if state.status == "active":
+                if not alive:
+                    raise RejectedError(
+                        f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
+                        "restore one, or retract it",
+                        rule="evidence",
+                        subject=state.id,
+                    )
+                rules_of_evidence.refuse_twin(work, state, content, "revise")
+            written = tuple(each for each in borne if each in alive)
+            command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
+            rules_of_evidence.emit(work, state, command)
+
+        return self._change_observation("revise", id, body, by, (id, content, reason))
+
+    def retract(  # type: ignore[override]
+        self, id: str, reason: str = "", **by: Unpack[By]
+    ) -> answers.Memory | observation_answers.Observation:
+        """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
+        if not _is_observation(id):
+            return super().retract(id, reason, **by)
+        command = domain.Retire("curated", reason=check_reason("reason", reason))
+
+        def body(work: Work, state: Observation) -> None:
+            rules_of_evidence.emit(work, state, command)
+
+        return self._change_observation("retract", id, body, by, (id, reason))
+
+    def restore(  # type: ignore[override]
+        self, id: str, reason: str = "", **by: Unpack[By]
+    ) -> Evident | observation_answers.Observation:
+        """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
+
+        A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
+        count it, and those that were retracted for want of evidence are active again. All of it is one append.
+        """
+        if _is_observation(id):
+            return self._restore_observation(id, reason, by)
+        if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
+            return self._restore_source(id, reason, by)
+        return super().restore(id, reason, **by)
+
+    def _restore_observation(self, id: str, reason: str, by: By) -> observation_answers.Observation:
+        reason = check_reason("reason", reason)
+
+        def body(work: Work, state: Observation) -> None:
+            if state.status == "retracted":
+                rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
+            rules_of_evidence.emit(work, state, domain.Restore(reason))
+
+        return self._change_observation("restore", id, body, by, (id, reason))
+
+    def _restore_source(self, id: str, reason: str, by: By) -> Evident:
+        told, reason = who(self.default, by), check_reason("reason", reason)
+
+        def body(work: Work) -> str:
+            source = own(work, source_list(id)[0])
+            sources = rules_of_evidence.to_withdraw(work, source)
+            rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
+            return source
+
+        outcome = self.writer.run("restore", told, body, (id, reason))
+        source = outcome.subject
+        if source[0] == "c":
+            return self.chunk(source, user=told.user)
+        if source[0] == "d":
+            return self.document(source, user=told.user)
+        found = self.interaction(source, user=told.user)
+        return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
+
+    # --- withdrawing sources -------------------------------------------------------------------------------------
+
+    def withdraw_source(
+        self,
+        ids: str | Iterable[str],
+        reason: str = "",
+        *,
+        exclusive: bool = False,
+        dry_run: bool = False,
+        **by: Unpack[By],
+    ) -> observation_answers.WithdrawalReport:
+        """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
+
+        An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
+        What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
+        of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
+        nobody else can write until it is done. A ``dry_run`` only says what it would do.
+        """
+        told, reason, given = who(self.default, by), check_reason("reason", reason), source_list(ids)
+        if not given:
+            raise RejectedError("withdraw needs at least one source by its id")
+        if dry_run:
+            return self._would_withdraw(given, told.user)
+        named: list[str] = []
+
+        def body(work: Work) -> str:
+            named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
+            rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
+            return "ledger"
+
+        outcome = self.writer.run("observations.withdraw", told, body, (given, reason))
+        return self._withdrawal(outcome, tuple(named), given, told.user)
+
+    def _would_withdraw(self, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
+        with self._read(*NEEDED) as connection:
+            named: dict[str, None] = {}
+            for each in given:
+                sources = observations.sources_named(connection, each, user)
+                if not sources:
+                    raise rules_of_evidence.no_source(each)
+                named |= dict.fromkeys(sources)
+            found = [observations.get(connection, row) for row in observations.borne_out_by(connection, [*named])]
+            states = [each for each in found if each is not None and each.status != domain.ERASED]
+            evidence = observations.evidence(connection, [each.row for each in states])
+            position = read_tip(connection.cursor())[0]
+        active = [each for each in states if each.status == "active"]
+        left = {each.id for each in active if any(e.live and e.source not in named for e in evidence[each.row])}
+        return observation_answers.WithdrawalReport(
+            sources=tuple(named),
+            observations=tuple(each.id for each in states),
+            retracted=tuple(each.id for each in active if each.id not in left),
+            stale=tuple(each.id for each in active if each.id in left),
+            position=position,
+            dry_run=True,
+        )
+
+    def _withdrawal(
+        self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
+    ) -> observation_answers.WithdrawalReport:
+        """What the log says of it: the same for whoever asks again with the key, or finished it."""
+        with self._read("observations", "audit") as connection:
+            events = _events_of(connection, outcome)
+            touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
+            retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
+            others = [observations.get(connection, row) for row in touched if row not in retracted]
+            left = observations.borne_out_by(connection, named)
+            if outcome.replayed:
+                named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
+            failed = [observations.get(connection, row) for row in left]
+        return observation_answers.WithdrawalReport(
+            sources=tuple(dict.fromkeys(named)),
+            observations=tuple(touched.values()),
+            retracted=tuple(retracted.values()),
+            stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
+            failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
+            position=max((event.position for event in events), default=outcome.position),
+            command_id=events[0].envelope.command_id if events else None,
+            replayed=outcome.replayed,
+            absorbed=not outcome.replayed and not touched,
+        )
+
+    # --- the common road -----------------------------------------------------------------------------------------
+
+    def _change_observation(
+        self, verb: str, id: str, body: Callable[[Work, Observation], None], by: By, arguments: object
+    ) -> observation_answers.Observation:
+        def on_observation(work: Work) -> str:
+            work.need("observations")
+            state: Observation = work.load(id, "o")
+            work.project = state.project
+            body(work, state)
+            return state.id
+
+        return self._observed(self.writer.run(verb, who(self.default, by), on_observation, arguments))
+
+    def _observed(self, outcome: Outcome) -> observation_answers.Observation:
+        user = outcome.state.user if outcome.state is not None else None
+        answer = self.observation(outcome.subject, user=user)
+        if answer is None:
+            raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
+        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _is_observation(id: object) -> bool:
+    return isinstance(id, str) and id.startswith("o_")
+
+
+def _evident(work: Work, given: str, project: str | None) -> str:
+    """The full id of a source that an observation of this project may have."""
+    if given[0] not in rules_of_evidence.KINDS:
+        raise RejectedError(
+            f"an observation rests on memories (m_…), interactions (i_…) and chunks (c_…), and not on {given:.40}"
+        )
+    source = own(work, given)
+    if project is None:
+        return source
+    other = observations.project_of(work.connection(), source)
+    if other not in (None, project):
+        raise RejectedError(
+            f"the source {source} is of another project; an observation rests on what is of its own project, or of none",
+            rule="evidence",
+            subject=source,
+        )
+    return source
+
+
+def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
+    """The sources bear out what is there already; if that was stale, it is worded from them now.
+
+    The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
+    """
+    work.absorbed = True
+    borne = {each.source: each for each in observations.borne(work.rows, known.row)}
+    added = [each.source for each in formed.evidence if each.source not in borne or borne[each.source].withdrawn]
+    if (count := len(borne.keys() | set(added))) > domain.EVIDENCE:
+        raise RejectedError(
+            f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
+            rule="size",
+            subject=known.id,
+            limit=domain.EVIDENCE,
+            requested=count,
+        )
+    if added or work.who.actor not in _formed_by(work, known):
+        work.emit(known.id, formed, first=known.row)
+    sources = {each.source for each in borne.values() if not each.withdrawn} | {*added}
+    alive = sources & rules_of_evidence.live(work, known.written_from)
+    if known.stale or not alive.issuperset(known.written_from):
+        said, written = known.text or "", formed.written_from
+        command = domain.Revise(said, "curated", None, None, BY_HAND, written)
+        rules_of_evidence.emit(work, known, command)
+
+
+def _formed_by(work: Work, known: Observation) -> set[str | None]:
+    """Whose forming of it is in force."""
+    connection = work.connection()
+    events = read_stream(connection, known.id, 2**62)
+    out = control.out_of_force(connection, events[0].position, events[-1].position)
+    formed = (event for event in events if isinstance(event.data, ObservationFormed) and event.position not in out)
+    return {event.envelope.actor for event in formed}
+
+
+def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+    """Everything that a command recorded."""
+    if not outcome.events and not outcome.replayed:
+        return []
+    entry = audit.at(connection, outcome.position)
+    entries = audit.of_command(connection, entry.command_id) if entry is not None else []
+    found = (read_event(connection, each.position) for each in entries)
+    return [event for event in found if event is not None]

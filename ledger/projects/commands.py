@@ -1,0 +1,153 @@
+"""The commands on projects: register, alias, and trusted state, which only a person sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Unpack
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain import project as domain
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.domain.events import ProjectRegistered
+from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
+from ledger.domain.text import check_text
+from ledger.engine.reads import Reads
+from ledger.engine.work import Outcome, Who, Work
+from ledger.memories.commands import By, who
+from ledger.projects.queries import shown as project_shown
+
+
+class ProjectWrites(Reads):
+    """The half of the library door that changes projects."""
+
+    def register_project(self, name: str, description: str = "", **by: Unpack[By]) -> answers.Project:
+        """Makes a project known; one that is known by this name or alias comes back as it is."""
+        _name("a project's name", name)
+        check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
+
+        def body(work: Work) -> str:
+            known = self.writer.named(work.who.user, "p", name)
+            if known is not None:
+                work.absorbed = True
+                return known
+            stream = work.new_id("p")
+            work.emit(stream, ProjectRegistered(name, description))
+            return stream
+
+        return self._project_answer(self.writer.run("projects.add", who(self.default, by), body, (name, description)))
+
+    def add_alias(self, project: str, alias: str, **by: Unpack[By]) -> answers.Project:
+        """Another name for a project; what was recorded under the project is found by it from now on."""
+        _name("an alias", alias)
+
+        def body(work: Work, state: Project) -> None:
+            known = self.writer.named(work.who.user, "p", alias)
+            if known is not None and known != state.id:
+                raise ConflictError(f"the name {alias!r:.60} stands for another project already")
+            _emit(work, state, domain.AddAlias(alias))
+
+        return self._change_project("projects.add_alias", project, body, by, (project, alias))
+
+    def set_state(
+        self,
+        project: str,
+        category: str,
+        name: str,
+        value: str,
+        *,
+        source: str = "",
+        **by: Unpack[By],
+    ) -> answers.Project:
+        """Trusted state: a person's statement, kept with its history, never set by a policy.
+
+        ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
+        """
+        _name("name", name)
+        check_text("value", value, max_bytes=VALUE_BYTES)
+        check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
+        domain.check_category(category)
+        command = domain.SetState(category, name, value, source)
+        return self._by_person("projects.set_state", project, command, by, register=True)
+
+    def invalidate_state(
+        self,
+        project: str,
+        category: str,
+        name: str,
+        reason: str = "",
+        **by: Unpack[By],
+    ) -> answers.Project:
+        """Takes a value of trusted state out of use; it stays in the history."""
+        domain.check_category(category)
+        check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
+        return self._by_person("projects.remove_state", project, domain.InvalidateState(category, name, reason), by)
+
+    def _by_person(
+        self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False
+    ) -> answers.Project:
+        def body(work: Work, state: Project) -> None:
+            _check_person(work.who, state)
+            _emit(work, state, _cleaned(work, command))
+
+        return self._change_project(verb, project, body, by, (project, command), register=register)
+
+    def _change_project(
+        self,
+        verb: str,
+        project: str,
+        body: Callable[[Work, Project], None],
+        by: By,
+        arguments: object,
+        *,
+        register: bool = False,
+    ) -> answers.Project:
+        def on_project(work: Work) -> str:
+            state = self._known_project(work, project, register)
+            work.project = state.id
+            body(work, state)
+            return state.id
+
+        return self._project_answer(self.writer.run(verb, who(self.default, by), on_project, arguments))
+
+    def _known_project(self, work: Work, project: str, register: bool) -> Project:
+        """The project of that name; with ``register`` an unknown one begins in this append."""
+        check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
+        named = self.writer.named(work.who.user, "p", project) if project.strip() else None
+        if named is not None:
+            state: Project = work.load(named, "p")
+            return state
+        stream = work.project_named(project) if register else None
+        if stream is None:
+            raise NotFoundError(f"no project of this user is called {project!r:.60}")
+        return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
+
+    def _project_answer(self, outcome: Outcome) -> answers.Project:
+        return project_shown(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _cleaned(work: Work, command: domain.Command) -> domain.Command:
+    """A value is compared with the one that is there, which has no secret in it; a key names it."""
+    if not isinstance(command, domain.SetState):
+        return command
+    return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
+
+
+def _check_person(told: Who, state: Project) -> None:
+    if told.channel != "user" or told.actor.startswith("policy:"):
+        raise RejectedError(
+            f"trusted state is set by a person: the channel is {told.channel!r} and the actor {told.actor!r:.40}; "
+            "it would have to be the channel 'user'",
+            rule="trust",
+            subject=state.id if state.row else None,
+        )
+
+
+def _emit(work: Work, state: Project, command: domain.Command) -> None:
+    for event in domain.decide(command, state):
+        work.emit(state.id, event, first=state.row)
+
+
+def _name(what: str, name: str) -> None:
+    check_text(what, name, max_bytes=NAME_BYTES)

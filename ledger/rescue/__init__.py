@@ -1,1 +1,0 @@
-"""Rescue: backup and recovery, the doctor, and the rebuild that repairs damaged projections."""

@@ -1,0 +1,1 @@
+"""The log in SQLite: event store, recorders, files and their lock, chain, format checks."""

@@ -1,0 +1,1 @@
+"""How tables are kept equal to the log: projector, tables, rebuild, the past."""

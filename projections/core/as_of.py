@@ -1,0 +1,128 @@
+"""Every table as it was at a position: TEMP views of the same names, so that each read works on the past as it is.
+
+On a connection of its own a TEMP view stands before the table of the file, so ``SELECT … FROM memories`` finds the rows that
+stood at the position in ``temp.moment``: those standing since then, and of those that were closed the ones that were not yet.
+How a table keeps its past it says itself (``Table.then``). What keeps none cannot be read: its name leads nowhere.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from projections.core.projector import projections
+from projections.core.rows import Standing, Table, TextIndex
+from projections.views.control import OUT_OF_FORCE, WAS_OUT_OF_FORCE
+
+MOMENT = "(SELECT position FROM temp.moment)"
+HEAD = 2**62  # a position that no log reaches: everything that is committed
+BLOCK = 4_096  # positions of the log whose latest time is kept
+
+_LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM main.events"
+_NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # there is no such table
+_STANDING = {  # what is not a projection's own
+    "events": f"{_LOG} WHERE position <= {MOMENT}",
+    "checkpoint": f"SELECT id, ledger, generation, min(position, {MOMENT}) AS position,"
+    f" (SELECT e.head FROM main.events e WHERE e.position = min(c.position, {MOMENT})) AS head FROM main.checkpoint c",
+    "projections": f"SELECT name, version, CASE WHEN parked_at <= {MOMENT} THEN parked_at END AS parked_at,"
+    f" CASE WHEN parked_at <= {MOMENT} THEN error END AS error FROM main.projections",
+}
+
+
+def shadow(connection: sqlite3.Connection) -> None:
+    """Puts the views before the tables of the file, once a connection; ``stand`` then says of which position they are."""
+    shadow_the_log(connection)
+    for name in ("checkpoint", "projections"):
+        connection.execute(f"CREATE TEMP VIEW {name} AS {_STANDING[name]}")
+    for table in tables():
+        connection.execute(f"CREATE TEMP VIEW {table.name} AS {view(table)}")
+
+
+def shadow_the_log(connection: sqlite3.Connection) -> None:
+    """The log alone, for a connection on which the projections are folded up to the moment."""
+    connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
+    connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL)")
+    connection.execute("INSERT INTO moment VALUES (0)")
+    connection.execute(f"CREATE TEMP VIEW events AS {_STANDING['events']}")
+
+
+def standing(connection: sqlite3.Connection) -> int:
+    """The position that the views are of."""
+    return int(connection.execute("SELECT position FROM temp.moment").fetchone()[0])
+
+
+def drop_folded(connection: sqlite3.Connection) -> None:
+    """Takes away the TEMP tables of a fold."""
+    for name in ("checkpoint", "projections", *(table.name for table in tables())):
+        connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
+
+
+def tables() -> Iterator[Table | TextIndex]:
+    """The tables of every projection."""
+    return (table for projection in projections(bytes(32)) for table in projection.tables)
+
+
+def stand(connection: sqlite3.Connection, position: int) -> None:
+    connection.execute("UPDATE temp.moment SET position = ?", (position,))
+
+
+def view(table: Table | TextIndex) -> str:
+    """The rows of a table that stood at the moment, with the columns of the table."""
+    then = None if isinstance(table, TextIndex) else table.then
+    if isinstance(table, TextIndex) or then is None or not then.since:
+        return _NOWHERE
+    columns = [_column(name, then) for name in table.names]
+    standing = f"SELECT {', '.join(columns)} FROM main.{table.name} t WHERE t.{then.since} <= {MOMENT}"
+    if not then.closed:
+        return standing
+    not_yet = f"t.{then.since} <= {MOMENT} AND t.to_position > {MOMENT}"
+    return f"{standing} UNION ALL SELECT {', '.join(columns)} FROM main.{then.closed} t WHERE {not_yet}"
+
+
+def _column(name: str, then: Standing) -> str:
+    if name == then.ends:
+        return f"CASE WHEN t.{name} <= {MOMENT} THEN t.{name} END AS {name}"
+    if name == then.undone:
+        still, was = (
+            f"(SELECT min(o.from_position) FROM main.{each.name} o WHERE o.position = t.{then.since}"
+            f" AND o.from_position <= {MOMENT}{until})"
+            for each, until in ((OUT_OF_FORCE, ""), (WAS_OUT_OF_FORCE, f" AND o.to_position > {MOMENT}"))
+        )
+        return f"min(coalesce({still}, {was}), coalesce({was}, {still})) AS {name}"
+    return f"t.{name}"
+
+
+class Times:
+    """When the ledger knew what: the running maximum of the recorded times, for clocks may jump back.
+
+    It is kept for every whole block of the log, which never changes, so that a question looks at one block.
+    """
+
+    def __init__(self) -> None:
+        self._latest: list[str] = []  # up to the end of each block
+        self._lock = threading.Lock()
+
+    def at(self, connection: sqlite3.Connection, position: int) -> str:
+        """The latest time recorded up to a position."""
+        self._extend(connection, position)
+        block = position // BLOCK
+        sql = "SELECT max(recorded_at) FROM audit WHERE position > ? AND position <= ?"
+        found = connection.execute(sql, (block * BLOCK, position)).fetchone()[0]
+        return max(self._latest[block - 1] if block else "", found or "")
+
+    def last(self, connection: sqlite3.Connection, time: str, head: int) -> int:
+        """The last position up to which nothing was recorded after a time; 0 when the first event was."""
+        self._extend(connection, head)
+        block = bisect_right(self._latest, time)
+        sql = "SELECT min(position) FROM audit WHERE position > ? AND position <= ? AND recorded_at > ?"
+        later = connection.execute(sql, (block * BLOCK, min((block + 1) * BLOCK, head), time)).fetchone()[0]
+        return head if later is None else int(later) - 1
+
+    def _extend(self, connection: sqlite3.Connection, head: int) -> None:
+        sql = "SELECT max(recorded_at) FROM audit WHERE position > ? AND position <= ?"
+        with self._lock:
+            while (known := len(self._latest)) < head // BLOCK:
+                latest = connection.execute(sql, (known * BLOCK, (known + 1) * BLOCK)).fetchone()[0]
+                self._latest.append(max(latest, self._latest[-1] if known else ""))

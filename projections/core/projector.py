@@ -1,0 +1,343 @@
+"""Folds events into the rows of every projection: in the command's own transaction, and from zero in a rebuild.
+
+One event is folded once into the state of its subject, and every projection gets the same change. Undo and redo are no
+special case of any projection: the subjects concerned are folded again from their streams without the events that are out
+of force, and what comes out is one more change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from ledger.domain.errors import DamagedError
+from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
+from projections.core import sqlite
+from projections.core.rows import Rows, Table, TextIndex
+from projections.core.subjects import EVERYTHING, Change, Family, Projection
+from projections.search import memory_hits as search
+from projections.search import passages
+from projections.views import (
+    audit,
+    calls,
+    confidence,
+    conflicts,
+    control,
+    documents,
+    duplicates,
+    erasures,
+    graph,
+    interactions,
+    memories,
+    merges,
+    observations,
+    projects,
+    quarantine,
+    served,
+    sessions,
+    summaries,
+)
+
+FAMILIES: dict[str, Family[Any]] = {
+    family.kind: family
+    for family in (
+        *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
+        *(merges.FAMILY, conflicts.FAMILY, observations.FAMILY),
+    )
+}
+OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
+OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
+_READERS = {  # what reads the states of each kind of subject
+    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
+    "i": ("interactions", "passages"),
+    "p": ("projects",),
+    "s": ("sessions", "summaries", "passages", "projects"),
+    "d": ("documents", "passages"),
+    "o": ("observations",),
+}
+_READERS |= {"g": ("merges",), "k": ("conflicts",)}
+_BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
+ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
+
+Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
+
+
+class Log(Protocol):
+    """What a fold reads of the log, when it has to fold a subject again."""
+
+    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        """The events of one subject up to a position, in order."""
+        ...
+
+    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        ...
+
+    def blob(self, blob: str) -> str | None:
+        """A text that lies in the blobs table; None where it was erased."""
+        ...
+
+
+def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:
+    """All projections, in the order in which they fold; only to fold do they need the log."""
+    return (
+        control.Force(),
+        memories.Memories(),
+        confidence.Confidence(),
+        duplicates.Duplicates(secret),
+        graph.Graph(),
+        interactions.Interactions(),
+        projects.Projects(),
+        documents.Documents(secret),
+        sessions.Sessions(),
+        summaries.Summaries(),
+        merges.Merges(),
+        conflicts.Conflicts(),
+        observations.Observations(secret),
+        observations.Consolidations(),
+        control.Sources(),
+        control.Keys(),
+        control.Refusals(),
+        erasures.Erasures(),
+        audit.Audit(),
+        search.Search(),
+        passages.Passages(log),
+        served.Delivered(),
+        calls.Calls(),
+        quarantine.Quarantine(),
+    )
+
+
+def names() -> tuple[str, ...]:
+    """The name of every projection."""
+    return tuple(each.name for each in projections(b""))
+
+
+def read_by(name: str) -> frozenset[str]:
+    """A projection with all whose rows rest on its rows: what it says wrong, they may have taken over."""
+    if name == "force":  # which events count is asked for whatever is folded again
+        return frozenset(names())
+    found, waiting = set[str](), [name]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            kinds = (kind for kind, owner in OWNERS.items() if owner == each)
+            waiting += [*_BESIDES.get(each, ()), *(reader for kind in kinds for reader in _READERS[kind])]
+    return frozenset(found)
+
+
+def text_indexes() -> list[tuple[str, TextIndex]]:
+    """Every text index, with the name of its projection."""
+    return [(each.name, table) for each in projections(b"") for table in each.tables if isinstance(table, TextIndex)]
+
+
+class Projector:
+    """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
+
+    def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
+        self.all = projections(secret, log)
+        self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
+        self._parked = frozenset(parked)
+        self.poisoned: list[tuple[str, int, str]] = []
+        self._log = log
+        self._owners = {table: each.name for each in self.all for table in each.tables}
+        self._unwritten = 0  # the first event folded since the last flush
+        self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
+        self._last_version = 0
+
+    @property
+    def parked(self) -> frozenset[str]:
+        return self._parked
+
+    @parked.setter
+    def parked(self, names: Iterable[str]) -> None:
+        if self._parked != (parked := frozenset(names)):
+            self._parked = parked
+            self._routes.clear()
+
+    def forget(self) -> None:
+        """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
+        self.states.clear()
+        self._unwritten = 0
+
+    def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:
+        """The state of a subject as it stands in these rows, just before ``position``."""
+        if stream in self.states:
+            return self.states[stream]
+        family = FAMILIES[stream[0]]
+        if OWNERS[family.kind] in self.parked:
+            return self._refolded(stream, first, rows, position - 1)[0]
+        row = rows.get(family.live, (first,))
+        return family.from_row(row) if row is not None else None
+
+    def fold(self, event: AnyEvent, rows: Rows) -> None:
+        self._unwritten = self._unwritten or event.position
+        try:
+            changes = self._changes(event, rows)
+        except Exception as error:
+            self._poison_readers_of(event, error)
+            self.states.pop(event.stream, None)
+            changes = []
+        for projection in self._routes.get((event.stream[:2], event.type)) or self._route(event):
+            try:  # as in _fold_into, without the call
+                projection.fold(event, changes, rows)
+            except Exception as error:
+                self._poison(projection.name, event.position, error)
+        if isinstance(event.data, WAYS_BACK):
+            self._refold(event, rows)
+
+    def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        if projection.name not in self.parked:
+            try:
+                projection.fold(event, changes, rows)
+            except Exception as error:
+                self._poison(projection.name, event.position, error)
+
+    def flush(self, rows: Rows) -> None:
+        """Writes what the folds kept; a projection whose rows the database does not take is parked like one that failed."""
+        rows.flush()
+        self._unwritten = 0
+
+    def refused(self, table: Table | TextIndex, error: Exception) -> None:
+        """The rows of a table were not taken: its projection stops before the first event that was not written yet."""
+        self._poison(self._owners[table], self._unwritten, error)
+
+    def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
+        """The projections that a type of event concerns on such a stream: by what they say of themselves; none that is parked."""
+        kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
+        standing = (each for each in self.all if each.name not in self._parked)
+        concerned = (each for each in standing if each.follows is EVERYTHING or {kind, event.type} & each.follows)
+        route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
+        return route
+
+    def _poison(self, name: str, position: int, error: Exception) -> None:
+        if isinstance(error, DamagedError) or not sqlite.asked_wrong(error):
+            raise error
+        if name not in self.parked:
+            self.parked = {*self._parked, name}
+            self.poisoned.append((name, position, type(error).__name__))
+
+    def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
+        """The subject itself cannot be folded: every projection that reads such subjects stops here."""
+        for name in _READERS.get(event.stream[0], ("force",)):
+            self._poison(name, event.position, error)
+
+    def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:
+        family = FAMILIES.get(event.stream[0]) if event.stream[1:2] == "_" else None
+        if family is None or isinstance(event.data, Unknown):
+            return []
+        old = None if event.version == 1 else self.state(event.stream, event.first, rows, event.position)
+        new = self.states[event.stream] = family.evolve(old, event)
+        return [Change(family.kind, event.first, old, new, event)]
+
+    # --- out of force and back -------------------------------------------------------------------------------------------
+
+    def _refold(self, event: AnyEvent, rows: Rows) -> None:
+        for stream, first in self._log.streams_within(event.data.ranges):
+            family = FAMILIES.get(stream[0]) if stream[1:2] == "_" else None
+            if family is None:
+                continue
+            try:
+                change = self._refolding(family, stream, first, event, rows)
+            except Exception as error:
+                self._poison_readers_of(replace(event, stream=stream), error)
+                continue
+            for projection in self.all:
+                if family.kind in projection.follows:
+                    self._fold_into(projection, event, [change], rows)
+
+    def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
+        old = self.state(stream, first, rows, event.position)
+        new, in_force = self._refolded(stream, first, rows, event.position)
+        if new is not None:
+            new = replace(new, position=event.position, version=self._last_version)
+        self.states[stream] = new
+        return Change(family.kind, first, old, new, event, refold=True, in_force=in_force)
+
+    def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
+        """A subject folded again from its stream, without the events that are out of force."""
+        family = FAMILIES[stream[0]]
+        in_force, state = self.in_force(stream, rows, up_to), None
+        for event in in_force:
+            state = family.evolve(state, event)
+        return state, in_force
+
+    def in_force(self, stream: str, rows: Rows, up_to: int) -> list[AnyEvent]:
+        return [event for event, counts in self.stream(stream, rows, up_to) if counts]
+
+    def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
+        """The events of a stream that this version knows, each with whether it is in force."""
+        everything = self._log.stream(stream, up_to)
+        events = [event for event in everything if not isinstance(event.data, Unknown)]
+        self._last_version = len(everything)
+        out = {
+            row[0] for row in rows.within(control.OUT_OF_FORCE, "position", [(e.position, e.position) for e in events])
+        }
+        return [(event, event.position not in out) for event in events]
+
+
+# --- the checkpoint tables -------------------------------------------------------------------------------------------
+
+# Every projection that is not parked stands at the one position in "checkpoint"; a parked one stands before "parked_at".
+CHECKPOINTS = (
+    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, parked_at INTEGER,"
+    " error TEXT) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS checkpoint (id INTEGER PRIMARY KEY, ledger TEXT NOT NULL, generation INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, head BLOB NOT NULL)",
+)
+
+
+def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:
+    """Everything that is not parked has folded the log up to here."""
+    connection.execute("UPDATE checkpoint SET position = ?, head = ? WHERE id = 1", (position, head))
+
+
+def write_checkpoints(
+    connection: sqlite3.Connection, secret: bytes, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
+) -> None:
+    """Starts the checkpoints afresh, one generation on: the tables are other tables now."""
+    parked = {name: (at, error) for name, at, error in poisoned}
+    (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM checkpoint").fetchone()
+    connection.execute("DELETE FROM projections")
+    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in projections(secret)]
+    connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
+    shared = (ledger_id, generation, position, head)
+    connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
+
+
+def write_checkpoints_of(
+    connection: sqlite3.Connection, secret: bytes, names: Collection[str], poisoned: Poisoned
+) -> None:
+    """The same where only these projections have other tables now, and the others stand at the same position."""
+    parked = {name: (at, error) for name, at, error in poisoned}
+    some = (each for each in projections(secret) if each.name in names)
+    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in some]
+    connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
+    connection.execute("UPDATE checkpoint SET generation = generation + 1")
+
+
+def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
+    connection.execute("UPDATE projections SET parked_at = ?, error = ? WHERE name = ?", (at, error, name))
+    return ProjectionSuspended(name, at, error)
+
+
+def resumed(name: str) -> ProjectionResumed:
+    return ProjectionResumed(name)
+
+
+def create_checkpoints(connection: sqlite3.Connection, *, temporary: bool = False) -> None:
+    for sql in CHECKPOINTS:
+        connection.execute(sql.replace("TABLE IF NOT EXISTS", "TEMP TABLE") if temporary else sql)
+
+
+def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
+    """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
+    create_checkpoints(connection, temporary=temporary)
+    for projection in projections(secret):
+        for table in projection.tables:
+            sqlite.create(connection, table, "temp." if temporary else "")
+    write_checkpoints(connection, secret, ledger_id, 0, bytes(32))

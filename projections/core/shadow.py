@@ -1,0 +1,82 @@
+"""The projections folded a second time, beside the ledger and for nobody else's eyes: to compare, or to try something."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from projections.core.projector import Projector, checkpoint, create_all, park
+from projections.core.rebuild import Progress, Reading
+from projections.core.sqlite import SQLiteRows
+
+BATCH = 4_000  # events folded between two writes
+
+
+@contextmanager
+def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
+    """An empty database that no other process can open and that is gone with this one: a file without a name in
+    ``directory``, which is the ledger's own (no text on another disk); in memory where nothing can be written."""
+    path = ":memory:"
+    if directory is not None and os.access(directory, os.W_OK):
+        path = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except BaseException:
+            connection.close()
+            raise
+    finally:
+        if path != ":memory:":
+            os.unlink(path)
+    with closing(connection):
+        yield connection
+
+
+def fold_into(
+    connection: sqlite3.Connection,
+    log: Reading,
+    secret: bytes,
+    ledger_id: str,
+    position: int,
+    head: bytes,
+    *,
+    temporary: bool = False,
+    progress: Progress | None = None,
+) -> Projector:
+    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``parked``.
+
+    ``temporary`` tables stand before those of the file, for one connection.
+    """
+    create_all(connection, secret, ledger_id, temporary=temporary)
+    fold = Projector(secret, log)
+    rows = SQLiteRows(connection)
+    rows.refused = fold.refused
+    if begun := not connection.in_transaction:
+        connection.execute("BEGIN")
+    for start in range(1, position + 1, BATCH):
+        last = min(position, start + BATCH - 1)
+        for event in log.events(start, last):
+            fold.fold(event, rows)
+        fold.flush(rows)
+        fold.forget()
+        if progress is not None:
+            progress(last, position)
+    checkpoint(connection, position, head)
+    for name, at, error in fold.poisoned:
+        park(connection, name, at, error)
+    if begun:
+        connection.execute("COMMIT")
+    return fold
+
+
+def tables(connection: sqlite3.Connection, table: Any, prefix: str = "") -> Iterator[tuple[Any, ...]]:
+    """The rows of one table in the order of its key, to be compared with those of another fold."""
+    return connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")

@@ -1,0 +1,320 @@
+"""The rows in SQLite: tables made and emptied, and a buffer that writes what the folds put, a statement at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+from projections.core.rows import Key, Table, TextIndex, Values
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+
+
+# What SQLite answers when a fold asked for something wrong; everything else is the disk's or the file's doing.
+_ASKED_WRONG = frozenset(
+    (
+        *(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),
+        *(sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE),
+    )
+)
+
+
+def asked_wrong(error: Exception) -> bool:
+    """Whether a fold is to blame for an error, and not the database under it."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return not isinstance(error, sqlite3.Error) or (code & 0xFF) in _ASKED_WRONG
+
+
+class SQLiteRows:
+    """Rows of one set of tables (``prefix`` tells live ones from those of a rebuild), buffered until ``flush``.
+
+    With ``beside`` nothing is written before ``flush``, so that rows can be folded on a snapshot and written elsewhere.
+    ``refused`` is told which table did not take its rows, and why; without one the error is raised.
+    """
+
+    def __init__(self, connection: Any, prefix: str = "", *, beside: bool = False) -> None:
+        self.connection, self.prefix, self.beside = connection, prefix, beside
+        self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
+        self._put: dict[Table, dict[Key, Values | None]] = {}
+        self._appended: dict[Table, list[Values]] = {}
+        self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
+        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by their leading columns
+        self._late: int | None = None  # texts that wait for their index; never fewer than there are
+
+    def get(self, table: Table, key: Key) -> Values | None:
+        buffered = self._put.get(table)
+        if buffered is not None and key in buffered:
+            return buffered[key]
+        found: Values | None = self.connection.execute(_select(table, self.prefix), key).fetchone()
+        return found
+
+    def remove(self, table: Table, key: Key) -> None:
+        self.put(table, key, None)
+
+    def put(self, table: Table, key: Key, values: Values | None) -> None:
+        kept = self._put.get(table)
+        if kept is None:
+            kept = self._put[table] = {}
+        kept[key] = values
+        if table.grouped:
+            self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
+
+    def append(self, table: Table, values: Values) -> None:
+        self._appended.setdefault(table, []).append(values)
+
+    def index(self, index: TextIndex, row: int, old: Values | None, new: Values | None) -> None:
+        texts = self._texts.setdefault(index, {})
+        texts[row] = (texts[row][0] if row in texts else old, new)
+
+    def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
+        if table.grouped and len(columns) == table.grouped:
+            return self._group(table, columns, key)
+        found = self._select(table, _find(table, columns, self.prefix), [key])
+        if not self._put.get(table):
+            return found
+        places = [table.names.index(column) for column in columns]
+        return self._with_kept(
+            table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True))
+        )
+
+    def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
+        """The rows with these leading key columns, from the table and from what is kept."""
+        found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
+        keys = self._groups.get(table, {}).get(key)
+        if not keys:
+            return found
+        kept, width = self._put[table], len(table.key)
+        standing = {row[:width]: row for row in found if row[:width] not in kept}
+        standing |= {each: row for each in keys if (row := kept.get(each)) is not None}
+        return [standing[each] for each in sorted(standing)]
+
+    def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
+        sql, place = (
+            f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?",
+            table.names.index(column),
+        )
+        found = self._select(table, sql, ranges)
+        return self._with_kept(table, found, lambda row: any(first <= row[place] <= last for first, last in ranges))
+
+    def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
+        if not self.beside:
+            self._flush_table(table)
+        return [tuple(row) for each in values for row in self.connection.execute(sql, each)]
+
+    def _with_kept(self, table: Table, found: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
+        """The rows found, as they will stand once what is kept has been written."""
+        kept = self._put.get(table)
+        if not kept:
+            return found
+        width = len(table.key)
+        standing = {row[:width]: row for row in found if row[:width] not in kept}
+        standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
+        return [standing[key] for key in sorted(standing, key=_null_first)]
+
+    def flush(self) -> None:
+        for table in (*self._put, *(each for each in self._appended if each not in self._put)):
+            self._flush_table(table)
+        for index, texts in self._texts.items():
+            self._flush_texts(index, texts)
+        self._clear()
+
+    def _flush_table(self, table: Table) -> None:
+        puts, appended = self._put.get(table), self._appended.get(table)
+        try:
+            if puts:
+                if rows := [row for row in puts.values() if row is not None]:
+                    _write(self.connection, _insert(table, self.prefix), rows)
+                if len(rows) < len(puts):
+                    gone = [key for key, row in puts.items() if row is None]
+                    _write(self.connection, _delete(table, self.prefix), gone)
+            if appended:
+                _write(self.connection, _insert(table, self.prefix), appended)
+        except Exception as error:
+            self._refuse(table, error)
+        if puts:
+            puts.clear()
+            self._groups.pop(table, None)
+        if appended:
+            appended.clear()
+
+    def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
+        connection, prefix = self.connection, self.prefix
+        try:
+            for row, (old, _) in texts.items():
+                if old is not None and not connection.execute(_delete(index.waiting, prefix), (row,)).rowcount:
+                    connection.execute(_unindex(index, prefix), ("delete", row, *index.expand(old)))
+            added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
+            if len(added) >= index.together:
+                _take(connection, index, prefix, added)
+            elif added:
+                _write(connection, _insert(index.waiting, prefix), added)
+                late = waiting(connection, index, prefix) if self._late is None else self._late + len(added)
+                if late >= index.together:
+                    take_in(connection, index, prefix)
+                self._late = late if late < index.together else 0
+        except Exception as error:
+            self._refuse(index, error)
+
+    def _refuse(self, table: Table | TextIndex, error: Exception) -> None:
+        if self.refused is None or not asked_wrong(error):
+            raise error
+        self.refused(table, error)
+
+    def discard(self) -> None:
+        """Drops what is kept, and what was known of the tables: somebody else may have written them."""
+        self._clear()
+        self._late = None
+
+    def _clear(self) -> None:
+        self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
+
+
+def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
+    return tuple((part is not None, part) for part in key)
+
+
+def _write(connection: sqlite3.Connection, sql: str, rows: Sequence[Any]) -> None:
+    if len(rows) == 1:
+        connection.execute(sql, rows[0])
+    elif rows:
+        connection.executemany(sql, rows)
+
+
+@cache
+def _select(table: Table, prefix: str) -> str:
+    where = " AND ".join(f"{name} = ?" for name in table.key)
+    return f"SELECT * FROM {prefix}{table.name} WHERE {where}"
+
+
+@cache
+def _find(table: Table, columns: tuple[str, ...], prefix: str) -> str:
+    where = " AND ".join(f"{name} IS ?" for name in columns)
+    return f"SELECT * FROM {prefix}{table.name} WHERE {where} ORDER BY {', '.join(table.key)}"
+
+
+@cache
+def _insert(table: Table, prefix: str) -> str:
+    marks = ", ".join("?" * len(table.columns))
+    verb = "INSERT" if table.appended else "INSERT OR REPLACE"
+    return f"{verb} INTO {prefix}{table.name} VALUES ({marks})"
+
+
+@cache
+def _delete(table: Table, prefix: str) -> str:
+    where = " AND ".join(f"{name} = ?" for name in table.key)
+    return f"DELETE FROM {prefix}{table.name} WHERE {where}"
+
+
+@cache
+def _index(index: TextIndex, prefix: str) -> str:
+    marks = ", ".join("?" * len(index.columns))
+    return f"INSERT INTO {prefix}{index.name} (rowid, {', '.join(index.columns)}) VALUES (?, {marks})"
+
+
+@cache
+def _unindex(index: TextIndex, prefix: str) -> str:
+    name, marks = prefix + index.name, ", ".join("?" * len(index.columns))
+    return f"INSERT INTO {name} ({name}, rowid, {', '.join(index.columns)}) VALUES (?, ?, {marks})"
+
+
+# --- texts that wait for their index ---------------------------------------------------------------------------------
+
+
+def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> int:
+    """How many texts are not in the index yet."""
+    (count,) = connection.execute(f"SELECT count(*) FROM {prefix}{index.waiting.name}").fetchone()
+    return int(count)
+
+
+def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
+    """Moves the waiting texts into the index, in one go."""
+    table = prefix + index.waiting.name
+    _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())
+    connection.execute(f"DELETE FROM {table}")
+
+
+def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: Sequence[Values]) -> None:
+    _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+
+
+# --- tables: made, switched, emptied ---------------------------------------------------------------------------------
+
+
+def create(connection: sqlite3.Connection, table: Table | TextIndex, prefix: str = "", *, indexes: bool = True) -> None:
+    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand beside the live ones."""
+    if isinstance(table, TextIndex):
+        columns = ", ".join(table.columns)
+        connection.execute(
+            f"CREATE VIRTUAL TABLE {prefix}{table.name} USING fts5({columns}, content='', tokenize='{TOKENIZER}')"
+        )
+        return
+    parts = list(table.columns)
+    if not table.appended and "PRIMARY KEY" not in table.columns[0]:
+        parts.append(f"PRIMARY KEY ({', '.join(table.key)})")
+    ending = "" if table.rowid else " WITHOUT ROWID"
+    connection.execute(f"CREATE TABLE {prefix}{table.name} ({', '.join(parts)}){ending}")
+    if indexes:
+        create_indexes(connection, table, prefix)
+
+
+def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "") -> None:
+    schema, _, mark = prefix.rpartition(".")
+    catalogue = f"{schema or 'main'}.sqlite_master"
+    taken = {name for (name,) in connection.execute(f"SELECT name FROM {catalogue} WHERE type = 'index'")}
+    for number, (columns, condition) in enumerate(table.indexes, 1):
+        where = f" WHERE {condition}" if condition else ""
+        name = next(name for name in _index_names(table, number) if name not in taken)
+        place = f"{schema}.{name}" if schema else name
+        connection.execute(f"CREATE INDEX {place} ON {mark}{table.name} ({columns}){where}")
+
+
+def _index_names(table: Table, number: int) -> Iterator[str]:
+    """The tables of a rebuild stand beside the live ones, so their indexes need names of their own."""
+    return (f"{table.name}_{number}_{turn}" for turn in count(1))
+
+
+def exists(connection: sqlite3.Connection, name: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
+    return found is not None
+
+
+def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str) -> bool:
+    """False too where it is too damaged to tell."""
+    rows = f"{name}_docsize" if isinstance(table, TextIndex) else name
+    try:
+        return connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
+
+
+def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
+    connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+
+def drop(connection: sqlite3.Connection, name: str) -> None:
+    connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+def drop_indexes(connection: sqlite3.Connection, name: str) -> None:
+    sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+    for (index,) in connection.execute(sql, (name,)).fetchall():
+        connection.execute(f"DROP INDEX {index}")
+
+
+def delete_some(connection: sqlite3.Connection, name: str, limit: int) -> int:
+    """Deletes up to ``limit`` rows of a table that is on its way out, so that no transaction grows with it.
+
+    Its indexes are dropped first: each of them would be searched for every row.
+    """
+    drop_indexes(connection, name)
+    keys = [column for _, column, _, _, _, place in connection.execute(f"PRAGMA table_info({name})") if place]
+    (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    key = ", ".join(keys) if "WITHOUT ROWID" in sql else "rowid"
+    last = connection.execute(f"SELECT {key} FROM {name} ORDER BY {key} LIMIT 1 OFFSET {limit - 1}").fetchone()
+    if last is None:
+        return connection.execute(f"DELETE FROM {name}").rowcount
+    marks = ", ".join("?" * len(last))
+    return connection.execute(f"DELETE FROM {name} WHERE ({key}) <= ({marks})", tuple(last)).rowcount

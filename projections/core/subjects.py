@@ -1,0 +1,138 @@
+"""What happened to one subject at one position: its state before and after, as every projection receives it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol
+
+from msgspec import Struct
+
+from ledger.domain.events import AnyEvent
+from projections.core.codec import S, codec
+from projections.core.codec import columns as columns_of
+from projections.core.rows import Rows, Standing, Table, TextIndex, Values
+
+
+class Change(Struct, frozen=True):
+    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``in_force`` has the events of the stream that count."""
+
+    kind: str
+    first: int
+    old: Any
+    new: Any
+    event: AnyEvent
+    refold: bool = False
+    in_force: Sequence[AnyEvent] = ()
+
+
+class Family(Struct, Generic[S], frozen=True, eq=False):
+    """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were."""
+
+    kind: str
+    evolve: Callable[[S | None, AnyEvent], S | None]
+    admits: Callable[[S | None, Any], bool]
+    live: Table
+    closed: Table
+    to_row: Callable[[S], Values]
+    from_row: Callable[[Sequence[Any]], S]
+
+
+EVERYTHING: frozenset[str] = frozenset()
+
+
+class Projection(Protocol):
+    """A named, versioned set of tables that are a function of the log.
+
+    ``follows`` says what concerns it: kinds of subjects ("m"), whose changes it gets after an undo too, and names of
+    events; or ``EVERYTHING``, each event once.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def follows(self) -> frozenset[str]: ...
+    @property
+    def tables(self) -> tuple[Table | TextIndex, ...]: ...
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
+
+
+def family(
+    kind: str,
+    state: type[S],
+    evolve: Callable[[S | None, AnyEvent], S | None],
+    admits: Callable[[S | None, Any], bool],
+    names: tuple[str, str],
+    *,
+    indexes: tuple[tuple[str, str], ...],
+    among: tuple[tuple[str, tuple[str, ...]], ...] = (),
+    always: Sequence[str] = (),
+) -> Family[S]:
+    """The family whose state lies in a table of its current rows, and one of the rows they were with the position that ended
+    them. ``names`` are theirs; the columns are the fields of the state, and ``always`` goes to ``codec.columns``."""
+    columns, then, was = columns_of(state, always), Standing("from_position", closed=names[1]), Standing("to_position")
+    live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
+    ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
+    key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)
+    closed = Table(names[1], ended, key, by_row, appended=True, late=True, then=was, among=among)
+    return Family(kind, evolve, admits, live, closed, *codec(state, live))
+
+
+def ended(live: Table, name: str) -> Table:
+    """The rows that a table with ``from_position`` no longer has, each with the position that ended it."""
+    columns = tuple(each.replace(" PRIMARY KEY", "") for each in live.columns)
+    return Table(
+        name,
+        (*columns, "to_position INTEGER NOT NULL"),
+        (*live.key, *(("from_position",) if "from_position" not in live.key else ())),
+        ((", ".join(live.key), ""),),
+        appended=True,
+        then=Standing("to_position"),
+    )
+
+
+def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> None:
+    """Takes a row out of its table, and keeps it among those that were."""
+    rows.remove(live, row[: len(live.key)])
+    rows.append(closed, (*row, position))
+
+
+def keep(change: Change, rows: Rows, family: Family[Any]) -> None:
+    """Writes the new current row, and the old one with the position that ended it."""
+    if change.old is not None:
+        rows.append(family.closed, (*family.to_row(change.old), change.event.position))
+    if change.new is None:
+        rows.remove(family.live, (change.first,))
+    else:
+        rows.put(family.live, (change.first,), family.to_row(change.new))
+
+
+def newest(
+    connection: sqlite3.Connection,
+    table: str,
+    of: tuple[str, Any],
+    statuses: Sequence[str],
+    before: int | None,
+    limit: int,
+) -> list[Values]:
+    """The newest rows of a user or session in some statuses, behind a row; -1 for all of them.
+
+    Each status is walked by the index of (whose, status), and what they give is merged: no more rows are read than are shown.
+    """
+    if not statuses:
+        return []
+    column, key = of
+    one = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row < ?"
+    sql = " UNION ALL ".join([one] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
+    values = [each for status in statuses for each in (key, status, 2**62 if before is None else before)]
+    return connection.execute(sql, (*values, limit)).fetchall()
+
+
+def of_projects(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:
+    """Bounds a listing to these projects, in which None stands for what is of no project; no bound without any given."""
+    if projects is not None:
+        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
+        values.extend(projects)

@@ -1,0 +1,1 @@
+"""Text indexes, ranking, context, vectors."""

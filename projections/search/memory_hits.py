@@ -1,0 +1,162 @@
+"""The text index over memories: for recall by words, and for finding which memories a response can restate."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ledger.domain.events import AnyEvent
+from ledger.domain.matching import prefix_stems
+from ledger.domain.memory import Memory
+from ledger.domain.question import indexed
+from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
+from projections.core.subjects import Change
+from projections.search import text_hits
+from projections.search.text_hits import Source
+from projections.views.memories import MEMORIES, from_row, pool_condition
+
+# content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
+# restates the memory must have (a prefix filter), so that matching needs no walk over the pool
+WAITING = Table(
+    "search_waiting",
+    ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL"),
+    ("row",),
+    derived=True,
+    then=CURRENT,
+)
+
+
+def _with_stems(kept: Values) -> Values:
+    content, words = kept
+    return (indexed(content), indexed(words), " ".join(prefix_stems(content)))
+
+
+SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING, _with_stems)
+
+
+class Search:
+    name, version, follows = "search", 2, frozenset("m")
+    tables = (SEARCH, WAITING)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if _said(change.old) != _said(change.new):
+                rows.index(SEARCH, change.first, _texts(change.old), _texts(change.new))
+
+
+def _said(state: Memory | None) -> Values | None:
+    return None if state is None else (state.content, state.entities, state.tags)
+
+
+def _texts(state: Memory | None) -> Values | None:
+    if state is None or state.content is None:
+        return None
+    content = state.content.replace("\0", " ")
+    words = " ".join((*state.entities, *state.tags)).replace("\0", " ")
+    return (content, words)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+class Wanted(Struct, frozen=True):
+    """What a search is among: memories of one user that hold at a time, in some projects, of some kinds and statuses; without
+    a time whether they hold or not."""
+
+    user: str
+    at: str | None
+    projects: Sequence[str | None] | None = None
+    kinds: Sequence[str] = ()
+    statuses: Sequence[str] = ("active",)
+
+    def condition(self) -> tuple[str, list[str | None]]:
+        """As SQL on ``m``, and its values."""
+        statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
+        where = ["m.user = ?", f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}"]
+        where.append("m.quarantined = 0")
+        if self.statuses != ("active",):  # what was hidden before anybody believed it never counts
+            where.append("(m.before IS NULL OR m.before <> 'candidate')")
+        values: list[str | None] = [self.user]
+        if self.at is not None:
+            where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]
+            values += [self.at, self.at]
+        if self.kinds:
+            where.append(f"m.kind IN ({', '.join('?' * len(self.kinds))})")
+            values.extend(self.kinds)
+        if self.projects is not None:
+            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
+            values.extend(self.projects)
+        return " AND ".join(where), values
+
+
+SOURCE = Source(SEARCH, "bm25(search, 1.0, 0.5, 0.0)", "memories", MEMORIES.names)
+
+
+def _of_words(expression: str) -> str:
+    return f"{{content words}} : ({expression})"
+
+
+def matching(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
+) -> list[tuple[Memory, float]]:
+    """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
+    told = (_of_words(expression), wanted.condition(), from_row)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
+
+
+def matching_then(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
+) -> list[tuple[Memory, float]]:
+    """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
+    same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
+    told = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)
+    return text_hits.matching_then(connection, SOURCE, *told, limit=limit)
+
+
+def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
+    """How many memories there are to search."""
+    condition, values = wanted.condition()
+    return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).fetchone()[0])
+
+
+def restatable(
+    connection: sqlite3.Connection, stems: Iterable[str], user: str, project: str | None
+) -> Iterator[Memory]:
+    """The memories of the pool that a text with these stems can restate: a superset of those it does."""
+    where, values = pool_condition(project)
+    sql = f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
+    seen: set[int] = set()
+    late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"
+    for row in connection.execute(late, (user, *values)):
+        seen.add(row[0])
+        yield from_row(row)
+    wanted = sorted(stems)
+    for start in range(0, len(wanted), 200):  # FTS5 limits how deep an expression may nest
+        match = "stems : (" + " OR ".join(f'"{stem}"' for stem in wanted[start : start + 200]) + ")"
+        for row in connection.execute(sql, (match, user, *values)):
+            if row[0] not in seen:
+                seen.add(row[0])
+                yield from_row(row)
+
+
+def having(
+    connection: sqlite3.Connection, expression: str, user: str, projects: Sequence[str | None], *, limit: int
+) -> Iterator[Memory]:
+    """The memories of a user in some projects, whatever their status, with one of these words in their content; the newest of
+    those that the index has, and all that wait for it."""
+    scope = " OR ".join(["m.project IS ?"] * len(projects))
+    where, values = f"m.user = ? AND ({scope}) AND m.content IS NOT NULL", (user, *projects)
+    seen: set[int] = set()
+    late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"
+    for row in connection.execute(late, values).fetchall():
+        seen.add(row[0])
+        yield from_row(row)
+    sql = (
+        f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
+        " ORDER BY search.rowid DESC LIMIT ?"
+    )
+    for row in connection.execute(sql, (f"content : ({expression})", *values, limit)).fetchall():
+        if row[0] not in seen:
+            yield from_row(row)

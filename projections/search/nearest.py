@@ -1,0 +1,362 @@
+"""Exact search among the vectors of one model, by NumPy in memory.
+
+What is kept in memory follows the file: vectors written by others come in, deleted ones go out, and after every event
+whose text may have changed it is known again which texts have no vector. A snapshot older than what is kept changes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from ledger.domain.events import WAYS_BACK, ContentErased
+from projections.search import vectors
+from projections.search.vectors import CORPORA, Entry, Key, Text
+
+DECIMALS = 6  # of a cosine: beyond them it is the order of additions that differs
+CHUNK = 4_000  # vectors read at a time
+LOOKED_THROUGH = 20_000  # events; after more every text is compared again
+WIDENING = 4  # how much further down the ranking is looked when too few of its first hold
+
+Hit = tuple[str, int, float]  # (corpus, row, cosine)
+Ranked = tuple[str, int, float, bytes]  # and the digest of the text that the vector is of
+Keep = Callable[[str, Sequence[int]], Collection[int]]  # of rows of a corpus, those that are wanted
+Ranking = Callable[[int], list[Ranked]]  # the best so many
+
+_ERASED = (ContentErased.__name__,)
+_EVERYTHING_AGAIN = tuple(each.__name__ for each in WAYS_BACK)
+
+
+class WrongDimension(Exception):
+    """The vectors in the file are not of the model that asks."""
+
+
+class Index:
+    """What one open ledger keeps of one model's vectors; for many threads."""
+
+    def __init__(self, secret: bytes, model: str, matrix: Matrix) -> None:
+        self._secret, self._model, self._matrix = secret, model, matrix
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._matrix.clear()
+        self._seen = 0  # the highest id of the file when it was last looked at
+        self._last = 0  # the highest id kept
+        self._marks: dict[Key, bytes] = {}
+        self._lacking: dict[Key, tuple[bytes, int]] = {}  # digest of the text, and its owner
+        self._unsure: set[Key] = set()  # whose vector went, or is damaged
+        self._position, self._generation = -1, -1
+
+    def clear(self) -> None:
+        with self._lock:
+            self._forget()
+
+    # --- following the file --------------------------------------------------------------------------------------
+
+    def refresh(self, connection: sqlite3.Connection, dimension: int) -> None:
+        """Brings what is kept up to this snapshot; ``WrongDimension`` when the file's vectors have another."""
+        with self._lock:
+            position = connection.execute("SELECT max(position) FROM main.events").fetchone()[0] or 0
+            if 0 <= self._position < position and self._since(connection, position, _ERASED):
+                self._forget()  # nothing of it stays in memory
+            seen = vectors.last_id(connection)
+            if seen is None:
+                if self._seen:
+                    self._forget()
+            elif seen >> vectors.ID_BITS != self._seen >> vectors.ID_BITS:
+                self._forget()
+                self._follow(connection, seen, dimension)
+            elif seen >= self._seen:
+                self._follow(connection, seen, dimension)
+            self._survey(connection, position)
+
+    def _follow(self, connection: sqlite3.Connection, seen: int, dimension: int) -> None:
+        found = vectors.dimension(connection, self._model)
+        if found is not None and found != dimension:
+            self._forget()
+            raise WrongDimension(f"its vectors have {found} numbers, and now it gives {dimension}")
+        if self._last and not _has(connection, self._last):
+            there = vectors.ids(connection, self._model)
+            for key in self._matrix.forget(self._matrix.ids() - there):
+                self._marks.pop(key, None)
+                self._unsure.add(key)
+            self._last = max((id for id in there if id <= self._last), default=0)
+        if not self._last:
+            self._matrix.expect(vectors.counts(connection).get(self._model, 0), dimension)
+        new = vectors.entries(connection, self._model, self._last)
+        while some := list(islice(new, CHUNK)):
+            self._last = some[-1].id
+            self._unsure.update(each.key for each in some if len(each.vector) != 4 * dimension)
+            self._take([each for each in some if len(each.vector) == 4 * dimension])
+        self._seen = seen
+
+    def _take(self, entries: Sequence[Entry]) -> None:
+        damaged = set(self._matrix.add(entries))
+        self._unsure |= damaged
+        for each in entries:
+            if each.key in damaged:
+                self._marks.pop(each.key, None)
+                continue
+            self._marks[each.key] = each.text
+            if self._lacking.get(each.key, (b"", 0))[0] == each.text:
+                del self._lacking[each.key]
+
+    def _survey(self, connection: sqlite3.Connection, position: int) -> None:
+        """Which texts have no vector that is theirs, from the events since the last look."""
+        generation = connection.execute("SELECT max(generation) FROM main.checkpoint").fetchone()[0]
+        if position < self._position:
+            return
+        far = position - self._position > LOOKED_THROUGH or generation != self._generation
+        if self._position < 0 or far or self._since(connection, position, _EVERYTHING_AGAIN):
+            for letter in CORPORA:
+                known = [key for key in (*self._marks, *self._lacking) if key[0] == letter]
+                self._compare(vectors.texts(connection, letter, None, "main."), known)
+        else:
+            for letter in CORPORA:
+                rows = {row for corpus, row in self._unsure if corpus == letter}
+                if position > self._position:
+                    rows.update(vectors.touched(connection, letter, self._position, position))
+                if rows:
+                    self._compare(vectors.texts(connection, letter, rows, "main."), [(letter, row) for row in rows])
+        self._unsure.clear()
+        self._position, self._generation = position, generation
+
+    def _since(self, connection: sqlite3.Connection, position: int, types: Sequence[str]) -> bool:
+        """Whether an event of these types came since the last look."""
+        marks = ", ".join("?" * len(types))
+        sql = f"SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type IN ({marks}) LIMIT 1"
+        return connection.execute(sql, (self._position, position, *types)).fetchone() is not None
+
+    def _compare(self, texts: Iterable[Text], before: Iterable[Key]) -> None:
+        gone = set(before)
+        for each in texts:
+            key, now = (each.corpus, each.row), vectors.mark(self._secret, each.text)
+            gone.discard(key)
+            if self._marks.get(key) == now:
+                self._lacking.pop(key, None)
+            else:
+                self._lacking[key] = (now, vectors.owner_of(self._secret, each.user))
+        for key in gone:
+            self._lacking.pop(key, None)
+
+    # --- what is not in the file ---------------------------------------------------------------------------------
+
+    def lacking(self, user: str, corpora: Collection[str]) -> list[Key]:
+        """The texts of a user that have no vector, newest first."""
+        owner = vectors.owner_of(self._secret, user)
+        with self._lock:
+            found = [key for key, (_, whose) in self._lacking.items() if whose == owner and key[0] in corpora]
+        return sorted(found, key=lambda key: key[1], reverse=True)
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Takes vectors that were made just now; they may never get into the file."""
+        with self._lock:
+            self._take(entries)
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def nearest(
+        self,
+        connection: sqlite3.Connection,
+        query: bytes,
+        user: str,
+        *,
+        corpora: Sequence[str],
+        limit: int,
+        keep: Keep | None = None,
+    ) -> list[Hit]:
+        """The texts of a user nearest to a vector, by cosine, then row; those of which ``keep`` says that they are wanted.
+
+        Exact: it looks further down the ranking until there are enough of them, or no more.
+        """
+        if not any(query) or limit < 1:
+            return []
+        with self._lock:
+            first = self._matrix.ranking(
+                query, vectors.owner_of(self._secret, user), [each for each in corpora if each in CORPORA]
+            )
+        hits: list[Hit] = []
+        looked, count = 0, 2 * limit
+        while True:
+            ranked = first(count)
+            hits += self._standing(connection, ranked[looked:], user, keep)
+            if len(hits) >= limit or len(ranked) < count:
+                return hits[:limit]
+            looked, count = count, count * WIDENING
+
+    def cosines(
+        self, connection: sqlite3.Connection, query: bytes, user: str, corpus: str, rows: Sequence[int]
+    ) -> dict[int, float]:
+        """The cosines of those of these texts that have a vector."""
+        if not any(query):
+            return {}
+        with self._lock:
+            found = self._matrix.of(query, [(corpus, row) for row in rows])
+        return {row: cosine for _, row, cosine in self._standing(connection, found, user, None)}
+
+    def _standing(
+        self, connection: sqlite3.Connection, ranked: Sequence[Ranked], user: str, keep: Keep | None
+    ) -> list[Hit]:
+        """Those whose text is believed, this user's, and the one that the vector was made of."""
+        right: set[tuple[str, int, bytes]] = set()
+        for letter in dict.fromkeys(each[0] for each in ranked):
+            rows: Collection[int] = [row for corpus, row, _, _ in ranked if corpus == letter]
+            rows = rows if keep is None else keep(letter, list(rows))
+            for each in vectors.texts(connection, letter, rows) if rows else ():
+                if each.user == user:
+                    right.add((letter, each.row, vectors.mark(self._secret, each.text)))
+        return [(corpus, row, cosine) for corpus, row, cosine, text in ranked if (corpus, row, text) in right]
+
+
+def _has(connection: sqlite3.Connection, id: int) -> bool:
+    return connection.execute(f"SELECT 1 FROM main.{vectors.NAME} WHERE id = ?", (id,)).fetchone() is not None
+
+
+# --- NumPy -----------------------------------------------------------------------------------------------------------
+
+
+class Matrix:
+    """All vectors as one matrix, a row a vector; what is gone stays in it, marked, until it is half of it.
+
+    ``add`` says which of the vectors are damaged.
+    """
+
+    def __init__(self, numpy: Any) -> None:
+        self._numpy = numpy
+        self.clear()
+
+    def clear(self) -> None:
+        numpy = self._numpy
+        self._count = self._gone = 0
+        self._data: Any = None
+        self._ids, self._owners, self._rows = (numpy.zeros(0, dtype=numpy.int64) for _ in range(3))
+        self._corpora = numpy.zeros(0, dtype=numpy.int16)
+        self._alive = numpy.zeros(0, dtype=bool)
+        self._marks: list[bytes] = []
+        self._places: dict[Key, int] = {}
+
+    def ids(self) -> set[int]:
+        """Of those that are in the file."""
+        ids = self._ids[: self._count][self._alive[: self._count]]
+        return set(ids[ids > 0].tolist())
+
+    def add(self, entries: Sequence[Entry]) -> list[Key]:
+        if not entries:
+            return []
+        numpy = self._numpy
+        new = numpy.frombuffer(b"".join(each.vector for each in entries), dtype="<f4").reshape(len(entries), -1)
+        self.expect(len(entries), new.shape[1])
+        start, end = self._count, self._count + len(entries)
+        self._data[start:end] = new
+        self._ids[start:end] = [each.id for each in entries]
+        self._owners[start:end] = [each.owner for each in entries]
+        self._rows[start:end] = [each.row for each in entries]
+        self._corpora[start:end] = [ord(each.corpus) for each in entries]
+        lengths = numpy.einsum("ij,ij->i", new, new, dtype=numpy.float64)
+        sound = abs(lengths - 1) < vectors.ROUGHLY
+        self._alive[start:end] = sound  # and a vector of zeros is near nothing
+        damaged = numpy.nonzero(~sound & (lengths != 0))[0].tolist()
+        self._marks += [each.text for each in entries]
+        for place, each in enumerate(entries, start):
+            older = self._places.get(each.key)
+            if older is not None:
+                self._alive[older] = False
+                self._gone += 1
+            self._places[each.key] = place
+        self._count = end
+        return [entries[each].key for each in damaged]
+
+    def forget(self, gone: Collection[int]) -> list[Key]:
+        keys: list[Key] = []
+        count = self._count
+        away = self._numpy.isin(self._ids[:count], list(gone)) & self._alive[:count]
+        for place in self._numpy.nonzero(away)[0].tolist():
+            self._alive[place] = False
+            self._data[place] = 0
+            self._gone += 1
+            key = (chr(int(self._corpora[place])), int(self._rows[place]))
+            if self._places.get(key) == place:
+                del self._places[key]
+                keys.append(key)
+        return keys
+
+    def expect(self, more: int, dimension: int) -> None:
+        """Makes room for so many. Arrays that a reader holds stay as they are: it goes on with the old ones."""
+        if self._gone > 1_000 and 2 * self._gone > self._count:
+            self._compact()
+        need = self._count + more
+        if self._data is None or need > len(self._data):
+            size = max(1_024, need + 1_024, len(self._ids) * 3 // 2)
+            old, self._data = self._data, self._numpy.zeros((size, dimension), dtype=self._numpy.float32)
+            if old is not None:
+                self._data[: self._count] = old[: self._count]
+            for name in ("_ids", "_owners", "_rows", "_corpora", "_alive"):
+                array = getattr(self, name)
+                wider = self._numpy.zeros(size, dtype=array.dtype)
+                wider[: self._count] = array[: self._count]
+                setattr(self, name, wider)
+
+    def _compact(self) -> None:
+        there = self._numpy.nonzero(self._alive[: self._count])[0]
+        for name in ("_data", "_ids", "_owners", "_rows", "_corpora", "_alive"):
+            setattr(self, name, getattr(self, name)[there])
+        self._marks = [self._marks[place] for place in there.tolist()]
+        self._count, self._gone = len(there), 0
+        keys = zip(self._corpora.tolist(), self._rows.tolist(), strict=True)
+        self._places = {(chr(corpus), row): place for place, (corpus, row) in enumerate(keys)}
+
+    def ranking(self, query: bytes, owner: int, corpora: Sequence[str]) -> Ranking:
+        numpy, count = self._numpy, self._count
+        data, rows, letters, marks = self._data, self._rows, self._corpora, self._marks
+        if not count:
+            return lambda _: []
+        wanted = self._alive[:count] & (self._owners[:count] == owner)
+        if len(corpora) < len(CORPORA):
+            wanted &= numpy.isin(letters[:count], [ord(each) for each in corpora])
+        among = int(wanted.sum())
+        computed: list[Any] = []
+
+        def first(size: int) -> list[Ranked]:
+            size = min(size, among)
+            if not size:
+                return []
+            if not computed:  # outside of the lock
+                computed.append(data[:count] @ numpy.frombuffer(query, dtype="<f4"))
+                computed[0][~wanted] = -numpy.inf
+            cosines = computed[0]
+            least = numpy.partition(cosines, count - size)[count - size]
+            places = numpy.nonzero(cosines >= least - 2 * 10**-DECIMALS)[0].tolist()
+            found = [
+                (chr(int(letters[place])), int(rows[place]), round(float(cosines[place]), DECIMALS), marks[place])
+                for place in places
+            ]
+            return sorted(found, key=_order)[:size]
+
+        return first
+
+    def of(self, query: bytes, keys: Sequence[Key]) -> list[Ranked]:
+        known = [(key, place) for key in keys if (place := self._places.get(key)) is not None and self._alive[place]]
+        if not known:
+            return []
+        found = self._data[[place for _, place in known]] @ self._numpy.frombuffer(query, dtype="<f4")
+        return [
+            (*key, round(cosine, DECIMALS), self._marks[place])
+            for (key, place), cosine in zip(known, found.tolist(), strict=True)
+        ]
+
+
+def _order(ranked: Ranked) -> tuple[float, str, int]:
+    return (-ranked[2], ranked[0], ranked[1])
+
+
+def matrix() -> Matrix | None:
+    """None where NumPy is not installed."""
+    with suppress(ImportError):
+        return Matrix(importlib.import_module("numpy"))
+    return None

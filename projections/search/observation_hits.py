@@ -1,0 +1,90 @@
+"""Searching observations by words, as they stand and stood: those of one user, active and fresh, and whose sources hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ledger.domain.observation import Observation
+from projections.search import text_hits
+from projections.search.text_hits import size
+from projections.views.memories import HOLDS
+from projections.views.observations import SEARCH, SOURCE, from_row
+
+Hits = list[tuple[Observation, float]]
+READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first: what is live
+
+
+class Wanted(Struct, frozen=True):
+    """What a search is among: observations of one user, in some projects. Whether their sources are live is asked of what is
+    found."""
+
+    user: str
+    projects: Sequence[str | None] | None = None
+
+    def condition(self) -> tuple[str, list[str | None]]:
+        """As SQL on ``m``, and its values."""
+        where, values = ["m.user = ?", "m.status = 'active'", "m.stale = ''"], list[str | None]([self.user])
+        if self.projects is not None:
+            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
+            values.extend(self.projects)
+        return " AND ".join(where), values
+
+
+def parked(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """What a search reads and cannot, because it is parked."""
+    sql = "SELECT name FROM projections WHERE parked_at IS NOT NULL"
+    found = {name for (name,) in connection.execute(sql)}
+    return tuple(name for name in READS if name in found)
+
+
+def none(connection: sqlite3.Connection, schema: str) -> bool:
+    """Whether there is nothing to search: the common case, and told without asking the index for anything."""
+    late = connection.execute(f"SELECT 1 FROM {schema}.{SEARCH.waiting.name} LIMIT 1").fetchone()
+    return late is None and not size(connection, SEARCH, schema)[0]
+
+
+def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str) -> Hits:
+    """The observations wanted that have words of an expression, best first, with BM25 (more is better)."""
+    told = (expression, wanted.condition(), from_row)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=limit)
+
+
+def matching_then(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
+) -> Hits:
+    """``matching`` as of a position, on a connection where views stand before the tables."""
+    told = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
+    return text_hits.matching_then(connection, SOURCE, *told, limit=limit)
+
+
+def _texts(state: Observation) -> tuple[str]:
+    return ((state.text or "").replace("\0", " "),)
+
+
+def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> set[str]:
+    """Which of these sources are memories that do not hold at a time."""
+    wanted, found = [each for each in sorted(sources) if each.startswith("m_")], set[str]()
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = (
+            "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position"
+            f" WHERE e.stream IN ({', '.join('?' * len(some))}) AND e.version = 1 AND NOT ({HOLDS})"
+        )
+        found.update(source for (source,) in connection.execute(sql, (*some, time, time)))
+    return found
+
+
+def citing(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
+    """The ids of the observations that have, or had, one of these sources."""
+    wanted, found = sorted(sources), set[str]()
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = (
+            "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
+            f" WHERE e.source IN ({', '.join('?' * len(some))})"
+        )
+        found.update(id for (id,) in connection.execute(sql, some))
+    return found

@@ -1,0 +1,427 @@
+"""The passages of what was captured, said and ingested, cut at a readable size, and the text index over them.
+
+A passage is the unit that a search scores; the best one stands for its turn. It holds its own text and nobody else's, so
+that an erased turn leaves nothing in its neighbours: what those lend it in a search is their score, when it is asked.
+
+A message keeps its passages while it is hidden: a search leaves them out. One whose text lies with a captured turn has none
+of its own. Its time is the one that it was appended with; a time that a repair brings is told by ``messages`` alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledger.domain.document import Document
+from ledger.domain.events import (
+    AnyEvent,
+    Blob,
+    ChunkAdded,
+    InteractionCaptured,
+    MessageAppended,
+    ResponseAttached,
+    SummaryCreated,
+)
+from ledger.domain.interaction import Interaction
+from ledger.domain.message import beside
+from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
+from ledger.domain.question import Question, folded, indexed
+from ledger.domain.session import Session
+from ledger.domain.times import moment
+from projections.core.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
+from projections.core.subjects import Change, end, ended
+from projections.search import text_hits
+from projections.search.text_hits import Source, aside, of_rows
+from projections.views import quarantine
+from projections.views.documents import CHUNKS
+
+if TYPE_CHECKING:
+    from projections.core.projector import Log
+
+# A row is the position of the event, the field in it, and the number of the passage: of 10 MB of text there are fewer.
+FIELD_BITS, NUMBER_BITS = 1, 15
+FIELDS = ("prompt", "response")
+TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
+UNTYPED = "\ue000"  # no question has it: in the index it ends a word that is not text
+SEVERAL = "x" + UNTYPED  # that a passage is one of several of its turn, message or summary
+
+PASSAGES = Table(
+    "passages",
+    (
+        "row INTEGER PRIMARY KEY",
+        "corpus TEXT NOT NULL",
+        "subject INTEGER NOT NULL",
+        "id TEXT NOT NULL",
+        "field TEXT NOT NULL",
+        "start INTEGER NOT NULL",
+        "until INTEGER NOT NULL",
+        "text TEXT NOT NULL",
+        "whole INTEGER NOT NULL",
+        "pieces INTEGER NOT NULL",
+        "speaker TEXT",
+        "above TEXT",
+        "user TEXT",
+        "project TEXT",
+        "session TEXT",
+        "time TEXT NOT NULL",
+        "from_position INTEGER NOT NULL",
+    ),
+    ("row",),
+    (
+        ("subject", ""),
+        ("session, row", "session IS NOT NULL"),
+        ("user, corpus, project", ""),
+        ("user, speaker", "speaker IS NOT NULL"),
+    ),
+    then=Standing("from_position", closed="passages_were"),
+)
+PASSAGES_WERE = ended(PASSAGES, "passages_were")
+WAITING = Table(
+    "passages_waiting",
+    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "about TEXT NOT NULL", "place TEXT NOT NULL"),
+    ("row",),
+    derived=True,
+    then=CURRENT,
+)
+PASSAGE_SEARCH = TextIndex(
+    "passage_search",
+    ("text", "about", "place"),
+    WAITING,
+    lambda kept: (indexed(kept[0]), indexed(kept[1]), kept[2]),
+)
+SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
+
+
+class Passage(Struct, frozen=True):
+    """One passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The columns of its row.
+
+    ``pieces`` are how many passages there are of all that was said there: of a message with its parts."""
+
+    row: int
+    corpus: str  # "turn", "chunk", "message" or "summary"
+    subject: int
+    id: str  # of the interaction or chunk; of a message or summary the session's
+    field: str
+    start: int
+    until: int
+    text: str
+    whole: int
+    pieces: int
+    speaker: str | None  # of a turn or message that begins with a name, folded
+    above: str | None  # of a chunk: the headings above it that it does not hold itself
+    user: str | None
+    project: str | None
+    session: str | None  # of a turn or message
+    time: str
+    from_position: int
+
+    @property
+    def turn(self) -> int:
+        """One number for the text that it is a passage of; the position of that text's event comes first in it."""
+        return self.row >> NUMBER_BITS
+
+    @property
+    def position(self) -> int:
+        """The event that has the text."""
+        return _position(self.row)
+
+
+class Passages:
+    name, version, follows = "passages", 4, frozenset("ids")
+    tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
+
+    def __init__(self, log: Log | None) -> None:
+        self._log = log
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.kind == "d":
+                self._document(change, rows)
+            elif change.refold:
+                self._again(change, rows)
+            elif change.new is not None:
+                for row in self._of_event(change.new, event, event.position):
+                    _stand(row, rows)
+
+    def _document(self, change: Change, rows: Rows) -> None:
+        """The chunks that the document has now stand; their texts are in the log."""
+        event, state = change.event, change.new
+        active = state if state is not None and state.status == "active" else None
+        if isinstance(event.data, ChunkAdded) and not change.refold:
+            for row in _of_chunk(active, event, event.position) if active is not None else ():
+                _stand(row, rows)
+            return
+        wanted = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
+        standing = rows.find(PASSAGES, ("subject",), (change.first,))
+        for row in standing:
+            if _position(row[0]) not in wanted:
+                _end(row, rows, event.position)
+        missing = wanted - {_position(row[0]) for row in standing}
+        if missing and active is not None and self._log is not None:
+            for each in self._log.stream(active.id, event.position):
+                if each.position in missing:
+                    for row in _of_chunk(active, each, event.position):
+                        _stand(row, rows)
+
+    def _again(self, change: Change, rows: Rows) -> None:
+        """What the events in force say stands from here; what they no longer say ends here."""
+        at = change.event.position
+        events = change.in_force if change.new is not None else ()
+        wanted = {row[0]: row for each in events for row in self._of_event(change.new, each, at)}
+        for row in rows.find(PASSAGES, ("subject",), (change.first,)):
+            if row[:-1] == wanted.get(row[0], ())[:-1]:
+                del wanted[row[0]]
+            else:
+                _end(row, rows, at)
+        for row in wanted.values():
+            _stand(row, rows)
+
+    def _of_event(self, state: Any, event: AnyEvent, since: int) -> Iterator[Values]:
+        """The rows of one event's texts; of an event without texts there are none."""
+        match event.data:
+            case InteractionCaptured() | ResponseAttached():
+                yield from self._of_turn(state, event, since)
+            case MessageAppended(interaction=None):
+                yield from self._of_message(state, event, since)
+            case SummaryCreated(content=body) if text := self._text(body):
+                place = (state.user, state.project, None, event.data.earliest, since)
+                yield from _pieces(_first(event), (SUMMARY, state.row, state.id, "content"), text, place)
+
+    def _of_turn(self, state: Interaction, event: AnyEvent, since: int) -> Iterator[Values]:
+        place = (state.user, state.project, state.session, state.time, since)
+        for number, field in enumerate(FIELDS):
+            if text := self._text(getattr(event.data, field, None)):
+                yield from _pieces(_first(event, number), (TURN, state.row, state.id, field), text, place)
+
+    def _of_message(self, state: Session, event: AnyEvent, since: int) -> Iterator[Values]:
+        data, envelope = event.data, event.envelope
+        time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
+        what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
+        content, parts = self._text(data.content) or "", beside(data.parts)
+        more = len(_places(content)), len(_places(parts))
+        name = data.speaker or ""
+        yield from _pieces(_first(event), (*what, "content"), content, place, more[1], name)
+        yield from _pieces(_first(event, 1), (*what, "parts"), parts, place, more[0], name)
+
+    def _text(self, body: str | Blob | None) -> str | None:
+        if not isinstance(body, Blob):
+            return body
+        return self._log.blob(body.blob) if self._log is not None else None
+
+
+_TEXT, _TIME, _PIECES, _ABOVE = (PASSAGES.names.index(name) for name in ("text", "time", "pieces", "above"))
+_CORPUS, _OF, _SESSION = (PASSAGES.names.index(name) for name in ("corpus", "id", "session"))
+
+
+def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
+    data: ChunkAdded = event.data
+    if data.content:
+        what = (CHUNK, state.row, data.chunk, "")
+        place = (state.user, state.project, None, event.envelope.recorded_at, since)
+        yield from _pieces(_first(event), what, data.content, place, headings=data.heading_path or ())
+
+
+def _first(event: AnyEvent, field: int = 0) -> int:
+    return (event.position << FIELD_BITS | field) << NUMBER_BITS
+
+
+def _pieces(
+    first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "", headings: Sequence[str] = ()
+) -> Iterator[Values]:
+    """The rows of one text, numbered from ``first``, under its ``headings``; so many ``more`` belong to the same message,
+    which ``name`` said."""
+    places = _places(text)
+    for at, (start, until) in enumerate(places):
+        piece = text[start:until]
+        told = (start, until, piece, len(text), len(places) + more)
+        above = " ".join(each for each in headings if each not in piece) or None
+        yield (first + at, *what, *told, _named(what[0], piece, name), above, *place)
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    return [(start, until) for start, until in split(text) if text[start:until].strip()]
+
+
+def _named(corpus: str, text: str, given: str) -> str | None:
+    """The name of who speaks: as given, or as the text begins with it."""
+    name = folded(given or speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
+    return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
+
+
+def _position(row: int) -> int:
+    return row >> FIELD_BITS + NUMBER_BITS
+
+
+def _end(row: Values, rows: Rows, at: int) -> None:
+    end(rows, PASSAGES, PASSAGES_WERE, row, at)
+    rows.index(PASSAGE_SEARCH, row[0], _indexed(row), None)
+
+
+def _stand(row: Values, rows: Rows) -> None:
+    rows.put(PASSAGES, row[:1], row)
+    rows.index(PASSAGE_SEARCH, row[0], None, _indexed(row))
+
+
+def _indexed(row: Values) -> Values:
+    return (row[_TEXT].replace("\0", " "), _about(row), _place(row))
+
+
+def _about(row: Values) -> str:
+    """What is known of a text besides its words: the headings above it, and when it was said."""
+    return " ".join(each for each in (row[_ABOVE], day_words(row[_TIME])) if each)
+
+
+def _place(row: Values) -> str:
+    """Words of the index that tell in which session a text stands, as what, and whether it is one of several."""
+    session = row[_OF] if row[_CORPUS] == SUMMARY else row[_SESSION]
+    told = [place_word(session, row[_CORPUS])] if session is not None else []
+    return " ".join([*told, *([SEVERAL] if row[_PIECES] > 1 else [])])
+
+
+def place_word(session: str, corpus: str) -> str:
+    """What the texts of a corpus in a session (its id) have in the column ``place``."""
+    return f"{session.partition('_')[2]}{corpus}{UNTYPED}"
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+WINDOW = 3  # turns on either side of one
+WHOLE_SESSION = 2_000  # passages; of a longer session only the turns around the best are looked at
+AROUND = 100
+
+
+_VISIBLE = (
+    f"(m.corpus <> '{MESSAGE}' OR NOT EXISTS (SELECT 1 FROM hidden_messages h WHERE h.session = m.subject"
+    f" AND h.first <= m.row >> {FIELD_BITS + NUMBER_BITS} AND h.last >= m.row >> {FIELD_BITS + NUMBER_BITS}))"
+)
+
+
+_FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
+
+
+class Wanted(Struct, frozen=True):
+    """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages, and nothing in
+    quarantine."""
+
+    user: str
+    corpora: Sequence[str]
+    projects: Sequence[str | None] | None = None
+
+    def condition(self) -> tuple[str, list[str | None]]:
+        """As SQL on ``m``, and its values."""
+        where = ["m.user = ?", f"m.corpus IN ({', '.join('?' * len(self.corpora))})"]
+        values: list[str | None] = [self.user, *self.corpora]
+        if self.projects is not None:
+            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
+            values.extend(self.projects)
+        if MESSAGE in self.corpora:
+            where.append(_VISIBLE)
+        where.append(_FREE)
+        return " AND ".join(where), values
+
+
+def matching(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
+) -> list[tuple[Passage, float]]:
+    """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
+    told = (expression, wanted.condition(), _passage)
+    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
+
+
+def _passage(row: Values) -> Passage:
+    return Passage(*row)
+
+
+def matching_then(
+    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
+) -> list[tuple[Passage, float]]:
+    """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
+    the index, so it is scored aside."""
+    found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
+    then = {row[0]: row for row in gone(connection, position, *wanted.condition())}
+    texts = [(row[0], *_indexed(row)) for row in then.values()]
+    found += [(Passage(*then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
+    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+
+
+def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[Any]) -> list[Values]:
+    """The rows that stood at a position and are not in the index any more; ``condition`` is on ``m``."""
+    names = ", ".join(f"m.{name}" for name in PASSAGES.names)
+    sql = (
+        f"SELECT {names} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
+        " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
+    )
+    return list(map(tuple, connection.execute(sql, (position, position, *values))))
+
+
+def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
+    """Those of these passages that are wanted."""
+    return [Passage(*row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
+
+
+def turns_around(
+    connection: sqlite3.Connection, session: str, turns: Sequence[int], without: Sequence[tuple[int, int]] = ()
+) -> list[int]:
+    """The turns of a session in their order, around some of them, the best first: each with the neighbours it can have.
+
+    What else lies in these ranges of positions (``without``) is hidden, and no neighbour.
+    """
+    rows = connection.execute("SELECT row FROM passages WHERE session = ? LIMIT ?", (session, WHOLE_SESSION + 1))
+    whole, given = [row for (row,) in rows], set(turns)
+    if len(whole) <= WHOLE_SESSION:
+        every = {row >> NUMBER_BITS for row in whole}
+        return sorted(each for each in every if each in given or not _within(each, without))
+    found = set(turns)
+    for turn in turns[:AROUND]:
+        for beyond, step in ((_BEFORE, 0), (_AFTER, 1)):
+            at, steps = turn, 0
+            while steps < WINDOW:
+                row = connection.execute(beyond, (session, (at + step) << NUMBER_BITS)).fetchone()
+                if row is None:
+                    break
+                at = row[0] >> NUMBER_BITS
+                if at in given or (skipped := _within(at, without)) is None:
+                    found.add(at)
+                    steps += 1
+                else:
+                    at = ((skipped[step] + step) << FIELD_BITS) - step
+    return sorted(found)
+
+
+def _within(turn: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    at = turn >> FIELD_BITS
+    return next((each for each in ranges if each[0] <= at <= each[1]), None)
+
+
+# No min() or max(): where a view stands before the table, they go through the whole session.
+_BEFORE = "SELECT row FROM passages WHERE session = ? AND row < ? ORDER BY row DESC LIMIT 1"
+_AFTER = "SELECT row FROM passages WHERE session = ? AND row >= ? ORDER BY row LIMIT 1"
+
+
+def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
+    """How many texts (not passages) there are to search."""
+    condition, values = wanted.condition()
+    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0"
+    return int(connection.execute(sql, values).fetchone()[0])
+
+
+def speakers(connection: sqlite3.Connection, question: Question, user: str) -> set[str]:
+    """The words of a question that are names of who speaks in a user's turns."""
+    sql = "SELECT 1 FROM passages WHERE user = ? AND speaker = ? LIMIT 1"
+    found: set[str] = set()
+    for size in (1, 2, 3):
+        for at in range(len(question.words) - size + 1):
+            words = question.words[at : at + size]
+            if connection.execute(sql, (user, " ".join(words))).fetchone() is not None:
+                found.update(words)
+    return found
+
+
+def stands(connection: sqlite3.Connection, position: int, field: str) -> bool:
+    """Whether a text that an event brought is still there to be found."""
+    bits = NUMBER_BITS + FIELD_BITS
+    sql = "SELECT 1 FROM passages WHERE row >= ? AND row < ? AND field = ? LIMIT 1"
+    return connection.execute(sql, (position << bits, position + 1 << bits, field)).fetchone() is not None

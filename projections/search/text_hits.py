@@ -1,0 +1,325 @@
+"""Searching a text index: the rows that have words of an expression, best first by BM25, and how rare a word is.
+
+A hit is first looked up by its score alone and only then asked whose it is, so that a search of a large ledger reads little
+but the index; where too few of the best are wanted ones, all hits are gone through.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from ledger.domain.errors import StorageError
+from ledger.domain.question import Question, any_of, spaced
+from projections.core.rows import TextIndex, Values
+from projections.core.sqlite import create
+from projections.search.stems import stem
+
+T = TypeVar("T")
+Scored = list[tuple[T, float]]
+
+
+class Source(Struct, frozen=True, eq=False):
+    """A text index as it is searched: its ``rank`` in SQL, and the table whose rows it is over."""
+
+    index: TextIndex
+    rank: str
+    table: str
+    names: tuple[str, ...]
+
+
+def hits(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    condition: str,
+    values: Sequence[Any],
+    limit: int,
+    *,
+    schema: str,
+    enough: int,
+) -> Scored[Values]:
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``.
+
+    Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no others are looked for.
+    """
+    name = f"{schema}.{source.index.name}"
+    sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid LIMIT ?"
+    best = connection.execute(sql, (expression, limit)).fetchall()
+    found = _wanted(connection, source, dict(best), condition, values)
+    if len(found) >= enough or len(best) < limit:
+        return found
+    columns = ", ".join(f"m.{each}" for each in source.names)
+    sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
+        f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
+        f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
+    )
+    return [(tuple(row[:-1]), more(row[-1])) for row in connection.execute(sql, (expression, *values, limit))]
+
+
+def matching(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    wanted: tuple[str, Sequence[Any]],
+    make: Callable[[Values], T],
+    *,
+    limit: int,
+    schema: str,
+    enough: int,
+) -> Scored[T]:
+    """``hits`` with the texts that wait for the index, each made of its row; equal scores by row."""
+    found = hits(connection, source, expression, *wanted, limit, schema=schema, enough=enough)
+    late = waiting(connection, source, expression, schema)
+    found += [(row, late[row[0]]) for row in of_rows(connection, source, late, *wanted)]
+    return _best(found, make, limit)
+
+
+def matching_then(
+    connection: sqlite3.Connection,
+    source: Source,
+    expression: str,
+    wanted: tuple[str, Sequence[Any]],
+    make: Callable[[Values], T],
+    position: int,
+    versions: str,
+    same: str,
+    waits: Callable[[T], Values | None],
+    *,
+    limit: int,
+) -> Scored[T]:
+    """``matching`` as of a position, on a connection where views stand before the tables.
+
+    The index knows the texts of today. What says today what it said then (``same``) has today's score; what said something
+    else then, or is not in the index, is scored aside, by its row as it ``waits``.
+    """
+    (condition, values), index, table = wanted, source.index.name, source.table
+    names = ", ".join(f"m.{name}" for name in source.names)
+    indexed = (  # CROSS JOIN: the index first, whatever the planner thinks of it
+        f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} m ON m.row = {index}.rowid"
+        f" WHERE {index} MATCH ? AND m.from_position <= ? AND {condition}"
+    )
+    before = (
+        f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} n ON n.row = {index}.rowid"
+        f" CROSS JOIN main.{versions} m ON m.row = n.row AND m.to_position > ? AND m.from_position <= ?"
+        f" WHERE {index} MATCH ? AND {same} AND {condition}"
+    )
+    found = [*connection.execute(indexed, (expression, position, *values))]
+    found += connection.execute(before, (position, position, expression, *values))
+    late = f"SELECT {names} FROM {table} m WHERE m.row IN (SELECT row FROM main.{source.index.waiting.name}) AND {condition}"
+    standing = f"SELECT rowid FROM main.{versions} WHERE to_position > ? AND from_position <= ?"  # by an index alone
+    changed = (
+        f"SELECT {names} FROM main.{versions} m WHERE m.rowid IN ({standing}) AND {condition}"
+        f" AND NOT EXISTS (SELECT 1 FROM main.{table} n WHERE n.row = m.row AND {same})"
+    )
+    others = {row[0]: tuple(row) for row in connection.execute(late, values)}
+    others |= {row[0]: tuple(row) for row in connection.execute(changed, (position, position, *values))}
+    texts = [(row, *said) for row, each in others.items() if (said := waits(make(each))) is not None]
+    scored = [(others[row], score) for row, score in aside(source, texts, expression).items()]
+    scored += [(tuple(row[:-1]), more(row[-1])) for row in found if row[0] not in others]
+    return _best(scored, make, limit)
+
+
+def _best(found: Scored[Values], make: Callable[[Values], T], limit: int) -> Scored[T]:
+    best = sorted(found, key=lambda each: (-each[1], each[0][0]))[:limit]
+    return [(make(row), score) for row, score in best]
+
+
+def _wanted(
+    connection: sqlite3.Connection,
+    source: Source,
+    scores: dict[int, float | None],
+    condition: str,
+    values: Sequence[Any],
+) -> Scored[Values]:
+    found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
+    return [(found[row], more(score)) for row, score in scores.items() if row in found]
+
+
+def more(score: float | None) -> float:
+    """FTS5's score, of which less is better, so that more is; it has none where the averages of the index are damaged."""
+    if score is None:
+        raise StorageError("a text index of this ledger is damaged; a rebuild makes it again")
+    return -score
+
+
+def of_rows(
+    connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[Any]
+) -> list[Values]:
+    """Those of these rows that are wanted."""
+    columns, wanted = ", ".join(f"m.{each}" for each in source.names), list(rows)
+    found: list[Values] = []
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = f"SELECT {columns} FROM {source.table} m NOT INDEXED WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
+        found += map(tuple, connection.execute(sql, (*some, *values)))
+    return found
+
+
+def aside(source: Source, rows: Sequence[Values], expression: str) -> dict[int, float]:
+    """BM25 of texts that are not in the index, from a small one of their own: near what it will be. Rows as they wait."""
+    if not rows:
+        return {}
+    name = source.index.name
+    with _small(source.index, rows) as connection:
+        sql = f"SELECT rowid, {source.rank} FROM {name} WHERE {name} MATCH ?"
+        return {row: -score for row, score in connection.execute(sql, (expression,))}
+
+
+@contextmanager
+def _small(index: TextIndex, rows: Sequence[Values]) -> Iterator[sqlite3.Connection]:
+    """An index in memory of some rows as they wait."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        create(connection, index)
+        marks = ", ".join("?" * (len(index.columns) + 1))
+        sql = f"INSERT INTO {index.name} (rowid, {', '.join(index.columns)}) VALUES ({marks})"
+        connection.executemany(sql, [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+        yield connection
+
+
+def waiting(connection: sqlite3.Connection, source: Source, expression: str, schema: str) -> dict[int, float]:
+    """BM25 of the texts that the index has not taken in yet."""
+    rows = connection.execute(f"SELECT * FROM {schema}.{source.index.waiting.name}").fetchall()
+    return aside(source, rows, expression)
+
+
+def size(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int]:
+    """How many texts an index has, and the words of its first column: FTS5 keeps them as the first of its averages."""
+    numbers = averages(connection, index, schema) or []
+    if len(numbers) < 2 or not numbers[0]:
+        return 0, 0
+    return numbers[0], numbers[1]
+
+
+def averages(connection: sqlite3.Connection, index: TextIndex, schema: str) -> list[int] | None:
+    """How many texts an index has, and the words of each of its columns; None where the record of them is gone."""
+    row = connection.execute(f"SELECT block FROM {schema}.{index.name}_data WHERE id = 1").fetchone()
+    count = 1 + len(index.columns)
+    return (_varints(row[0], count) if row[0] else [0] * count) if row is not None else None
+
+
+def _varints(block: bytes, count: int) -> list[int]:
+    """The first numbers of a record as SQLite writes them: seven bits a byte, the most significant first."""
+    found, number, read = [], 0, 0
+    for byte in block:
+        read += 1
+        number = number << 8 | byte if read == 9 else number << 7 | byte & 0x7F
+        if byte < 0x80 or read == 9:
+            found.append(number)
+            number = read = 0
+            if len(found) == count:
+                break
+    return found
+
+
+COMMON = 100  # texts; counting goes through all that have the stem
+MATCHED = 20_000  # texts that one search of an index scores at the most, but for those that have its rarest word
+
+
+class Rarity:
+    """How many texts of an index have a stem, as idf: those that wait for the index too, so that a text scores before it is
+    taken in as it does after.
+
+    What was counted holds until the index is written again; of a stem that many texts have, until it has grown by a tenth.
+    """
+
+    KEPT = 20_000
+
+    def __init__(self) -> None:
+        self._known: dict[
+            tuple[str, str, str], tuple[int, int, tuple[object, ...]]
+        ] = {}  # → texts that have it, of how many, when
+
+    def of(
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
+    ) -> tuple[Callable[[Iterable[str]], float], float]:
+        """The idf of the commonest of some stems, and the words of a text on average.
+
+        A stem that no text has says nothing; where there are texts ``unseen`` by the index, it is the rarest there can be.
+        """
+        total, words = size(connection, index, schema)
+        texts, more, late = _vocabulary(connection, index, schema)
+        every = total + texts
+
+        def count(stem: str) -> int:
+            return self._count(connection, index.name, stem, total, schema) + late.get(stem, 0)
+
+        def idf(stems: Iterable[str]) -> float:
+            number = max(map(count, stems), default=0)
+            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number or unseen else 0.0
+
+        return idf, (words + more) / every if every else 1.0
+
+    def expressions(
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str, question: Question
+    ) -> list[str]:
+        """What to ask an index for, in this order until enough is found: the words of a question, the rarest first, as long
+        as no more than ``MATCHED`` texts have them; where the rarest is commoner by itself, that and the next, and it alone.
+
+        A ranking still counts every word of the question in what is found.
+        """
+        total, _ = size(connection, index, schema)
+        if total <= MATCHED:
+            return [question.expression]
+        counts = [
+            (sum(self._rarest(connection, index.name, form, total, schema) for form in forms), at)
+            for at, forms in enumerate(question.concepts)
+        ]
+        chosen, matched = list[int](), 0
+        for count, at in sorted(counts):
+            if (matched := matched + count) <= MATCHED:
+                chosen.append(at)
+        if len(chosen) == len(counts) or any(count and at in chosen for count, at in counts):
+            return [any_of(question.concepts[at] for at in sorted(chosen))]
+        rarest, *others = [question.concepts[at] for count, at in sorted(counts) if count]
+        late = [question.concepts[at] for at in chosen]  # words that only a text can have which waits for the index
+        alone = any_of([rarest, *late])
+        if not others:
+            return [alone]
+        both = f"(({any_of([rarest])}) AND ({any_of(others[:1])}))"
+        return [" OR ".join([both, *([any_of(late)] if late else [])]), alone]
+
+    def _rarest(self, connection: sqlite3.Connection, index: str, form: str, total: int, schema: str) -> int:
+        """How many texts have a word at the most: of a script without spaces, its rarest character."""
+        return min(self._count(connection, index, stem(each), total, schema) for each in spaced(form).split())
+
+    def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
+        known, written = self._known.get((schema, index, stem)), _written(connection, index, schema)
+        if known is not None:
+            count, of, when = known
+            if when == written or (count >= COMMON and of <= total <= of * 1.1):
+                return count
+        terms = f"temp.{index}_terms_of_{schema}"
+        connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
+        row = connection.execute(f"SELECT doc FROM {terms} WHERE term = ?", (stem,)).fetchone()
+        if len(self._known) >= self.KEPT:
+            self._known.clear()
+        found = row[0] if row is not None else 0
+        self._known[schema, index, stem] = found, total, written
+        return int(found)
+
+
+def _written(connection: sqlite3.Connection, index: str, schema: str) -> tuple[object, ...]:
+    """What is another after every write to an index: the log's head and the generation of the tables, for both an undone
+    batch and a rebuild begin again, and FTS5's record of its segments."""
+    sql = (
+        "SELECT (SELECT head FROM main.events ORDER BY position DESC LIMIT 1),"
+        f" (SELECT generation FROM {schema}.checkpoint), (SELECT block FROM {schema}.{index}_data WHERE id = 10)"
+    )
+    return tuple(connection.execute(sql).fetchone())
+
+
+def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:
+    """How many texts wait for an index, their words of its first column, and how many of them have each stem."""
+    rows = connection.execute(f"SELECT * FROM {schema}.{index.waiting.name}").fetchall()
+    if not rows:
+        return 0, 0, {}
+    with _small(index, rows) as small:
+        small.execute(f"CREATE VIRTUAL TABLE terms USING fts5vocab({index.name}, row)")
+        counts = dict(small.execute("SELECT term, doc FROM terms"))
+        return len(rows), size(small, index, "main")[1], counts

@@ -1,0 +1,162 @@
+"""The audit trail: every event with who, when, why and for whom; texts stay in the log."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ledger.domain.events import AnyEvent
+from projections.core.rows import Rows, Standing, Table
+from projections.core.subjects import EVERYTHING, Change
+
+AUDIT = Table(
+    "audit",
+    (
+        "position INTEGER PRIMARY KEY",
+        "event_id TEXT NOT NULL",
+        "subject TEXT NOT NULL",
+        "type TEXT NOT NULL",
+        "recorded_at TEXT NOT NULL",
+        "command TEXT NOT NULL",
+        "command_id TEXT NOT NULL",
+        "user TEXT",
+        "actor TEXT",
+        "client TEXT",
+        "channel TEXT NOT NULL",
+        "agent TEXT",
+        "project TEXT",
+        "session TEXT",
+        "causation_id TEXT",
+        "correlation_id TEXT",
+    ),
+    ("position",),
+    (
+        ("causation_id", "causation_id IS NOT NULL"),
+        ("correlation_id", "correlation_id IS NOT NULL"),
+        ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
+    ),
+    then=Standing("position"),
+)
+
+
+class Entry(Struct, frozen=True):
+    """One line of the trail, as its row lies in the table."""
+
+    position: int
+    event_id: str
+    subject: str
+    type: str
+    recorded_at: str
+    command: str
+    command_id: str
+    user: str | None
+    actor: str | None
+    client: str | None
+    channel: str
+    agent: str | None
+    project: str | None
+    session: str | None
+    causation_id: str | None
+    correlation_id: str | None
+
+
+class Audit:
+    name, version, follows = "audit", 1, EVERYTHING
+    tables = (AUDIT,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        e = event.envelope
+        told = (e.recorded_at, e.command, e.command_id, e.user, e.actor, e.client, e.channel, e.agent)
+        links = (e.project, e.session, e.causation_id, e.correlation_id)
+        rows.append(AUDIT, (event.position, e.event_id, event.stream, event.type, *told, *links))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+_FILTERS = {
+    "actor": "actor = ?",
+    "project": "project = ?",
+    "session": "session = ?",
+    "type": "type = ?",
+    "command": "command = ?",
+    "command_id": "command_id = ?",
+    "correlation_id": "correlation_id = ?",
+    "since": "recorded_at >= ?",
+    "until": "recorded_at < ?",
+    "before": "position < ?",
+}
+
+
+def trail(
+    connection: sqlite3.Connection,
+    *,
+    user: str | None,
+    subject: str | None = None,
+    limit: int,
+    **filters: str | int | None,
+) -> list[Entry]:
+    """The newest entries that pass every filter given; ``user=None`` is everybody's (the ledger's own care)."""
+    given = {_FILTERS[name]: value for name, value in filters.items() if value is not None}
+    where, values = list(given), list(given.values())
+    if user is not None:
+        where.append("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))")  # the ledger's own care
+        values.append(user)
+    if subject is not None:
+        where.append("position IN (SELECT position FROM events WHERE stream = ?)")
+        values.append(subject)
+    condition = " AND ".join(where) or "1"
+    sql = f"SELECT * FROM audit WHERE {condition} ORDER BY position DESC LIMIT ?"
+    return [Entry(*row) for row in connection.execute(sql, (*values, limit))]
+
+
+def at(connection: sqlite3.Connection, position: int) -> Entry | None:
+    row = connection.execute("SELECT * FROM audit WHERE position = ?", (position,)).fetchone()
+    return Entry(*row) if row else None
+
+
+def last_upgrade(connection: sqlite3.Connection) -> int | None:
+    """The position of the last LedgerUpgraded."""
+    found: int | None = connection.execute("SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'").fetchone()[
+        0
+    ]
+    return found
+
+
+def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
+    """The entry of an event by its id; the first event of a command has the command's id.
+
+    Event ids begin with the time and are taken under the writer's lock, so they grow with the position: halving finds
+    one without an index. Only where a clock was set back the whole trail is looked through.
+    """
+    low, high = 1, connection.execute("SELECT coalesce(max(position), 0) FROM audit").fetchone()[0]
+    while low < high:
+        middle = (low + high) // 2
+        row = connection.execute("SELECT event_id FROM audit WHERE position = ?", (middle,)).fetchone()
+        low, high = (middle + 1, high) if row[0] < event_id else (low, middle)
+    found = at(connection, low)
+    if found is not None and found.event_id == event_id:
+        return found
+    row = connection.execute("SELECT * FROM audit WHERE event_id = ?", (event_id,)).fetchone()
+    return Entry(*row) if row else None
+
+
+def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
+    """All entries of one command, in order; its events stand side by side in the log."""
+    first = by_event(connection, command_id)
+    found: list[Entry] = []
+    while first is not None and first.command_id == command_id:
+        found.append(first)
+        first = at(connection, first.position + 1)
+    return found
+
+
+def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:
+    sql = "SELECT * FROM audit WHERE causation_id = ? ORDER BY position"
+    return [Entry(*row) for row in connection.execute(sql, (event_id,))]
+
+
+def of_correlation(connection: sqlite3.Connection, correlation_id: str) -> list[Entry]:
+    sql = "SELECT * FROM audit WHERE correlation_id = ? ORDER BY position"
+    return [Entry(*row) for row in connection.execute(sql, (correlation_id,))]

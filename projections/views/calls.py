@@ -1,0 +1,94 @@
+"""The calls of language models: which were answered and which failed, what they took, and what became of their actions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
+from projections.core.rows import Rows, Standing, Table
+from projections.core.subjects import Change
+from projections.views.control import since
+
+CALLS = Table(
+    "model_calls",
+    (
+        "position INTEGER PRIMARY KEY",
+        *("user TEXT", "purpose TEXT NOT NULL", "model TEXT", "prompt TEXT NOT NULL", "error TEXT", "status INTEGER"),
+        *("input_tokens INTEGER NOT NULL", "output_tokens INTEGER NOT NULL", "attempts INTEGER NOT NULL"),
+        *("milliseconds INTEGER NOT NULL", "kept INTEGER NOT NULL", "dropped INTEGER NOT NULL"),
+        *("left_over INTEGER NOT NULL", "project TEXT", "session TEXT", "recorded_at TEXT NOT NULL"),
+        "undone_at INTEGER",
+    ),
+    ("position",),
+    (("user, position", ""),),
+    then=Standing("position", undone="undone_at"),
+)
+
+
+class Call(Struct, frozen=True):
+    """One call as its row lies in the table; without an ``error`` it was answered."""
+
+    position: int
+    user: str | None
+    purpose: str
+    model: str | None
+    prompt: str
+    error: str | None
+    status: int | None
+    input_tokens: int
+    output_tokens: int
+    attempts: int
+    milliseconds: int
+    kept: int
+    dropped: int
+    left_over: int
+    project: str | None
+    session: str | None
+    recorded_at: str
+    undone_at: int | None
+
+
+class Calls:
+    name, version = "model_calls", 2
+    follows = frozenset(each.__name__ for each in (ModelCalled, ModelCallFailed, *WAYS_BACK))
+    tables = (CALLS,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        data, envelope = event.data, event.envelope
+        if isinstance(data, WAYS_BACK):
+            for row in rows.within(CALLS, "position", data.ranges):
+                rows.put(CALLS, row[:1], (*row[:-1], since(rows, row[0])))
+            return
+        if isinstance(data, ModelCalled):
+            acted = [each.outcome for each in data.actions if each.what != "cites"]
+            kept = acted.count("kept")
+            told: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
+            actions = (kept, len(acted) - kept, data.left_over)
+        elif isinstance(data, ModelCallFailed):
+            told, actions = (data.error, data.status, 0, 0), (0, 0, 0)
+        else:
+            return
+        asked = (event.position, envelope.user, data.purpose, data.model, data.prompt)
+        place = (envelope.project, envelope.session, envelope.recorded_at, None)
+        rows.put(CALLS, asked[:1], (*asked, *told, data.attempts, data.milliseconds, *actions, *place))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def listing(
+    connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, before: int | None = None
+) -> list[Call]:
+    """The calls for a user, newest first."""
+    which = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
+    sql = f"SELECT * FROM model_calls WHERE {which} ORDER BY position DESC LIMIT ?"
+    return [Call(*row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
+
+
+def answered(connection: sqlite3.Connection, user: str) -> list[int]:
+    """The positions of the calls for a user that were answered, oldest first."""
+    sql = "SELECT position FROM model_calls WHERE user = ? AND error IS NULL ORDER BY position"
+    return [position for (position,) in connection.execute(sql, (user,))]

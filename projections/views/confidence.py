@@ -1,0 +1,127 @@
+"""The confidence timeline: every step of every memory, with its cause; the steps in force add up to the number."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
+from projections.core.rows import Rows, Standing, Table
+from projections.core.subjects import Change
+
+_GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
+STEPS = Table(
+    "confidence_steps",
+    (
+        "memory INTEGER NOT NULL",
+        "position INTEGER NOT NULL",
+        "type TEXT NOT NULL",
+        "recorded_at TEXT NOT NULL",
+        "delta INTEGER NOT NULL",
+        "confidence INTEGER NOT NULL",
+        "reference_count INTEGER NOT NULL",
+        "rule TEXT",
+        "interaction TEXT",
+        "matcher TEXT",
+        "fraction INTEGER",
+        "echo INTEGER NOT NULL",
+        "undone_at INTEGER",
+    ),
+    ("memory", "position"),
+    (("interaction", _GIVEN),),
+    rowid=False,
+    then=Standing("position", undone="undone_at"),
+)
+_UNDONE = len(STEPS.columns) - 1
+_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force
+
+
+class Step(Struct, frozen=True):
+    """One row of the timeline; ``undone_at`` is the position that took it out of force."""
+
+    memory: int
+    position: int
+    type: str
+    recorded_at: str
+    delta: int
+    confidence: int
+    reference_count: int
+    rule: str | None
+    interaction: str | None
+    matcher: str | None
+    fraction: int | None
+    echo: bool
+    undone_at: int | None
+
+
+class Confidence:
+    name, version, follows = "confidence", 2, frozenset("m")
+    tables = (STEPS,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.refold:
+                _mark(change, rows)
+            if change.refold or change.old is None or isinstance(event.data, _MOVING):
+                _step(change, rows)
+
+
+_MOVING = (MemoryReinforced, ConfidenceAdjusted)
+
+
+def _step(change: Change, rows: Rows) -> None:
+    event, data = change.event, change.event.data
+    old = change.old.confidence if change.old is not None else 0
+    new, count = (change.new.confidence, change.new.reference_count) if change.new is not None else (0, 0)
+    evidence: tuple[object, ...] = (None, None, None, None, 0)
+    if isinstance(data, MemoryReinforced):
+        evidence = (data.rule, data.interaction, data.matcher, data.fraction, int(data.echo))
+    elif isinstance(data, ConfidenceAdjusted):
+        evidence = (data.rule, None, None, None, 0)
+    place = (change.first, event.position)
+    rows.put(STEPS, place, (*place, event.type, event.envelope.recorded_at, new - old, new, count, *evidence, None))
+
+
+def _mark(change: Change, rows: Rows) -> None:
+    """After an undo or redo: which of the memory's steps count."""
+    counting = {event.position for event in change.in_force}
+    for row in rows.find(STEPS, ("memory",), (change.first,)):
+        if row[2] in _FOLDED_AGAIN:
+            continue
+        undone = None if row[1] in counting else row[_UNDONE] or change.event.position
+        if undone != row[_UNDONE]:
+            rows.put(STEPS, row[:2], (*row[:_UNDONE], undone))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
+    sql = "SELECT * FROM confidence_steps WHERE memory = ? ORDER BY position"
+    return [_from_row(row) for row in connection.execute(sql, (memory,))]
+
+
+def _from_row(row: Sequence[Any]) -> Step:
+    echo, undone_at = row[_UNDONE - 1 :]
+    return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
+
+
+def step(connection: sqlite3.Connection, memory: int, position: int) -> Step | None:
+    sql = "SELECT * FROM confidence_steps WHERE memory = ? AND position = ?"
+    row = connection.execute(sql, (memory, position)).fetchone()
+    return _from_row(row) if row else None
+
+
+def counted(rows: Rows, memory: int, interaction: str) -> bool:
+    """Whether this interaction has reinforced this memory already, in force."""
+    wanted = ("memory", "interaction", "undone_at")
+    return bool(rows.find(STEPS, wanted, (memory, interaction, None)))
+
+
+def given_for(connection: sqlite3.Connection, interaction: str) -> list[int]:
+    """The positions of the reinforcements that people gave with an interaction as evidence, in force or not."""
+    sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_GIVEN} ORDER BY position"
+    return [position for (position,) in connection.execute(sql, (interaction,))]

@@ -1,0 +1,147 @@
+"""Conflicts that were found, which memories each of them is about, and what somebody decided."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from ledger.domain import conflict, slots
+from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
+from ledger.domain.events import AnyEvent
+from ledger.domain.memory import Memory
+from ledger.domain.slots import Filled, Statement
+from projections.core.rows import Rows, Standing, Table
+from projections.core.subjects import Change, ended, family, keep
+from projections.views import memories
+from projections.views.merges import renew
+
+FAMILY = family(
+    "k",
+    Conflict,
+    conflict.evolve,
+    conflict.admits,
+    ("conflicts", "conflict_versions"),
+    indexes=(("user, row", ""),),
+    always=("members", "values"),
+)
+CONFLICTS, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
+MEMBERS = Table(
+    "conflict_members",
+    ("memory TEXT NOT NULL", "conflict INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+    ("memory", "conflict"),
+    rowid=False,
+    grouped=1,
+    then=Standing("from_position", closed="conflict_members_before"),
+)
+MEMBERS_BEFORE = replace(ended(MEMBERS, "conflict_members_before"), indexes=(("memory, conflict", ""),))
+
+
+class Conflicts:
+    name, version, follows = "conflicts", 1, frozenset("k")
+    tables = (CONFLICTS, VERSIONS, MEMBERS, MEMBERS_BEFORE)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            keep(change, rows, FAMILY)
+            before = () if change.old is None else change.old.members
+            after = () if change.new is None else change.new.members
+            if before != after:
+                renew(change, rows, (MEMBERS, MEMBERS_BEFORE), before, after)
+
+
+# --- for decisions ---------------------------------------------------------------------------------------------------
+
+
+def about(rows: Rows, memory: str) -> list[int]:
+    """The rows of the conflicts that a memory is a member of."""
+    return [row[1] for row in rows.find(MEMBERS, ("memory",), (memory,))]
+
+
+# --- whether it stands ------------------------------------------------------------------------------------------------
+
+
+def clash(one: tuple[Statement, Filled], other: tuple[Statement, Filled]) -> bool:
+    """Whether two memories fill one slot with values that cannot both be so, at one time."""
+    return slots.incompatible(one[1].value, other[1].value) and slots.overlap(slots.during(*one), slots.during(*other))
+
+
+def clashes(one: Statement, other: Statement, slot: str | None) -> bool:
+    """The same of two memories as they are; of a conflict whose slot was erased, in whatever slot they meet."""
+    theirs = {each.slot: each for each in slots.slots(other)}
+    shared = (
+        (each, theirs[each.slot]) for each in slots.slots(one) if each.slot in theirs and slot in (None, each.slot)
+    )
+    return any(clash((one, mine), (other, their)) for mine, their in shared)
+
+
+def standing(
+    connection: sqlite3.Connection, found: Conflict, settled: Sequence[Conflict] = ()
+) -> tuple[str, list[Memory]]:
+    """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
+
+    Otherwise "resolved" where somebody decided, and "lapsed" where it ended by itself. ``settled`` are other
+    conflicts of theirs of which that was said.
+    """
+    members = [state for id in found.members if (state := member(connection, id)) is not None]
+    if found.action == ACCEPT:
+        return RESOLVED, members
+    active = [each for each in members if each.status == "active" and not each.quarantined]
+    decided = [set(each.members) for each in settled if each.action == ACCEPT and each.slot == found.slot]
+    live = any(
+        clashes(one, other, found.slot) and not any({one.id, other.id} <= pair for pair in decided)
+        for one, other in combinations(active, 2)
+    )
+    return (OPEN if live else RESOLVED if found.action else LAPSED), members
+
+
+def member(connection: sqlite3.Connection, id: str) -> Memory | None:
+    sql = "SELECT m.* FROM events e CROSS JOIN memories m ON m.row = e.position WHERE e.stream = ? AND e.version = 1"
+    row = connection.execute(sql, (id,)).fetchone()
+    return memories.from_row(row) if row is not None else None
+
+
+def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Of each of these memories that stands in an open conflict: the ids of those conflicts."""
+    found: dict[str, list[str]] = {}
+    wanted = list(dict.fromkeys(ids))
+    if not wanted or connection.execute("SELECT 1 FROM conflicts LIMIT 1").fetchone() is None:
+        return {}
+    for each in naming(connection, wanted):
+        status, members = standing(connection, each, naming(connection, each.members))
+        if status == OPEN:
+            for state in members:
+                if state.status == "active":
+                    found.setdefault(state.id, []).append(each.id)
+    return {id: tuple(found[id]) for id in wanted if id in found}
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def listing(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Conflict]:
+    """The conflicts of a user, whatever became of them, newest first."""
+    sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
+
+
+def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conflict]:
+    """The conflicts that one of these memories is a member of."""
+    found: dict[int, Conflict] = {}
+    sql = "SELECT k.* FROM conflict_members n CROSS JOIN conflicts k ON k.row = n.conflict WHERE n.memory = ?"
+    for each in memories:
+        for row in connection.execute(sql, (each,)):
+            found[row[0]] = from_row(row)
+    return [found[row] for row in sorted(found)]
+
+
+def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
+    """The rows of the conflicts that a memory is or was a member of, those out of force too."""
+    sql = (
+        "SELECT conflict FROM conflict_members WHERE memory = ?"
+        " UNION SELECT conflict FROM conflict_members_before WHERE memory = ? ORDER BY 1"
+    )
+    return [row for (row,) in connection.execute(sql, (memory, memory))]

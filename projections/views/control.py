@@ -1,0 +1,337 @@
+"""What governs the ledger itself: keys and their answers, refusals, commands out of force, policies adopted, dependents."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ledger.domain.events import (
+    PUT_BACK,
+    TAKEN_OUT,
+    WAYS_BACK,
+    AnyEvent,
+    CommandAnswered,
+    DuplicateAbsorbed,
+    OriginDistrusted,
+    PolicyAdopted,
+    WriteRefused,
+    ids_in,
+)
+from ledger.domain.policy import Policy
+from projections.core.rows import CURRENT, Rows, Standing, Table
+from projections.core.subjects import EVERYTHING, Change, end, ended
+
+KEYS = Table(
+    "keys",
+    (
+        "key BLOB PRIMARY KEY",
+        "position INTEGER NOT NULL",
+        "command TEXT NOT NULL",
+        "command_id TEXT NOT NULL",
+        "arguments TEXT",
+        "subject TEXT NOT NULL",
+        "seen INTEGER NOT NULL",
+        "released_at INTEGER",
+    ),
+    ("key",),
+    (("position", ""),),
+    rowid=False,
+    then=CURRENT,
+)
+REFUSALS = Table(
+    "refusals",
+    (
+        "position INTEGER PRIMARY KEY",
+        "user TEXT",
+        "rule TEXT NOT NULL",
+        "command TEXT NOT NULL",
+        "subject TEXT",
+        "actor TEXT",
+        "recorded_at TEXT NOT NULL",
+        "limit_ INTEGER",
+        "current INTEGER",
+        "requested INTEGER",
+        "finding TEXT NOT NULL",
+        "scanner TEXT NOT NULL",
+    ),
+    ("position",),
+    (),
+    then=Standing("position"),
+)
+# An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
+OUT_OF_FORCE = Table(
+    "out_of_force",
+    ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
+    ("position", "from_position"),
+    (("act", ""),),
+    rowid=False,
+    then=Standing("from_position", closed="was_out_of_force"),
+)
+WAS_OUT_OF_FORCE = ended(OUT_OF_FORCE, "was_out_of_force")
+DISTRUSTED = Table(
+    "distrusted",
+    (
+        *("act TEXT NOT NULL", "from_position INTEGER NOT NULL", "user TEXT", "kind TEXT NOT NULL", "source TEXT"),
+        *("since INTEGER NOT NULL", "until INTEGER", "recorded_at TEXT NOT NULL", "reason TEXT"),
+    ),
+    ("act",),
+    rowid=False,
+    then=Standing("from_position", closed="no_longer_distrusted"),
+)
+NO_LONGER_DISTRUSTED = ended(DISTRUSTED, "no_longer_distrusted")
+POLICIES = Table(
+    "policies",
+    ("user TEXT NOT NULL", "from_position INTEGER NOT NULL", "parameters TEXT NOT NULL", "undone_at INTEGER"),
+    ("user", "from_position"),
+    rowid=False,
+    then=Standing("from_position", undone="undone_at"),
+)
+DEPENDENTS = Table(
+    "dependents",
+    ("source TEXT NOT NULL", "memory INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+    ("source", "memory"),
+    (("memory", ""),),
+    rowid=False,
+    then=Standing("from_position", closed="were_dependents"),
+)
+WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
+
+
+class Answer(Struct, frozen=True):
+    """What a key was used for: the command, a digest of its arguments, and the subject that it answered with."""
+
+    key: bytes
+    position: int
+    command: str
+    command_id: str
+    arguments: str | None
+    subject: str
+    seen: int
+    released_at: int | None
+
+
+class Refusal(Struct, frozen=True):
+    position: int
+    user: str | None
+    rule: str
+    command: str
+    subject: str | None
+    actor: str | None
+    recorded_at: str
+    limit: int | None
+    current: int | None
+    requested: int | None
+    finding: str
+    scanner: str
+
+
+def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
+    return (position for first, last in ranges for position in range(first, last + 1))
+
+
+def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Positions as inclusive ranges, in order."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return tuple(found)
+
+
+class Keys:
+    name, version, follows = "keys", 2, EVERYTHING
+    tables = (KEYS,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        if event.key is not None:
+            data, envelope = event.data, event.envelope
+            answered = isinstance(data, CommandAnswered)
+            subject, seen = (data.subject, data.seen) if answered else (event.stream, event.position)
+            told = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
+            rows.put(KEYS, (event.key,), (event.key, event.position, *told))
+        if isinstance(event.data, WAYS_BACK):
+            for row in rows.within(KEYS, "position", event.data.ranges):
+                rows.put(KEYS, row[:1], (*row[:-1], since(rows, row[1])))
+
+
+class Refusals:
+    name, version, follows = "refusals", 3, frozenset({WriteRefused.__name__})
+    tables = (REFUSALS,)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        if not isinstance(event.data, WriteRefused):
+            return
+        data, envelope = event.data, event.envelope
+        told = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
+        numbers = (data.limit, data.current, data.requested)
+        found = (data.finding, data.scanner)
+        rows.put(REFUSALS, (event.position,), (event.position, *told, *numbers, *found))
+
+
+class Force:
+    """Which events are out of force and by which act, and the policies people adopted."""
+
+    name, version = "force", 6
+    follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
+    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        data = event.data
+        if isinstance(data, TAKEN_OUT):
+            act = event.envelope.command_id
+            for position in positions(data.ranges):
+                rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
+            self._policies(rows, data.ranges)
+            if isinstance(data, OriginDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
+                envelope = event.envelope
+                about = (envelope.user, data.kind, data.origin, data.since, data.until)
+                row = (act, event.position, *about, envelope.recorded_at, data.reason)
+                rows.put(DISTRUSTED, (act,), row)
+        elif isinstance(data, PUT_BACK):
+            act = next(ids_in(data, "ends"))
+            if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
+                end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
+            for row in rows.within(OUT_OF_FORCE, "position", data.ranges):
+                if row[2] == act:
+                    end(rows, OUT_OF_FORCE, WAS_OUT_OF_FORCE, row, event.position)
+            self._policies(rows, data.ranges)
+        elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
+            key = (event.envelope.user, event.position)
+            rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
+
+    def _policies(self, rows: Rows, ranges: Sequence[tuple[int, int]]) -> None:
+        for row in rows.within(POLICIES, "from_position", ranges):
+            rows.put(POLICIES, row[:2], (*row[:3], since(rows, row[1])))
+
+
+def since(rows: Rows, position: int) -> int | None:
+    """Since when an event is out of force; None when it is in force."""
+    out = rows.find(OUT_OF_FORCE, ("position",), (position,))
+    return min((row[1] for row in out), default=None)
+
+
+class Sources:
+    """From a source (an interaction, a chunk, a memory) to the memories that cite it, in a capture or in an equal one."""
+
+    name, version, follows = "sources", 2, frozenset("m")
+    tables = (DEPENDENTS, WAS_DEPENDENT)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.refold:
+                self._again(change, rows)
+            elif change.old is None and change.new is not None:
+                self._cite(change, rows, change.new.sources)
+            elif isinstance(event.data, DuplicateAbsorbed) and event.data.sources:
+                self._cite(change, rows, event.data.sources)
+
+    @staticmethod
+    def _cite(change: Change, rows: Rows, sources: Iterable[str]) -> None:
+        for source in sources:
+            key = (source, change.first)
+            if rows.get(DEPENDENTS, key) is None:
+                rows.put(DEPENDENTS, key, (*key, change.event.position))
+
+    def _again(self, change: Change, rows: Rows) -> None:
+        cited = {source for event in change.in_force for source in getattr(event.data, "sources", ())}
+        cited = cited if change.new is not None else set()
+        for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
+            if row[0] not in cited:
+                end(rows, DEPENDENTS, WAS_DEPENDENT, row, change.event.position)
+        self._cite(change, rows, sorted(cited))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def answer(rows: Rows, key: bytes) -> Answer | None:
+    """The command in force that used a key."""
+    row = rows.get(KEYS, (key,))
+    found = Answer(*row) if row is not None else None
+    return found if found is not None and found.released_at is None else None
+
+
+def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
+    """Whether a command in force used a key."""
+    sql = "SELECT 1 FROM keys WHERE key = ? AND released_at IS NULL"
+    return connection.execute(sql, (key,)).fetchone() is not None
+
+
+def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:
+    """What rules refused a user before the position ``after``, newest first."""
+    sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
+    return [Refusal(*row) for row in connection.execute(sql, (user, after, limit))]
+
+
+def out_of_force(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
+    """Positions out of force between two positions, and the act that first took each out."""
+    sql = "SELECT position, act FROM out_of_force WHERE position BETWEEN ? AND ? ORDER BY from_position DESC"
+    return dict(connection.execute(sql, (first, last)).fetchall())
+
+
+def taken_out_by(connection: sqlite3.Connection, act: str) -> list[int]:
+    """The positions that an undo or a distrust keeps out of force."""
+    sql = "SELECT DISTINCT position FROM out_of_force WHERE act = ? ORDER BY position"
+    return [position for (position,) in connection.execute(sql, (act,))]
+
+
+def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
+    """The undos and distrusts that keep an event out of force: their commands, and the type of their events."""
+    sql = "SELECT act, type FROM out_of_force WHERE position = ? ORDER BY from_position"
+    return dict(connection.execute(sql, (position,)).fetchall())
+
+
+class Distrusted(Struct, frozen=True):
+    """A source out of force: by which command, from which position on, and before which one."""
+
+    act: str
+    from_position: int
+    user: str | None
+    kind: str
+    source: str | None
+    since: int
+    until: int | None
+    recorded_at: str
+    reason: str | None
+
+
+def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
+    """Every source that is out of force, of every user."""
+    return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
+
+
+def refused(connection: sqlite3.Connection) -> list[Distrusted]:
+    """The distrusted sources that may not write: all but those whose distrust ends before what comes now."""
+    return [each for each in distrusted(connection) if each.until is None]
+
+
+def policy(connection: sqlite3.Connection, user: str) -> Policy:
+    """The policy in force for a user: of each parameter what was adopted last, or the default."""
+    sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
+    found = dict[str, Any]()
+    for (parameters,) in connection.execute(sql, (user,)):
+        found |= msgspec.json.decode(parameters)
+    return msgspec.convert(found, Policy)
+
+
+def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
+    """Whether the policy in force switches something on."""
+    return bool(getattr(policy(connection, user), what))
+
+
+def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:
+    """Where the acts stand that keep an event out of force."""
+    sql = "SELECT DISTINCT from_position FROM out_of_force WHERE position = ? ORDER BY from_position"
+    return [at for (at,) in connection.execute(sql, (position,))]
+
+
+def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
+    """The rows of the memories that cite a source, or did before they or what cited it were undone."""
+    parts = (f"SELECT memory FROM {table} WHERE source = ?" for table in ("dependents", "were_dependents"))
+    return [memory for (memory,) in connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))]

@@ -1,0 +1,251 @@
+"""Documents and their chunks: what each is called, how it stands, and which chunks it has or had. Texts stay in the log.
+
+A chunk's ``row`` is the position of its ChunkAdded, where its words are; it stays when the chunk goes on in a newer text,
+at another index. The chunks of a removed document stay with it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import document
+from ledger.domain.document import Document, moved
+from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
+from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.text import fingerprint
+from projections.core.codec import codec, columns
+from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.subjects import Change, end, ended, family, keep, of_projects
+from projections.views import control
+
+FAMILY = family(
+    "d",
+    Document,
+    document.evolve,
+    document.admits,
+    ("documents", "document_versions"),
+    indexes=(("user, path", ""), ("user, digest", "path = ''")),
+    among=(("status", document.STATUSES),),
+)
+DOCUMENTS, DOCUMENT_VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
+
+
+class Chunk(Struct, frozen=True):
+    """A row of ``chunks``, or of ``chunks_were`` with the position that ended it.
+
+    ``heading_path``, ``size`` (in characters) and ``fingerprint`` (what it says under which headings, as a number) are
+    None where they were erased. ``metadata`` has ``lines``: how many lines end in the chunk.
+    """
+
+    row: int
+    id: str
+    document: int
+    index: int
+    heading_path: tuple[str, ...] | None
+    size: int | None
+    metadata: dict[str, Any] | None
+    fingerprint: int | None
+    from_position: int
+    to_position: int | None = None
+
+
+CHUNKS = Table(
+    "chunks",
+    columns(Chunk)[:-1],  # the last is of chunks_were
+    ("row",),
+    (("document, chunk_index", ""), ("id", "")),
+    then=Standing("from_position", closed="chunks_were"),
+)
+_CLOSED = ended(CHUNKS, "chunks_were")
+CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
+
+_, chunk_of = codec(Chunk, CHUNKS)
+_INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_position")
+_strings = msgspec.json.Decoder(tuple[str, ...])
+
+
+def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str]) -> int:
+    """One number for "the same user, words and headings"."""
+    return fingerprint(secret, user, content, *heading_path)
+
+
+class Documents:
+    name, version, follows = "documents", 1, frozenset("d")
+    tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            keep(change, rows, FAMILY)
+            if change.refold:
+                _place(rows, change, self._in_force(change))
+            elif change.new is not None and isinstance(event.data, ChunkAdded):
+                rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.position))
+            elif change.new is not None and isinstance(event.data, DocumentReplaced):
+                goes_on = moved(event.data.kept)
+                standing = rows.find(CHUNKS, ("document",), (change.first,))
+                _place(rows, change, {row[0]: (*row[:_INDEX], goes_on[row[_INDEX]], *row[_INDEX + 1 :])
+                                      for row in standing if row[_INDEX] in goes_on})  # fmt: skip
+
+    def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
+        user, words, above = event.envelope.user, data.content, data.heading_path
+        told = None if None in (user, words, above) else chunk_fingerprint(self._secret, user, words, above)  # type: ignore[arg-type]
+        path = msgspec.json.encode(above).decode() if above is not None else None
+        metadata = bytes(data.metadata).decode()
+        size = len(words) if words is not None else None
+        numbers = (size, metadata if metadata != "null" else None, told, since)
+        return (event.position, data.chunk, event.first, data.index, path, *numbers)
+
+    def _in_force(self, change: Change) -> dict[int, Values]:
+        """The chunks that the events in force come to, each by its row."""
+        found, at = dict[int, Values](), change.event.position
+        for row, (event, index) in document.text_of(change.in_force if change.new is not None else ()).items():
+            values = self._added(event, event.data, at)
+            found[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
+        return found
+
+
+def _place(rows: Rows, change: Change, wanted: dict[int, Values]) -> None:
+    """Makes these the chunks of the document from here on; what stays as it was keeps its row."""
+    at = change.event.position
+    for row in rows.find(CHUNKS, ("document",), (change.first,)):
+        same = wanted.get(row[0])
+        if same is not None and same[:_FROM] == row[:_FROM]:
+            del wanted[row[0]]
+        else:
+            end(rows, CHUNKS, CHUNKS_WERE, row, at)
+    for key, values in wanted.items():
+        rows.put(CHUNKS, (key,), (*values[:_FROM], at))
+
+
+def row_of(rows: Rows, chunk: str) -> int | None:
+    """The row of the document that has or had a chunk, whoever's it is; under the writer's lock."""
+    for table in (CHUNKS, CHUNKS_WERE):
+        for row in rows.find(table, ("id",), (chunk,)):
+            return int(row[2])
+    return None
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Document | None:
+    found = connection.execute("SELECT * FROM documents WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    statuses: Sequence[str] = (),
+    projects: Sequence[str | None] | None = None,
+    tags: Sequence[str] = (),
+    before: int | None = None,
+    limit: int,
+) -> list[Document]:
+    """Documents of one user, newest first, from ``before`` a row; ``projects`` may hold None for those of no project."""
+    where, values = ["user = ?"], list[Any]([user])
+    if statuses:
+        where.append(f"status IN ({', '.join('?' * len(statuses))})")
+        values.extend(statuses)
+    of_projects(where, values, projects)
+    for tag in tags:
+        where.append("EXISTS (SELECT 1 FROM json_each(documents.tags) WHERE value = ?)")
+        values.append(tag)
+    if before is not None:
+        where.append("row < ?")
+        values.append(before)
+    sql = f"SELECT * FROM documents WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> Document | None:
+    """The document of a user with this path; without a path, the one with this text and none."""
+    which = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
+    sql = f"SELECT * FROM documents WHERE user = ? AND {which} AND status != 'erased' ORDER BY row DESC LIMIT 1"
+    found = connection.execute(sql, (user, path or digest)).fetchone()
+    return from_row(found) if found else None
+
+
+def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
+    """How many documents of a user have each status."""
+    sql = "SELECT status, count(*) FROM documents WHERE user = ? GROUP BY status ORDER BY status"
+    return dict(connection.execute(sql, (user,)).fetchall())
+
+
+def chunks(connection: sqlite3.Connection, row: int) -> list[Chunk]:
+    """The chunks that a document has, in the order of its text."""
+    sql = "SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index, row"
+    return [chunk_of(each) for each in connection.execute(sql, (row,))]
+
+
+def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
+    """How many lines of its document end before a chunk."""
+    sql = (
+        "SELECT coalesce(sum(coalesce(json_extract(metadata, '$.lines'), 0)), 0) FROM chunks"
+        " WHERE document = ? AND chunk_index < ?"
+    )
+    return int(connection.execute(sql, (chunk.document, chunk.index)).fetchone()[0])
+
+
+def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chunk | None:
+    """A chunk of a user by its id or an unambiguous prefix, as it stands or as it last was."""
+    if not isinstance(given, str) or not is_prefix(given, "c") or len(given) < 3:
+        return None
+    where, values = ("t.id = ?", [given]) if len(given) == LENGTH else ("t.id >= ? AND t.id < ?", [given, given + "~"])
+    found: dict[str, Chunk] = {}
+    for table in ("chunks_were", "chunks"):  # what stands last
+        order = "t.to_position" if table == "chunks_were" else "t.row"
+        sql = f"SELECT t.* FROM {table} t CROSS JOIN audit a ON a.position = t.row WHERE {where} AND a.user = ?"
+        for row in connection.execute(f"{sql} ORDER BY {order}", (*values, user)):
+            found[row[1]] = chunk_of(row)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def dependents(connection: sqlite3.Connection, subject: str) -> list[int]:
+    """The rows of the memories that cite or cited a subject; of a document also those with a chunk it has or had."""
+    sources = [subject, *(chunk_ids(connection, subject) if subject.startswith("d_") else ())]
+    return sorted({row for source in sources for row in control.dependents(connection, source)})
+
+
+def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:
+    """The ids of every chunk that a document has or had, by the document's id."""
+    parts = (
+        f"SELECT c.id FROM events e CROSS JOIN {table} c ON c.document = e.position WHERE e.stream = ? AND e.version = 1"
+        for table in ("chunks", "chunks_were")
+    )
+    return [id for (id,) in connection.execute(" UNION ".join(parts), (stream, stream))]
+
+
+def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | None:
+    """(the position of its ChunkAdded, the row of its document) of a chunk by its full id, whoever's it is."""
+    for table in ("chunks", "chunks_were"):
+        found = connection.execute(f"SELECT row, document FROM {table} WHERE id = ? LIMIT 1", (chunk,)).fetchone()
+        if found is not None:
+            return found[0], found[1]
+    return None
+
+
+def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """Of chunks by their rows: the id of the document, and the headings above."""
+    wanted = list(rows)
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = (
+            "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document"
+            f" WHERE c.row IN ({', '.join('?' * len(some))})"
+        )
+        for row, id, above in connection.execute(sql, some):
+            found[row] = (id, _strings.decode(above) if above is not None else ())
+    return found

@@ -1,0 +1,95 @@
+"""Interactions: who, where, when, and which policies still have to look at them. Their texts stay in the log."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ledger.domain import interaction
+from ledger.domain.events import AnyEvent
+from ledger.domain.interaction import Interaction
+from projections.core.rows import Rows
+from projections.core.subjects import Change, family, keep, of_projects
+
+FAMILY = family(
+    "i",
+    Interaction,
+    interaction.evolve,
+    interaction.admits,
+    ("interactions", "interaction_versions"),
+    indexes=(
+        ("user, project", ""),
+        ("session", "session IS NOT NULL"),
+        ("row", "reinforcement = 'pending'"),
+        ("row", "extraction = 'pending'"),
+    ),
+)
+INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
+
+
+class Interactions:
+    name, version, follows = "interactions", 2, frozenset("i")
+    tables = (INTERACTIONS, VERSIONS)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            keep(change, rows, FAMILY)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Interaction | None:
+    found = connection.execute("SELECT * FROM interactions WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    projects: Sequence[str | None] | None = None,
+    session: str | None = None,
+    client: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    before: int | None = None,
+    limit: int,
+) -> list[Interaction]:
+    """Interactions of one user, newest first, from ``before`` a row; ``since`` is inclusive, ``until`` is not.
+
+    ``projects`` may hold None for those of no project.
+    """
+    conditions = {"session = ?": session, "client = ?": client, "row < ?": before}
+    conditions |= {"time >= ?": since, "time < ?": until}
+    given = {sql: value for sql, value in conditions.items() if value is not None}
+    where, values = ["user = ?", *given], list[Any]([user, *given.values()])
+    of_projects(where, values, projects)
+    sql = f"SELECT * FROM interactions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:
+    """Interactions of every user that a policy ("reinforcement", "extraction") has yet to look at, oldest first."""
+    sql = f"SELECT * FROM interactions WHERE {_WORK[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (after, limit))]
+
+
+_WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
+
+
+def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:
+    """The position of the event that has the prompt or the response of an interaction."""
+    sql = (
+        "SELECT t.prompt_at, t.response_at FROM events e CROSS JOIN interactions t ON t.row = e.position"
+        " WHERE e.stream = ? AND e.version = 1"
+    )
+    found = connection.execute(sql, (id,)).fetchone()
+    return found[field != "prompt"] if found is not None else None
+
+
+def count(connection: sqlite3.Connection, user: str) -> int:
+    (number,) = connection.execute("SELECT count(*) FROM interactions WHERE user = ?", (user,)).fetchone()
+    return int(number)

@@ -1,0 +1,213 @@
+"""Current memories and the versions they had; the review queue and the supersession chain are views of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from ledger.domain import memory
+from ledger.domain.events import AnyEvent
+from ledger.domain.memory import Memory
+from ledger.domain.text import normalise
+from projections.core.rows import Rows
+from projections.core.subjects import Change, family, keep, of_projects
+
+FAMILY = family(
+    "m",
+    Memory,
+    memory.evolve,
+    memory.admits,
+    ("memories", "memory_versions"),
+    indexes=(
+        ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
+        ("user", "status = 'candidate'"),
+        ("user, project, from_position", ""),  # where something is new to consolidate
+        ("user", ""),  # a page of a listing is not sorted
+    ),
+    among=(("status", memory.STATUSES),),
+)
+MEMORIES, VERSIONS = FAMILY.live, FAMILY.closed
+from_row = FAMILY.from_row
+
+
+class Memories:
+    name, version, follows = "memories", 6, frozenset("m")
+    tables = (MEMORIES, VERSIONS)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            keep(change, rows, FAMILY)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def get(connection: sqlite3.Connection, row: int) -> Memory | None:
+    found = connection.execute("SELECT * FROM memories WHERE row = ?", (row,)).fetchone()
+    return from_row(found) if found else None
+
+
+def get_at(connection: sqlite3.Connection, row: int, position: int) -> Memory | None:
+    """The memory as it stood at a position."""
+    current = get(connection, row)
+    if current is not None and current.position <= position:
+        return current
+    sql = "SELECT * FROM memory_versions WHERE row = ? AND to_position > ? AND from_position <= ?"
+    found = connection.execute(sql, (row, position, position)).fetchone()
+    return from_row(found) if found else None
+
+
+def listing(
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    statuses: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    projects: Sequence[str | None] | None = None,
+    tags: Sequence[str] = (),
+    min_confidence: int = 0,
+    limit: int,
+    before: int | None = None,
+    behind: int | None = None,
+    valid: str | None = None,
+) -> list[Memory]:
+    """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
+    hold None for global ones; ``valid`` is when they hold."""
+    where, values = ["user = ?"], [user]
+    if valid is not None:
+        where.append(f"quarantined = 0 AND {HOLDS}")
+        values.extend((valid, valid))
+    _among(where, values, "status", statuses)
+    _among(where, values, "kind", kinds)
+    of_projects(where, values, projects)
+    for tag in tags:
+        where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
+        values.append(tag)
+    if min_confidence:
+        where.append("confidence >= ?")
+        values.append(min_confidence)  # type: ignore[arg-type]
+    if before is not None:
+        where.append("row < ?")
+        values.append(before)  # type: ignore[arg-type]
+    if behind is not None:
+        where.append("row > ?")
+        values.append(behind)  # type: ignore[arg-type]
+    order = "DESC" if behind is None else "ASC"
+    sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row {order} LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+
+
+def active_texts(
+    connection: sqlite3.Connection, user: str, projects: Sequence[str | None] | None, columns: str
+) -> sqlite3.Cursor:
+    """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
+    where, values = ["user = ?"], [user]
+    of_projects(where, values, projects)
+    sql = f"SELECT {columns} FROM memories WHERE {' AND '.join(where)} AND status = 'active' AND quarantined = 0"
+    return connection.execute(f"{sql} AND content IS NOT NULL ORDER BY row", values)
+
+
+HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
+BELIEVED = ("active", "superseded")  # the second until another fact took its place
+
+
+def believed(state: Memory, valid: str) -> bool:
+    """Whether a memory says what was true in the world at a time."""
+    holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
+    return holds and state.status in BELIEVED and not state.quarantined
+
+
+def _among(where: list[str], values: list[Any], column: str, wanted: Sequence[str]) -> None:
+    if wanted:
+        where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+        values.extend(wanted)
+
+
+def pool_condition(project: str | None) -> tuple[str, tuple[Any, ...]]:
+    """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
+    everywhere = "(m.project IS NULL AND m.kind IN ('identity', 'preference'))"
+    where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
+    return (where + everywhere, ()) if project is None else (f"{where}(m.project = ? OR {everywhere})", (project,))
+
+
+def pool_size(connection: sqlite3.Connection, user: str, project: str | None) -> int:
+    where, values = pool_condition(project)
+    (count,) = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", (user, *values)).fetchone()
+    return int(count)
+
+
+def pool(connection: sqlite3.Connection, user: str, project: str | None) -> Iterator[Memory]:
+    where, values = pool_condition(project)
+    for row in connection.execute(f"SELECT m.* FROM memories m WHERE {where} ORDER BY m.row", (user, *values)):
+        yield from_row(row)
+
+
+def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
+    """Rows of the memories of a user that came, changed or went after a position, oldest first."""
+    sql = (
+        "SELECT row FROM memories WHERE user = ? AND from_position > ?"
+        " UNION SELECT row FROM memory_versions WHERE user = ? AND to_position > ? ORDER BY 1"
+    )
+    return [row for (row,) in connection.execute(sql, (user, after, user, after))]
+
+
+def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | None]]:
+    """Every state of a memory with the position that it stands from; None from where it was not there."""
+    found: dict[int, Memory | None] = {}
+    for values in connection.execute("SELECT * FROM memory_versions WHERE row = ? ORDER BY from_position", (row,)):
+        found[values[-2]] = from_row(values)
+        found.setdefault(values[-1], None)
+    if (current := get(connection, row)) is not None:
+        found[current.position] = current
+    return sorted(found.items())
+
+
+def saying_of(state: Memory) -> tuple[str, str | None, str]:
+    """What makes two memories of a user and a status the same: kind, project, normalised content."""
+    return (state.kind, state.project, normalise(state.content or ""))
+
+
+def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
+    """The memories of a user that say or ever said one of these."""
+    sql = (
+        "SELECT id, kind, project, content FROM memories WHERE user = ?"
+        " UNION ALL SELECT id, kind, project, content FROM memory_versions WHERE user = ?"
+    )
+    rows = connection.execute(sql, (user, user))
+    return [id for id, kind, project, content in rows if (kind, project, normalise(content or "")) in wanted]
+
+
+def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:
+    """Characters of the active memories of a user: of the kind user_profile, or of all others."""
+    group = f"user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
+    sql = f"SELECT total(length(content)), total(instr(content, char(0)) > 0) FROM memories WHERE {group}"
+    chars, cut = connection.execute(sql, (user,)).fetchone()
+    if cut:  # SQLite counts a text up to its first NUL
+        sql = f"SELECT content, length(content) FROM memories WHERE {group} AND instr(content, char(0))"
+        chars += sum(len(content) - counted for content, counted in connection.execute(sql, (user,)))
+    return int(chars)
+
+
+def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
+    """Active memories, never referenced, last active before a time: what decay can have touched."""
+    sql = (
+        "SELECT * FROM memories WHERE row > ? AND status = 'active' AND reference_count = 0 AND active_at < ?"
+        " ORDER BY row LIMIT ?"
+    )
+    return [from_row(row) for row in connection.execute(sql, (after, active_before, limit))]
+
+
+def users(connection: sqlite3.Connection) -> list[str]:
+    """Whoever has active memories."""
+    sql = (
+        "SELECT DISTINCT user FROM memories WHERE status = 'active' AND quarantined = 0 AND user IS NOT NULL ORDER BY 1"
+    )
+    return [user for (user,) in connection.execute(sql)]
+
+
+def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = None) -> dict[str, int]:
+    """How many memories of a user have each status; with ``valid`` of those that are true of a time."""
+    holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))
+    sql = f"SELECT status, count(*) FROM memories WHERE user = ? {holds}GROUP BY status ORDER BY status"
+    return dict(connection.execute(sql, (user, *times)).fetchall())

@@ -1,0 +1,159 @@
+"""What is kept out of recall, and why: memories by their own flag, and texts by the position of the event that has them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
+from ledger.domain.memory import ERASED
+from projections.core.rows import CURRENT, Rows, Standing, Table
+from projections.core.subjects import Change, end, ended
+from projections.views.control import since
+
+QUARANTINE = Table(
+    "quarantine",
+    (
+        *("at INTEGER PRIMARY KEY", "from_position INTEGER NOT NULL", "user TEXT", "subject TEXT NOT NULL"),
+        *("finding TEXT NOT NULL", "scanner TEXT NOT NULL", "recorded_at TEXT NOT NULL"),
+    ),
+    ("at",),
+    (("user, from_position", ""),),
+    then=Standing("from_position", closed="was_in_quarantine"),
+)
+WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")
+# Everything that was said about the quarantine of a text, in force or not: what stands is what was said last in force.
+SAID = Table(
+    "quarantine_said",
+    (
+        *("at INTEGER NOT NULL", "position INTEGER NOT NULL", "held INTEGER NOT NULL", "user TEXT"),
+        *("finding TEXT NOT NULL", "scanner TEXT NOT NULL", "recorded_at TEXT NOT NULL"),
+    ),
+    ("at", "position"),
+    (("position", ""),),
+    rowid=False,
+    then=CURRENT,
+)
+
+
+class Held(Struct, frozen=True):
+    """What is in quarantine: a memory by its first position (``subject`` is its id), a text by that of its event.
+
+    ``finding`` is what a ``scanner`` found; without one, somebody put it there.
+    """
+
+    at: int
+    from_position: int
+    user: str | None
+    subject: str
+    finding: str
+    scanner: str
+    recorded_at: str
+
+
+_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made anew for each event
+
+
+class Quarantine:
+    name, version = "quarantine", 1
+    follows = frozenset({"m", *(each.__name__ for each in (TextQuarantined, TextReleased, *WAYS_BACK))})
+    tables = (QUARANTINE, WAS_IN_QUARANTINE, SAID)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        data, envelope = event.data, event.envelope
+        if isinstance(data, _ON_TEXTS):
+            held = isinstance(data, TextQuarantined)
+            finding = data.finding if isinstance(data, TextQuarantined) else ""
+            told = (envelope.user, finding, data.scanner, envelope.recorded_at)
+            rows.put(SAID, (data.position, event.position), (data.position, event.position, int(held), *told))
+            self._stand(data.position, event.position, rows)
+        elif isinstance(data, WAYS_BACK) and not changes:
+            for at in sorted({row[0] for row in rows.within(SAID, "position", data.ranges)}):
+                self._stand(at, event.position, rows)
+        for change in changes:
+            self._memory(change, rows)
+
+    @staticmethod
+    def _stand(at: int, position: int, rows: Rows) -> None:
+        """The last word in force on one text."""
+        said = [row for row in rows.find(SAID, ("at",), (at,)) if since(rows, row[1]) is None]
+        last = max(said, key=lambda row: int(row[1]), default=None)
+        wanted = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
+        _replace(at, wanted, position, rows)
+
+    @staticmethod
+    def _memory(change: Change, rows: Rows) -> None:
+        state, event = change.new, change.event
+        held = state is not None and state.quarantined and state.status != ERASED
+        was = change.old is not None and change.old.quarantined
+        if held == was and not change.refold and (state is None or state.status != ERASED):
+            return
+        if state is None or not held:
+            _replace(change.first, None, event.position, rows)
+            return
+        flags = change.in_force if change.refold else (event,)
+        last = next((each for each in reversed(flags) if isinstance(each.data, MemoryQuarantined)), event)
+        data = last.data
+        told = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
+        row = (change.first, last.position, state.user, state.id, *told, last.envelope.recorded_at)
+        _replace(change.first, row, event.position, rows)
+
+
+def _replace(at: int, wanted: tuple[object, ...] | None, position: int, rows: Rows) -> None:
+    standing = rows.get(QUARANTINE, (at,))
+    if standing is not None and (wanted is None or standing[2:] != wanted[2:]):
+        end(rows, QUARANTINE, WAS_IN_QUARANTINE, standing, position)
+        standing = None
+    if wanted is not None and standing is None:
+        rows.put(QUARANTINE, (at,), (at, position, *wanted[2:]))
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def free(position: str) -> str:
+    """SQL: the text of the event at this position is not in quarantine."""
+    return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
+
+
+def held(rows: Rows, position: int | None) -> bool:
+    """Under the lock: whether the text of an event is in quarantine."""
+    return position is not None and rows.get(QUARANTINE, (position,)) is not None
+
+
+def was_released(rows: Rows, position: int) -> bool:
+    """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
+    said = [row for row in rows.find(SAID, ("at",), (position,)) if since(rows, row[1]) is None]
+    last = max(said, key=lambda row: int(row[1]), default=None)
+    return last is not None and not last[2] and not last[5]
+
+
+def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:
+    """Those of these positions that are in quarantine."""
+    wanted, found = sorted(set(positions)), dict[int, Held]()
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        sql = f"SELECT * FROM quarantine WHERE at IN ({', '.join('?' * len(some))})"
+        found |= {row[0]: Held(*row) for row in connection.execute(sql, some)}
+    return found
+
+
+def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:
+    """What of a user's is in quarantine, the newest first, behind ``after`` (from_position, at).
+
+    What is out of force is not there to be recalled anyway.
+    """
+    sql = (
+        "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
+        " AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = q.at)"
+        " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
+    )
+    return [Held(*row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
+
+
+def said_of(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
+    """(where it was said, whether to hold it) of all that was said of the text of an event, in force or not; the last first."""
+    sql = "SELECT position, held FROM quarantine_said WHERE at = ? ORDER BY position DESC"
+    return [(position, bool(held)) for position, held in connection.execute(sql, (at,))]

@@ -1,0 +1,179 @@
+"""The summaries of sessions: what each stands for, what it was written from, and which of them are in the window."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import standing
+from ledger.domain.events import AnyEvent, SummaryCreated
+from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
+from projections.core.codec import codec, columns
+from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.subjects import Change, end, ended, newest
+
+WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
+
+
+class Summary(Struct, frozen=True):
+    """A row of ``summaries``: ``row`` is the position of the event that has its text, ``summaries`` what it was written
+    from, if not from the messages themselves.
+
+    ``status`` is "window" (it stands for its messages there), "under" (another was written from it), "replaced" (another
+    was written of the same messages), "invalid", or "erased"."""
+
+    row: int
+    id: str
+    session: int
+    status: str
+    kind: str
+    level: str
+    depth: int
+    tokens: int
+    ranges: tuple[tuple[int, int], ...]
+    messages: int
+    source_tokens: int
+    first: int
+    earliest: str
+    latest: str
+    summaries: tuple[str, ...]
+    descendants: int
+    descendant_tokens: int
+    model: str | None
+    prompt: str
+    replaces: str | None
+    from_position: int
+
+
+SUMMARIES = Table(
+    "summaries",
+    columns(Summary, always=("ranges", "summaries")),
+    ("row",),
+    (("session, status", ""), ("id", "")),
+    then=Standing("from_position", closed="summaries_were"),
+)
+_CLOSED = ended(SUMMARIES, "summaries_were")
+SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
+
+_, summary = codec(Summary, SUMMARIES)
+_STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
+_BENEATH = SUMMARIES.names.index("summaries")
+_ids = msgspec.json.Decoder(tuple[str, ...])
+
+
+class Summaries:
+    name, version, follows = "summaries", 1, frozenset("s")
+    tables = (SUMMARIES, SUMMARIES_WERE)
+
+    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+        for change in changes:
+            if change.refold:
+                _again(change, rows)
+            elif isinstance(event.data, SummaryCreated):
+                rows.put(SUMMARIES, (event.position,), _created(event, event.data))
+            elif isinstance(event.data, MOVING):
+                _move(event, rows)
+
+
+def _created(event: AnyEvent, data: SummaryCreated) -> Values:
+    status = first_status(data)
+    lists = [msgspec.json.encode(each).decode() for each in (data.ranges, data.summaries)]
+    return (
+        *(event.position, data.summary, event.first, status, data.kind, data.level, data.depth, data.tokens),
+        *(lists[0], data.messages, data.source_tokens, data.first, data.earliest, data.latest, lists[1]),
+        *(data.descendants, data.descendant_tokens, data.model, data.prompt, data.replaces, event.position),
+    )
+
+
+def _move(event: AnyEvent, rows: Rows) -> None:
+    known: dict[str, Values | None] = {}
+
+    def find(id: str) -> Known | None:
+        if id not in known:
+            known[id] = next(iter(rows.find(SUMMARIES, ("id",), (id,))), None)
+        row = known[id]
+        return (row[_STATUS], _ids.decode(row[_BENEATH])) if row is not None else None
+
+    for id, status in moved(event.data, find).items():
+        row = known[id]
+        if row is not None and row[_STATUS] != status:
+            end(rows, SUMMARIES, SUMMARIES_WERE, row, event.position)
+            rows.put(SUMMARIES, row[:1], (*row[:_STATUS], status, *row[_STATUS + 1 : _FROM], event.position))
+
+
+def _again(change: Change, rows: Rows) -> None:
+    """What the events in force say stands from here."""
+    at, found, fold = change.event.position, dict[str, Values](), WindowFold()
+    for event in change.in_force if change.new is not None else ():
+        fold.take(event)
+        if isinstance(event.data, SummaryCreated):
+            found[event.data.summary] = _created(event, event.data)
+    for id, status in fold.settled().items():
+        found[id] = (*found[id][:_STATUS], status, *found[id][_STATUS + 1 : _FROM], at)
+    left = {row[0]: row for row in found.values()}
+    for row in rows.find(SUMMARIES, ("session",), (change.first,)):
+        same = left.get(row[0])
+        if same is not None and same[:_FROM] == row[:_FROM]:
+            del left[row[0]]
+        else:
+            end(rows, SUMMARIES, SUMMARIES_WERE, row, at)
+    for key, row in left.items():
+        rows.put(SUMMARIES, (key,), row)
+
+
+def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
+    """Whether any of these inclusive ranges has a position in common with one of the others."""
+    return any(first <= upper and lower <= last for first, last in ranges for lower, upper in others)
+
+
+# --- reads -----------------------------------------------------------------------------------------------------------
+
+
+def in_window(connection: sqlite3.Connection, row: int) -> list[Summary]:
+    """The summaries that stand in a session's window, by their place."""
+    sql = "SELECT * FROM summaries WHERE session = ? AND status = 'window' ORDER BY first, row"
+    return [summary(each) for each in connection.execute(sql, (row,))]
+
+
+def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
+    """Every summary of a session, whatever became of it, in the order in which they were written."""
+    sql = "SELECT * FROM summaries WHERE session = ? ORDER BY row"
+    return [summary(each) for each in connection.execute(sql, (row,))]
+
+
+def listing(
+    connection: sqlite3.Connection, row: int, statuses: Sequence[str], before: int | None, limit: int
+) -> list[Summary]:
+    """The summaries of a session in these statuses, newest first."""
+    return [summary(each) for each in newest(connection, "summaries", ("session", row), statuses, before, limit)]
+
+
+def at_position(connection: sqlite3.Connection, position: int) -> Summary | None:
+    """The summary whose text the event at a position has."""
+    found = connection.execute("SELECT * FROM summaries WHERE row = ?", (position,)).fetchone()
+    return summary(found) if found else None
+
+
+def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None:
+    """A summary of a session by its id or an unambiguous beginning of it."""
+    sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"
+    found = connection.execute(sql, (row, given, given + "~")).fetchall()
+    return summary(found[0]) if len(found) == 1 else None
+
+
+def session_of(connection: sqlite3.Connection, id: str) -> int | None:
+    """The row of the session that a summary is or was of, by its whole id."""
+    for table in ("summaries", "summaries_were"):
+        found = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
+        if found is not None:
+            return int(found[0])
+    return None
+
+
+def about(connection: sqlite3.Connection, row: int, position: int) -> list[Summary]:
+    """The summaries, whatever became of them, that were written from a message or from what was written from it."""
+    return [each for each in of_session(connection, row) if touches(each.ranges, ((position, position),))]

@@ -40,7 +40,7 @@ except ImportError:  # it imports a cipher that needs a package of its own, for 
     with mock.patch.dict(sys.modules, {cipher.__name__: cipher}):
         from eventsourcing.tests import persistence as cases
 
-ROOT = str(Path(event_store.__file__).parents[1])
+ROOT = str(Path(event_store.__file__).parents[2])
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ Json = Any
 def product() -> Any:
     """The class with every method by its name of before: ``Ledger`` of ee43cfd, or today's core."""
     try:
-        from ledger.core import Core
+        from ledger.engine.core import Core
     except ImportError:
         import ledger
 

@@ -56,7 +56,7 @@ class Relation(Answer, frozen=True, kw_only=True):
     position: int
 
 
-class Memory(Answer, frozen=True, kw_only=True):
+class Memory(Answer, frozen=True):  # fields by place: it is the answer that lists are long of
     """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids."""
 
     id: str

@@ -25,6 +25,13 @@ class Shown(Answer, frozen=True, kw_only=True):
     replayed: bool = False
 
 
+class ByPlace(Answer, frozen=True):
+    state: str
+    times: int = 0
+    name: str = ""
+    replayed: bool = False
+
+
 STATE = State(1, "tea", "warm", 500_000)
 
 
@@ -35,6 +42,17 @@ def test_a_field_of_the_same_name_and_type_is_taken_over() -> None:
 def test_what_is_given_goes_before_what_the_state_says() -> None:
     told = answer_of(Shown, STATE, confidence=0.5, state="cold", replayed=True)
     assert told == Shown(name="tea", state="cold", confidence=0.5, replayed=True)
+
+
+def test_a_field_by_place_gets_what_has_its_name() -> None:
+    assert answer_of(ByPlace, STATE) == ByPlace("warm", 0, "tea", False)
+    assert answer_of(ByPlace, STATE, replayed=True, times=2) == ByPlace("warm", 2, "tea", True)
+
+
+@pytest.mark.parametrize("kind", [Shown, ByPlace])
+def test_what_the_answer_does_not_have_cannot_be_given(kind: type[Answer]) -> None:
+    with pytest.raises(TypeError, match="colour"):
+        answer_of(kind, STATE, **{"confidence": 0.5} if kind is Shown else {}, colour="green")
 
 
 def test_a_field_of_another_type_is_not_taken_over_by_mistake() -> None:

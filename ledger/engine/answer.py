@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,9 +31,11 @@ def answer_of(kind: type[A], state: Struct, /, **different: Any) -> A:
 
 @cache
 def _call(kind: type[Answer], state: type[Struct], different: tuple[str, ...]) -> Callable[..., Any]:
-    """The call with every field written out, which is twice as fast as one with a dictionary put together at each answer."""
+    """The call with every field written out, by place where the answer allows it: msgspec looks for each name among all."""
     types = state.__annotations__  # as they are written
-    same = (name for name, type in kind.__annotations__.items() if types.get(name) == type and name not in different)
-    fields = [f"{name}=state.{name}" for name in same] + [f"{name}=different[{name!r}]" for name in different]
-    call: Callable[..., Any] = eval(f"lambda kind, state, different: kind({', '.join(fields)})")
+    fields = {name: f"state.{name}" for name, type in kind.__annotations__.items() if types.get(name) == type}
+    fields |= {name: f"different[{name!r}]" for name in different}
+    by_place = takewhile(fields.__contains__, kind.__match_args__)
+    values = [fields.pop(name) for name in by_place] + [f"{name}={value}" for name, value in fields.items()]
+    call: Callable[..., Any] = eval(f"lambda kind, state, different: kind({', '.join(values)})")
     return call

@@ -35,12 +35,13 @@ from unittest.mock import patch
 
 import msgspec
 
+from ledger import Ledger, PastLedger
 from ledger.domain import question
 from ledger.domain.events import TYPES, Envelope
-from ledger.engine.core import Core as Ledger
 from ledger.engine.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
+from ledger.store.event_store import EventStore
 from ledger.store.integrity import Erasures, check_chain
 from ledger.store.recorders import COLUMNS
 from projections.core.projector import projections
@@ -98,21 +99,22 @@ GROUP = 20  # operations of ours, then as many of the limit
 def fill(ledger: Ledger, size: int, texts: Texts) -> None:
     """Brings a new ledger to ``size`` memories."""
     draw, known, count, commands, started = texts.random, list[str](), 0, 0, now()
+    crawler = ledger.bind(actor=CRAWLER)
     with ledger.batch():
         while count < size:
             lot, commands = draw.random(), commands + 1
             if lot < 0.85 or not known:
                 content, kind, project = texts.memory()
-                actor = CRAWLER if draw.random() < CRAWLED else ""
-                keep(known, ledger.remember(content, kind, project=project, actor=actor).id, draw)
+                who = crawler if draw.random() < CRAWLED else ledger
+                keep(known, who.remember(content, kind=kind, project=project).id, draw)
                 count += 1
             elif lot < 0.95:
                 ledger.reinforce(draw.choice(known))
             elif lot < 0.98:
-                ledger.capture(*texts.turn(), project=texts.project(), session_id="filling", reinforce=False)
+                ledger.capture(*texts.turn(), project=texts.project(), session="filling", reinforce=False)
             else:
                 place = draw.randrange(len(known))
-                known[place] = ledger.supersede(known[place], texts.memory()[0], "it changed").id
+                known[place] = ledger.supersede(known[place], texts.memory()[0], reason="it changed").id
                 count += 1
             if commands % 50_000 == 0:
                 say(f"  {count:,} of {size:,} memories, {now() - started:.0f} s")
@@ -159,7 +161,7 @@ class Site:
     def remember(self) -> float:
         content, kind, project = self.texts.memory()
         started = now()
-        self.ledger.remember(content, kind, project=project)
+        self.ledger.remember(content, kind=kind, project=project)
         return now() - started
 
     def insert(self) -> float:
@@ -230,24 +232,27 @@ def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]
 
 
 class Held:
-    """Times every outermost write transaction of a store, from before its BEGIN to after its COMMIT."""
+    """Times every outermost write transaction, from before its BEGIN to after its COMMIT."""
 
-    def __init__(self, store: Any) -> None:
-        self._transact, self._depth, self._started = store.transact, 0, 0.0
+    def __init__(self) -> None:
+        self._depth, self._started = 0, 0.0
         self.seconds: list[float] = []
 
-    @contextmanager
-    def __call__(self) -> Iterator[Any]:
-        if not self._depth:
-            self._started = now()
-        self._depth += 1
-        try:
-            with self._transact() as transaction:
-                yield transaction
-        finally:
-            self._depth -= 1
+    def timing(self, transact: Callable[[EventStore], Any]) -> Callable[[EventStore], Any]:
+        @contextmanager
+        def timed(store: EventStore) -> Iterator[Any]:
             if not self._depth:
-                self.seconds.append(now() - self._started)
+                self._started = now()
+            self._depth += 1
+            try:
+                with transact(store) as transaction:
+                    yield transaction
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.seconds.append(now() - self._started)
+
+        return timed
 
 
 def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
@@ -255,20 +260,19 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
     say(f"reinforce: capture() with {size:,} memories")
     texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
     with Ledger.open(path) as ledger:
-        store = ledger.store
-        held = Held(store)
-        with patch.object(store, "transact", held):
+        held = Held()
+        with patch.object(EventStore, "transact", held.timing(EventStore.transact)):
             stop = now() + 60
             for turn in range(-10, min(options.samples, 200)):
                 if turn > 10 and now() > stop:
                     break
                 project = texts.project()
                 prompt, response = texts.turn()
-                said = [each.content or "" for each in ledger.memories(project=project, limit=40)]
+                said = [each.content or "" for each in ledger.memories.list(project=project, limit=40)]
                 response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
                 held.seconds.clear()
                 started = now()
-                ledger.capture(prompt, response, project=project, session_id=f"session {turn // 10}")
+                ledger.capture(prompt, response, project=project, session=f"session {turn // 10}")
                 if turn >= 0:
                     whole.append(now() - started)
                     held_by_turn.append(sum(held.seconds))
@@ -324,7 +328,7 @@ def import_lines(path: Path, count: int, texts: Texts) -> float:
             file.write(json.dumps(line | {"session_id": f"session {number // 50}"}) + "\n")
     with Ledger.open(path) as ledger:
         started = now()
-        ledger.import_file(source)
+        ledger.interactions.import_file(source)
         seconds = now() - started
     source.unlink()
     return seconds
@@ -336,7 +340,7 @@ def capture_batch(path: Path, count: int, texts: Texts) -> float:
         started = now()
         with ledger.batch():
             for number, (prompt, response, project) in enumerate(turns):
-                ledger.capture(prompt, response, project=project, session_id=f"session {number // 50}", reinforce=False)
+                ledger.capture(prompt, response, project=project, session=f"session {number // 50}", reinforce=False)
         return now() - started
 
 
@@ -346,7 +350,7 @@ def remember_batch(path: Path, count: int, texts: Texts) -> float:
         started = now()
         with ledger.batch():
             for content, kind, project in made:
-                ledger.remember(content, kind, project=project)
+                ledger.remember(content, kind=kind, project=project)
         return now() - started
 
 
@@ -385,9 +389,9 @@ def measure_what_if(paths: dict[int, Path]) -> list[Figure]:
         say(f"what-if: {size:,} memories")
         with Ledger.open(path) as ledger:
             started = now()
-            events = ledger.what_if(without={"actor": CRAWLER}).events
+            events = ledger.history.what_if(without={"actor": CRAWLER}).events
             ours = now() - started
-            limit = ledger.rebuild().seconds
+            limit = ledger.maintenance.rebuild().seconds
         what = f"what_if() without a source of {events:,} events"
         figures.append(Figure(what=what, size=size, ours=ours, limit=limit, ratio=ours / limit,
                               reach="≤ 1.5 ×", met=ours / limit <= 1.5))  # fmt: skip
@@ -399,7 +403,7 @@ def child_rebuild(path: Path) -> None:
     times = list[tuple[int, float]]()
     with Ledger.open(path) as ledger:
         started = now()
-        report = ledger.rebuild(progress=lambda done, _: times.append((done, now() - started)))
+        report = ledger.maintenance.rebuild(progress=lambda done, _: times.append((done, now() - started)))
         seconds = now() - started
     told = {"seconds": seconds, "switched": times[-1][1], "events": report.events, "peak_bytes": peak_bytes()}
     print(json.dumps(told))
@@ -580,22 +584,26 @@ def measure_at(options: Options) -> list[Figure]:
         moments = [ledger.at(position) for position in (last - 8 * step, last // 2, last - step)]
         for _ in range(max(7, options.samples // 40)):
             for moment in moments:
-                ours.append(lasting(moment.memories))
-                limit.append(lasting(ledger.memories))
+                ours.append(lasting(partial(whole_listing, moment)))
+                limit.append(lasting(partial(whole_listing, ledger)))
     remove(path)
     ratio = statistics.median(ours) / statistics.median(limit)
     return [
-        Figure(what="at(position).memories(), whole listing", size=events, ours=statistics.median(ours),
+        Figure(what="at(position).memories.list(), whole listing", size=events, ours=statistics.median(ours),
                ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit), ratio=ratio, reach="≤ 3 ×",
                met=ratio <= 3),
     ]  # fmt: skip
+
+
+def whole_listing(ledger: Ledger | PastLedger) -> int:
+    return sum(1 for _ in ledger.memories.list(limit=1_000).all())
 
 
 def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
     """So many memories, each reinforced in no order until it has had all its versions."""
     with ledger.batch():
         made = (texts.memory() for _ in range(count))
-        ids = [ledger.remember(text, kind, project=project, confidence=0.1).id for text, kind, project in made]
+        ids = [ledger.remember(text, kind=kind, project=project, confidence=0.1).id for text, kind, project in made]
         changes = ids * (VERSIONS - 1)
         texts.random.shuffle(changes)
         for id in changes:
@@ -622,14 +630,14 @@ def measure_vectors(options: Options) -> list[Figure]:
         with ledger.batch():
             for number in range(count):
                 ledger.remember(f"{number} {texts.words(10)}")
-        made = lasting(lambda: ledger.embed(batch=1_000))
-        search = ledger.vectors
-        assert search is not None
+        made = lasting(lambda: ledger.vectors.update(batch_size=1_000))
+        core: Any = ledger._core  # the search alone, without the recall around it, has no public name
+        search = core.vectors
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")
         for _ in range(max(60, options.samples // 4)):
             asked = search.ask("", "")
-            with ledger._read() as connection:
+            with core._read() as connection:
                 ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
             limit.append(lasting(lambda: matrix @ query))
     remove(path)
@@ -638,7 +646,7 @@ def measure_vectors(options: Options) -> list[Figure]:
         Figure(what=f"nearest 50 by {DIMENSION} numbers, the query's vector given", size=count,
                ours=statistics.median(ours), ours_p95=p95(ours), limit=statistics.median(limit), limit_p95=p95(limit),
                ratio=ratio, reach="≤ 2 ×", met=ratio <= 2),
-        Figure(what="embed(), without the model's own time", size=count, ours=made),
+        Figure(what="vectors.update(), without the model's own time", size=count, ours=made),
     ]  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+from ledger import Ledger
 from ledger.domain import near
-from ledger.engine.core import Core as Ledger
 
 CITIES = ("Lisbon", "Rome", "Athens", "Porto", "Oslo")
 
@@ -81,11 +81,11 @@ def in_a_ledger(count: int) -> tuple[float, float, int, int]:
             for text in prose(count):
                 ledger.remember(text)
         started = time.process_time()
-        report = ledger.run_policies()
+        report = ledger.jobs.run()
         whole = time.process_time() - started
         ledger.remember("Person1 lives in Berlin.")
         started = time.process_time()
-        ledger.run_policies()
+        ledger.jobs.run()
         return whole, time.process_time() - started, report.merges, report.conflicts
 
 

@@ -7,12 +7,11 @@ import statistics
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, json
 
+from ledger import Ledger
 from ledger.domain.question import indexed
-from ledger.engine.core import Core as Ledger
 from ledger.types import SummaryRequest
 from tools.measuring import (
     RAW_INSERT,
@@ -100,12 +99,12 @@ def assemble(options: Options, longest: int) -> Iterator[Figure]:
             took[size] = []
         for _ in range(60):
             for size, session in sessions.items():
-                took[size].append(lasting(partial(session.assemble, BUDGET)))
+                took[size].append(lasting(partial(session.window, BUDGET)))
     remove(path)
     ours, limit = took[longest], took[SHORT]
     ratio = statistics.median(ours) / statistics.median(limit)
     yield Figure(
-        what=f"assemble({BUDGET:,}), against a session of {SHORT:,}",
+        what=f"window({BUDGET:,}), against a session of {SHORT:,}",
         size=longest,
         ours=statistics.median(ours),
         ours_p95=p95(ours),
@@ -125,7 +124,6 @@ def grep(options: Options, count: int) -> Iterator[Figure]:
             if number % 10 == 0:
                 say(f"grep: filling {number * SESSION:,} of {count:,}")
             ledger.session(f"session {number}").reconcile(transcript(SESSION, texts))
-        session = ledger.session("session 0")
         draw, sql = (
             Texts(4),
             (
@@ -137,7 +135,7 @@ def grep(options: Options, count: int) -> Iterator[Figure]:
         ours, limit = list[float](), list[float]()
         with reading(path) as connection:
             for pattern in patterns:
-                look = partial(session.grep, pattern, everywhere=True)
+                look = partial(ledger.sessions.grep, pattern)
                 look()  # both find the pages that they need in the cache
                 ours.append(lasting(look))
                 match = "{text} : (" + " AND ".join(f'"{word}"' for word in indexed(pattern).split()) + ")"
@@ -177,9 +175,9 @@ def compact(options: Options) -> Iterator[Figure]:
             session = ledger.session("long")
             session.reconcile(transcript(COMPACTED, Texts(number)))
             before, started = ledger.position, now()
-            report: Any = session.compact(BUDGET, summariser=stub)
+            report = session.compact(BUDGET, summarizer=stub)
             while report.created:
-                report = session.compact(BUDGET, summariser=stub)
+                report = session.compact(BUDGET, summarizer=stub)
             ours.append(now() - started)
         with reading(path) as connection:
             rows = connection.execute("SELECT * FROM events WHERE position > ? ORDER BY position", (before,)).fetchall()

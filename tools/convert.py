@@ -52,9 +52,9 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from ledger import Ledger
 from ledger.domain.errors import LedgerError, RejectedError  # noqa: E402
 from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, CommandAnswered, Envelope  # noqa: E402
-from ledger.engine.core import Core  # noqa: E402
 from ledger.maintenance.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402
 from ledger.proof.merkle import Tree  # noqa: E402
 from ledger.store import mapper  # noqa: E402
@@ -303,8 +303,8 @@ def main() -> int:
         return 2
     for what, count in counts.items():
         print(f"{count:>8}  {what}")
-    with Core.open(options.new, create=False) as ledger:
-        report = ledger.verify(full=True)
+    with Ledger.open(options.new, create=False) as ledger:
+        report = ledger.proof.verify(full=True)
     print("\n".join(report.problems) or f"verified: {report.events} events, head {report.head}")
     return 0 if report.ok else 1
 

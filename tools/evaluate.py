@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger
 
 DEPTHS = (1, 5, 10, 20)
 BUDGETS = (1_000, 2_000, 4_000)  # characters of a pack with and without observations
@@ -43,7 +43,7 @@ class Store:
 
     def __init__(self, vectors: str | None = None, ranking: str = "score/1") -> None:
         self._home = tempfile.TemporaryDirectory(prefix="evaluate-")
-        self._ranking = ranking
+        self._ranking: Any = ranking
         more: dict[str, Any] = {} if vectors is None else {"embedder": vectors}
         self._ledger = Ledger.open(Path(self._home.name) / "memory.db", **more)
         self._vectors = vectors is not None
@@ -52,35 +52,30 @@ class Store:
     def ingest(self, turns: Sequence[dict[str, str]]) -> None:
         path = Path(self._home.name) / "transcript.json"
         path.write_text(json.dumps([{"sample_id": "transcript", "turns": turns}]), encoding="utf-8")
-        self._ledger.import_file(path)
+        self._ledger.interactions.import_file(path)
         path.unlink()
         for session in {turn["session"] for turn in turns}:
-            for each in self._ledger.interactions(session_id=f"transcript/{session}", limit=500):
+            for each in self._ledger.interactions.list(session=f"transcript/{session}").all():
                 told = zip(FIELDS, each.context["turns"], strict=True)
                 self._turns |= {(each.id, field): id for field, id in told if id is not None}
         if len(self._turns) != len(turns):
             raise RuntimeError(f"{len(self._turns)} of {len(turns)} turns came in")
         if self._vectors:
-            self._ledger.embed()
+            self._ledger.vectors.update()
 
     def search(self, question: str, k: int) -> list[str]:
-        pack = self._ledger.recall(question, among="turns", k=k, ranking=self._ranking)
+        pack = self._ledger.recall(question, among=("turns",), limit=k, ranking=self._ranking)
         return [self._turns[item.passage.id, item.passage.field] for item in pack.items if item.passage is not None]
 
     def consolidate(self) -> Counter[int]:
         """How many observations have how many sources, once the turns are consolidated by rules."""
-        for project in self._ledger.projects():  # each conversation is one
-            self._ledger.consolidate("interactions", project=project.name, using="grouping")
-        found: Counter[int] = Counter()
-        last: str | None = None
-        while some := self._ledger.observations(limit=1_000, before=last):
-            found.update(each.proof_count for each in some)
-            last = some[-1].id
-        return found
+        for project in self._ledger.projects.list().all():  # each conversation is one
+            self._ledger.consolidate("interactions", project=project.name, method="grouping")
+        return Counter(each.proof_count for each in self._ledger.observations.list(limit=1_000).all())
 
     def pack(self, question: str, budget: int | None, observations: int) -> Packed:
         started = time.perf_counter()
-        pack = self._ledger.recall(question, among="turns", budget=budget, observations=observations)
+        pack = self._ledger.recall(question, among=("turns",), budget=budget, unit="chars", observations=observations)
         took = time.perf_counter() - started
         told = [item.observation for item in pack.observations if item.observation is not None]
         sources = {each.id for one in told for each in one.sources if each.live}

@@ -21,14 +21,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from ledger import Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
-from ledger.engine.core import Core as Ledger
 from tools.evaluate import load
+from tools.measuring import reading
 
 SEED = 7
 LIMIT = 14.0  # ten times the memories take at most so many times as long
@@ -38,13 +39,13 @@ def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         path = Path(home) / "transcript.json"
         path.write_text(json.dumps([conversation]), encoding="utf-8")
-        ledger.import_file(path)
-        ledger.adopt_policy(consolidate=False)
+        ledger.interactions.import_file(path)
+        ledger.policy.set(consolidate=False)
         started = time.process_time()
-        ledger.run_policies()
+        ledger.jobs.run()
         extracting = time.process_time() - started
-        found = _extracted(ledger)
-        for memory in ledger.memories(status="candidate"):
+        found = _extracted(Path(ledger.path))
+        for memory in list(ledger.memories.list(statuses=["candidate"]).all()):
             ledger.promote(memory.id)
         memories, of_memories = _consolidated(ledger, "memories")
         turns, of_turns = _consolidated(ledger, "interactions")
@@ -52,7 +53,7 @@ def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
         return found | {
             "conversation": conversation["sample_id"],
             "turns": len(conversation["turns"]),
-            "memories": len(ledger.memories()),
+            "memories": sum(1 for _ in ledger.memories.list().all()),
             "over memories": memories,
             "over turns": turns,
             "over sayings": sayings,
@@ -70,11 +71,11 @@ def _remembered(conversation: dict[str, Any]) -> tuple[dict[str, int], float]:
         return _consolidated(ledger, "memories")
 
 
-def _extracted(ledger: Ledger) -> dict[str, Any]:
+def _extracted(path: Path) -> dict[str, Any]:
     """Candidates by rule, and what was dropped by its reason; "duplicate", "known" and "repeated" say the same twice."""
     candidates: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    with ledger.store.snapshot() as connection:
+    with reading(path) as connection:
         sql = "SELECT json_extract(state, '$.data.origin.rule') FROM events WHERE type = 'MemoryCaptured'"
         candidates.update(rule for (rule,) in connection.execute(sql) if rule is not None)
         for (state,) in connection.execute("SELECT state FROM events WHERE type = ?", (CandidatesExtracted.__name__,)):
@@ -82,14 +83,14 @@ def _extracted(ledger: Ledger) -> dict[str, Any]:
     return {"candidates": dict(candidates), "dropped": dict(dropped)}
 
 
-def _consolidated(ledger: Ledger, over: str) -> tuple[dict[str, int], float]:
+def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> tuple[dict[str, int], float]:
     """Observations by their number of proofs, and the seconds."""
-    before = {each.id for each in ledger.observations(limit=1000)}
+    before = {each.id for each in ledger.observations.list().all()}
     started = time.process_time()
-    for project in [None, *(each.name for each in ledger.projects())]:
+    for project in [None, *(each.name for each in ledger.projects.list().all())]:
         ledger.consolidate(over, project=project)
     took = time.process_time() - started
-    found = [each for each in ledger.observations(limit=1000) if each.id not in before]
+    found = [each for each in ledger.observations.list().all() if each.id not in before]
     counts = Counter(min(each.proof_count, 5) for each in found)
     return {f"{count}{'+' if count == 5 else ''}": counts[count] for count in sorted(counts)}, took
 

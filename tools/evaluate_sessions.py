@@ -25,9 +25,9 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, Session
 from ledger.interactions.conversations import _time
-from ledger.sessions.session import CoreSession as Session
+from ledger.sessions.answers import Summary
 from tools.evaluate import load
 
 ASSISTANTS = ("assistant", "ai", "bot")
@@ -43,7 +43,7 @@ class Came(Struct, frozen=True):
     tokens_before: int
     tokens_after: int
     summaries: int
-    calls: int  # of compact_until_under
+    calls: int  # of compact
     evidence: int
     found: int
     reached: int
@@ -72,15 +72,14 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         session = ledger.session(conversation["sample_id"])
         session.reconcile(messages(conversation))
-        said = session.messages()
+        said = sorted(session.messages(limit=1_000).all(), key=lambda each: each.position)
         positions = dict(zip((turn["dia_id"] for turn in conversation["turns"]), said, strict=True))
         evidence = sorted({id for one in conversation["qa"] for id in one["evidence"] if id in positions})
         wanted = [positions[id] for id in evidence]
         for budget in budgets:
             started, before, calls = time.perf_counter(), session.info(), 0
-            assert before is not None
             while True:
-                report, calls = session.compact_until_under(budget), calls + 1
+                report, calls = session.compact(budget, until_under=True), calls + 1
                 if report.under or not report.created:
                     break
             reached = reachable(session)
@@ -91,16 +90,16 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
                     messages=len(said),
                     tokens_before=before.window_tokens,
                     tokens_after=report.tokens_after,
-                    summaries=len(session.summaries("window")),
+                    summaries=len(in_window(session)),
                     calls=calls,
                     evidence=len(wanted),
                     found=sum(found(session, each) for each in wanted),
                     reached=sum(each.position in reached for each in wanted),
-                    assembled=session.assemble(budget).used,
+                    assembled=session.window(budget).used,
                     seconds=time.perf_counter() - started,
                 )
             )
-        problems = ledger.verify().problems
+        problems = ledger.proof.verify().problems
         if problems:
             raise RuntimeError(problems[0])
     return came
@@ -111,14 +110,18 @@ def found(session: Session, message: Any) -> bool:
     longest = max((each.strip() for each in re.split(r"(?<=[.!?])\s+|\n+", message.content)), key=len, default="")
     longest = longest if len(longest) <= 300 else longest[:300].rsplit(" ", 1)[0]
     quoted = longest.replace('"', '""')
-    result = session.grep(f'"{quoted}"', scope="message", limit=100)
-    return any(hit.position == message.position for hit in result.hits)
+    hits = session.grep(f'"{quoted}"', scope="message", limit=100)
+    return any(hit.position == message.position for hit in hits)
+
+
+def in_window(session: Session) -> list[Summary]:
+    return list(session.summaries.list(statuses=["window"]).all())
 
 
 def reachable(session: Session) -> set[int]:
     """The positions of every message that the window has, or that is beneath one of its summaries."""
-    there = {item.position for item in session.window() if not item.is_summary}
-    for summary in session.summaries("window"):
+    there = {item.position for item in session.items() if not item.is_summary}
+    for summary in in_window(session):
         left: Any = [summary.id]
         while left:
             expansion = session.expand(left, budget=STEP_TOKENS)

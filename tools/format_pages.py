@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
+from ledger import Ledger
 from ledger.domain import events
-from ledger.engine.core import Core
 from projections.core.projector import projections
 from projections.search import vectors
 
@@ -160,7 +160,7 @@ def columns() -> str:
     owners |= {index.waiting.name: owners[index.name] for index in _indexes()}
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "memory.db")
-        Core.open(path).close()
+        Ledger.open(path).close()
         with closing(sqlite3.connect(path)) as connection:
             connection.execute(vectors.SCHEMA)
             found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"))

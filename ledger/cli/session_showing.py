@@ -22,7 +22,7 @@ from ledger.domain.window import FALLBACK, NORMAL
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.picture import NO_SUMMARY, Node, SummaryGraph, span
-from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Unexpanded
+from ledger.sessions.search_answers import Expansion, Hit, Unexpanded
 from projections.views.summaries import WINDOW
 
 SKIPPED: Mapping[str, str] = {
@@ -50,6 +50,16 @@ class InFull(Shown, frozen=True, kw_only=True):
     """The same, to be shown with every message whole."""
 
 
+class Found(Struct, frozen=True, kw_only=True):
+    """A page of what a pattern matches, with what it says of the whole."""
+
+    hits: list[Hit]
+    total: int
+    searched: int
+    is_exact: bool
+    hint: str
+
+
 def ids(answer: Any) -> list[str] | None:
     """What an answer lists, for ``--quiet``: ids, of messages their positions; None where it is no list."""
     match answer:
@@ -65,7 +75,7 @@ def ids(answer: Any) -> list[str] | None:
             return list(answer.invalidated)
         case Window():
             return [answer.receipt] if answer.receipt else [_known_by(each) for each in answer.entries]
-        case GrepResult():
+        case Found():
             return [each.id or str(each.position) for each in answer.hits]
         case Expansion():
             return [str(each.position) for each in answer.messages]
@@ -268,7 +278,7 @@ def _known_by(found: Entry) -> str:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def grep(found: GrepResult) -> RenderableType:
+def grep(found: Found) -> RenderableType:
     searched = f"{found.searched:,} searched"
     if not found.hits:
         hint = one_line(found.hint)

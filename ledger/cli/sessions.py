@@ -133,7 +133,7 @@ def grep(
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what is hidden or out of use.")] = False,
 ) -> Any:
     """The messages and summaries that a pattern matches, newest first."""
-    from ledger.sessions.search_answers import GrepResult
+    from ledger.cli.session_showing import Found
 
     if last is not None and since is not None:
         raise RejectedError("--since and --last both say from when; give one of them")
@@ -141,9 +141,7 @@ def grep(
         since = f"{int(last[:-1]) * 30}d" if re.fullmatch(r"\d{1,9}m", last, re.ASCII) else last
     told: dict[str, Any] = {"scope": scope, "role": role, "since": since, "until": before, "limit": limit}
     found = (ledger.sessions if everywhere else _known(ledger, name)).grep(pattern, include_hidden=hidden, **told)
-    return GrepResult(
-        hits=tuple(found), total=found.total, searched=found.searched, is_exact=found.is_exact, hint=found.hint
-    )
+    return Found(hits=list(found), total=found.total, searched=found.searched, is_exact=found.is_exact, hint=found.hint)
 
 
 def expand(

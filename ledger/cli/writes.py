@@ -222,7 +222,11 @@ def reinforce(
     source: Annotated[str | None, typer.Option("--source", help="The interaction behind it; counts once.")] = None,
 ) -> Any:
     """One more reason to believe a memory."""
-    if id.startswith("i_") and delta is None and source is None:
+    if id.startswith("i_"):
+        if delta is not None or source is not None:
+            raise RejectedError(
+                "an interaction reinforces by the policy and is its own source: no --delta, no --source"
+            )
         return ledger.interactions.reinforce(id, **by)
     return ledger.reinforce(id, amount=delta, source=source, **by)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -14,10 +14,11 @@ from ledger.cli import showing
 from ledger.cli.charts import StepChart
 from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
+from ledger.types import Corpus
 
 if TYPE_CHECKING:
+    from ledger.api import Ledger
     from ledger.demo.play import Play
-    from ledger.engine.core import Core as Ledger
 
 TOP, TRAIL = 2, 6
 A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions
@@ -26,7 +27,7 @@ DAYS_LATER = (0, 30, 60, 90)
 
 
 def story(ledger: Ledger, play: Play) -> list[RenderableType]:
-    strongest = max(ledger.memories(), key=lambda each: (each.reference_count, each.confidence))
+    strongest = max(ledger.memories.list().all(), key=lambda each: (each.reference_count, each.confidence))
     return [
         *_went_in(ledger, play),
         *_current(ledger),
@@ -43,7 +44,7 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
 
 
 def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
-    stats, first, last = ledger.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
+    stats, first, last = ledger.maintenance.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
     kept = ", ".join(f"{count} {status}" for status, count in stats.memories.items())
     turns = f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}"
     told = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
@@ -53,26 +54,30 @@ def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
 
 def _current(ledger: Ledger) -> list[RenderableType]:
     pages: list[RenderableType] = [heading("What is believed now: the strongest by project")]
-    projects = [each.name for each in reversed(ledger.projects())]
-    found = [each for name in ("", *projects) for each in _strongest(ledger.memories(project=name))]
+    projects = [each.name for each in reversed(ledger.projects.list())]
+    found = [each for name in ("", *projects) for each in _strongest(ledger.memories.list(project=name).all())]
     return [*pages, showing.memories(found)]
 
 
-def _strongest(found: list[answers.Memory]) -> list[answers.Memory]:
+def _strongest(found: Iterable[answers.Memory]) -> list[answers.Memory]:
     return sorted(found, key=lambda each: (-each.confidence, -each.reference_count))[:TOP]
 
 
 def _asked(ledger: Ledger) -> list[RenderableType]:
     """A question, and what answers it within a budget: of what is believed, and of what was said."""
     title = f"Asked: {A_QUESTION}"
-    return [heading(title), showing.pack(ledger.recall(A_QUESTION, among="all", k=3, budget=600))]
+    return [
+        heading(title),
+        showing.pack(ledger.recall(A_QUESTION, among=get_args(Corpus), limit=3, budget=600, unit="chars")),
+    ]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:
     pages: list[RenderableType] = [heading("Facts that changed: nothing was overwritten")]
-    for old in reversed(ledger.memories(status="superseded")):
-        successor = ledger.memory(old.superseded_by) if old.superseded_by else None
-        reason = next((step.because for step in ledger.history(old.id) or () if step.type == "MemorySuperseded"), "")
+    for old in reversed(ledger.memories.list(statuses=["superseded"])):
+        successor = ledger.memories.get(old.superseded_by) if old.superseded_by else None
+        steps = ledger.history.events(old.id).all()
+        reason = next((step.because for step in steps if step.type == "MemorySuperseded"), "")
         pages.append(
             Text.assemble(
                 (shortened(old.content or "", 76), "dim strike"),
@@ -85,14 +90,14 @@ def _changed(ledger: Ledger) -> list[RenderableType]:
 
 
 def _queue(ledger: Ledger) -> list[RenderableType]:
-    queue = ledger.review()
+    queue = list(ledger.review().all())
     title = f"Waiting for review: {len(queue)} candidates that the rules found, the first 2"
     return [heading(title), showing.review(queue[:2])]
 
 
 def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     title = f"Why it is believed: {shortened(memory.content or '', 60)}"
-    points = ledger.confidence(memory.id)
+    points = ledger.memories.confidence(memory.id)
     told = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
     return [
         heading(title),
@@ -102,14 +107,15 @@ def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
 
 
 def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
-    entries = ledger.audit(subject=memory, limit=TRAIL)
+    entries = ledger.history.audit(subject=memory, limit=TRAIL)
     return [heading("The audit trail of one memory, newest first"), showing.audit(entries)]
 
 
 def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
     """The last memory that nobody ever restated, beside the one restated most often."""
-    last = datetime.fromisoformat(ledger.audit(limit=1)[0].recorded_at).astimezone(UTC)
-    idle = max((each for each in ledger.memories() if not each.reference_count), key=lambda each: each.active_at)
+    last = datetime.fromisoformat(ledger.history.audit(limit=1)[0].recorded_at).astimezone(UTC)
+    every = ledger.memories.list().all()
+    idle = max((each for each in every if not each.reference_count), key=lambda each: each.active_at)
     title = "What fades: 3 % a day after 30 idle days, unless it was ever confirmed"
     pages: list[RenderableType] = [heading(title)]
     for memory in (idle, strongest):
@@ -125,15 +131,15 @@ def _later(memory: answers.Memory, last: datetime, days: int) -> str:
 
 def _then(ledger: Ledger) -> list[RenderableType]:
     """What was believed on a day of the story and no longer is."""
-    now = {each.id for each in ledger.memories()}
-    gone = [each for each in ledger.at(A_DAY).memories() if each.id not in now]
+    now = {each.id for each in ledger.memories.list().all()}
+    gone = [each for each in ledger.at(A_DAY).memories.list().all() if each.id not in now]
     title = f"As it was known on {A_DAY}: {len(gone)} beliefs that are no longer held"
     return [heading(title), showing.memories(gone[:TOP])]
 
 
 def _without(ledger: Ledger) -> list[RenderableType]:
     """What would be believed if one session had never been; nothing is written."""
-    found = ledger.what_if(without={"session": A_SESSION})
+    found = ledger.history.what_if(without={"session": A_SESSION})
     title = f"What if the session {A_SESSION} had never been"
     counts = (
         f"{len(found.lost)} beliefs fewer, {len(found.gained)} held again, {len(found.changed)} with other confidence"
@@ -154,7 +160,7 @@ def _without(ledger: Ledger) -> list[RenderableType]:
 
 
 def _sound(ledger: Ledger) -> list[RenderableType]:
-    report = ledger.verify()
+    report = ledger.proof.verify()
     told = f"{report.events} events, their chain and every projection: {'sound' if report.ok else 'NOT SOUND'}."
     return [heading("Verified"), Text(told)]
 

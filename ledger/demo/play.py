@@ -17,11 +17,13 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
+from ledger.api import Ledger
 from ledger.domain.errors import LedgerError, RejectedError
-from ledger.engine.core import Core as Ledger
 
 Progress = Callable[[int, int], None]
 THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's
+_NAMES = {"session_id": "session", "response_summary": "summary"}  # a line is one that could be imported
+_OF_PROJECTS = ("add_alias", "set_state")
 
 
 class Clock:
@@ -53,26 +55,26 @@ class Play:
         self._act_all(ledger, 0)
         for number, turn in enumerate(self.turns, 1):
             self.clock.move_to(datetime.fromisoformat(turn["occurred_at"]))
-            captured = ledger.capture(**turn, actor="assistant")
+            said = {_NAMES.get(name, name): value for name, value in turn.items()}
+            captured = ledger.bind(actor="assistant").capture(**said)
             self._interactions.append(captured.id)
-            ledger.extract(captured.id, actor="policy:extraction")
+            ledger.bind(actor="policy:extraction").extract(captured.id)
             self._act_all(ledger, number)
             if progress is not None:
                 progress(number, len(self.turns))
 
     def _act_all(self, ledger: Ledger, number: int) -> None:
+        owner = ledger.bind(actor="ines")
         for act in self.acts:
             if act["after"] == number:
-                self._act(ledger, {name: value for name, value in act.items() if name != "after"})
+                self._act(owner, {name: value for name, value in act.items() if name != "after"})
 
     def _act(self, ledger: Ledger, told: dict[str, Any]) -> None:
         verb, name, subject = told.pop("act"), told.pop("as", None), told.pop("memory", None)
         if "source" in told:
-            told["source"] = self._interactions[told["source"] - 1]
-        if verb == "promote":
-            told["note"] = told.pop("reason")
+            told["sources"] = [self._interactions[told.pop("source") - 1]]
         given = () if subject is None else (self._memory(ledger, subject),)
-        done = getattr(ledger, verb)(*given, **told, actor="ines")
+        done = getattr(ledger.projects if verb in _OF_PROJECTS else ledger, verb)(*given, **told)
         if name is not None:
             self.named[name] = done.id
 
@@ -80,7 +82,8 @@ class Play:
         if isinstance(wanted, str):
             return self.named[wanted]
         text = wanted["content_contains"].casefold()
-        found = [each for each in ledger.memories(status="all") if text in (each.content or "").casefold()]
+        every = ledger.memories.list(statuses=()).all()
+        found = [each for each in every if text in (each.content or "").casefold()]
         if len(found) != 1:
             raise LedgerError(f"the demo's script means one memory with {text!r}, and there are {len(found)}")
         return found[0].id
@@ -129,9 +132,9 @@ def _place(db: str | None, *, keep: bool) -> Iterator[str]:
 
 
 def _counts(ledger: Ledger, play: Play) -> dict[str, Any]:
-    stats = ledger.stats()
-    superseded = ledger.memories(status="superseded")
-    reinforced = ledger.audit(type="MemoryReinforced", limit=500)
+    stats = ledger.maintenance.stats()
+    superseded = ledger.memories.list(statuses=["superseded"]).all()
+    reinforced = ledger.history.audit(type="MemoryReinforced").all()
     return {
         "events": stats.position,
         "interactions": stats.interactions,
@@ -139,9 +142,9 @@ def _counts(ledger: Ledger, play: Play) -> dict[str, Any]:
         "projects": stats.projects,
         "memories": stats.memories,
         "superseded_pairs": sum(each.superseded_by is not None for each in superseded),
-        "reinforcements": len(reinforced),
-        "review_queue": len(ledger.review()),
-        "digest": ledger.digest(),
+        "reinforcements": sum(1 for _ in reinforced),
+        "review_queue": sum(1 for _ in ledger.review().all()),
+        "digest": ledger.proof.digest(),
     }
 
 
@@ -151,7 +154,7 @@ def lose_and_rebuild(path: str) -> dict[str, Any]:
     started = time.monotonic()
     with Ledger.open(path) as ledger:
         seconds = time.monotonic() - started
-        after, position = ledger.digest(), ledger.position
+        after, position = ledger.proof.digest(), ledger.position
     return {"dropped_tables": dropped, "digest_after": after, "rebuild_seconds": seconds, "events_after": position}
 
 

@@ -52,7 +52,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ledger import Ledger
+from ledger import Ledger  # noqa: E402
 from ledger.domain.errors import LedgerError, RejectedError  # noqa: E402
 from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, CommandAnswered, Envelope  # noqa: E402
 from ledger.maintenance.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402

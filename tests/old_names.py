@@ -112,7 +112,7 @@ class Reads:
     documents = of_lists("documents.list", status="statuses", tag="tags")
     chunk = got("documents.get_chunk", "id")
     observation = got("observations.get", "id")
-    observations = of_lists("observations.list", status="statuses", trend="trends", before="after")
+    observations = of_lists("observations.list", status="statuses", trend="trends")
     conflict = got("conflicts.get", "id")
     conflicts = of_lists("conflicts.list", "statuses", limit=None, status="statuses")
     merge_of = got("merges.get", "id")

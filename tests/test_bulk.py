@@ -264,8 +264,9 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
 
 ERASING = """
 import os, sys
-from old_names import Ledger
+from ledger import Ledger
 from ledger.erasure import erasing
+from ledger.types import EVERYTHING
 erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing.Erasing._complete
 def few(*given):
     if not left[0]:
@@ -273,7 +274,7 @@ def few(*given):
     left[0] -= 1
     return complete(*given)
 erasing.Erasing._complete = few
-Ledger.open(sys.argv[1], actor="ann").erase(user="ada")
+Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
 """
 
 

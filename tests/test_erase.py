@@ -574,7 +574,7 @@ def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.M
 
 KILLED = """
 import os, sys
-from old_names import Ledger
+from ledger import Ledger
 from ledger.erasure import erasing, purging
 from projections import refolding
 path, point, subject = sys.argv[1:]

@@ -898,7 +898,7 @@ def test_after_any_history_the_rows_are_what_the_log_says_and_no_wording_outlive
 def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
     id = ledger.observe("The user is serious about coffee.", ledger.remember("Coffee.").id).id
     for asked in (ledger, ledger.at(ledger.position)):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(RejectedError, match="live sources"):
             asked.public.memories.confidence(id)
 
 
@@ -906,10 +906,10 @@ def test_an_observations_confidence_has_no_timeline(ledger: Ledger) -> None:
 
 _OBSERVES = """
 import sys
-from old_names import Ledger
+from ledger import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(20):
-        ledger.observe(f"Finding {number}.", [sys.argv[2]])
+        ledger.observations.add(f"Finding {number}.", [sys.argv[2]])
 """
 
 

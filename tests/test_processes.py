@@ -28,8 +28,7 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Every writer: a mix of commands, each acknowledged in a file of its own after the call returned.
 WRITER = """
 import json, os, random, sys
-from ledger import LedgerError, RejectedError, NotFoundError
-from old_names import Ledger
+from ledger import Ledger, RejectedError
 
 path, acks, name, count = sys.argv[1:4] + [int(sys.argv[4])]
 choose, mine = random.Random(name), []
@@ -46,14 +45,14 @@ with Ledger.open(path, actor=name) as ledger:
         if action in ("adjust", "supersede", "refused") and not mine:
             action = "remember"
         if action == "remember":
-            fact = ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", key=f"{name}-{number}")
+            fact = ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", idempotency_key=f"{name}-{number}")
             mine.append(fact.id)
             ack(fact.id, fact.position)
         elif action == "capture":
-            turn = ledger.capture(f"question {number}", f"answer {number} of {name}", session_id=name)
+            turn = ledger.capture(f"question {number}", f"answer {number} of {name}", session=name)
             ack(turn.id, turn.position)
         elif action == "adjust":
-            fact = ledger.adjust(choose.choice(mine), choose.randrange(1_000) / 1_000)
+            fact = ledger.memories.set_confidence(choose.choice(mine), choose.randrange(1_000) / 1_000)
             ack(fact.id, fact.position)
         elif action == "supersede":
             old = mine.pop(choose.randrange(len(mine)))
@@ -61,7 +60,7 @@ with Ledger.open(path, actor=name) as ledger:
             mine.append(fact.id)
             ack(fact.id, fact.position)
         elif action == "state":
-            project = ledger.set_state("shared", "fact", name, str(number))
+            project = ledger.projects.set_state("shared", "fact", name, str(number))
             ack(project.id, project.position)
         elif action == "shared":
             fact = ledger.remember(f"fact {number % 7} of everybody")
@@ -76,20 +75,20 @@ print("done", flush=True)
 
 REBUILDER = """
 import sys, time
-from old_names import Ledger
+from ledger import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
     until, count = time.monotonic() + float(sys.argv[2]), 0
     while time.monotonic() < until:
-        probe.rebuild(ledger)
+        ledger.maintenance.rebuild()
         count += 1
 print("done", count, flush=True)
 """
 
 READER = """
 import sys
-from old_names import Ledger
+from ledger import Ledger
 with Ledger.open(sys.argv[1], readonly=sys.argv[2] == "readonly") as ledger:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -98,13 +97,13 @@ with Ledger.open(sys.argv[1], readonly=sys.argv[2] == "readonly") as ledger:
         position = ledger.position
         assert position >= last, "the log went back"
         last = position
-        for memory in ledger.memories(limit=20):
+        for memory in ledger.memories.list(limit=20):
             if memory.superseded_by:
                 raise AssertionError("an active memory is superseded")
-        newest = ledger.audit(limit=5)
+        newest = ledger.history.audit(limit=5)
         assert [entry.position for entry in newest] == list(range(newest[0].position, newest[0].position - len(newest), -1))
-        ledger.recall("fact of everybody", k=3)
-        if ledger.state("shared", "status", "over"):
+        ledger.recall("fact of everybody", limit=3)
+        if ledger.memories.list(kinds=["over"]):
             break
 print("done", flush=True)
 """
@@ -162,7 +161,7 @@ def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
         end(each)
     assert int(end(rebuilder).split()[1]) >= 1
     with Ledger.open(path) as ledger:
-        ledger.set_state("shared", "status", "over", "yes")
+        ledger.remember("It is over.", kind="over")
         for each in readers:
             end(each)
         assert_acknowledged(ledger, acknowledged(tmp_path))

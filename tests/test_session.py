@@ -689,7 +689,7 @@ def test_eight_threads_append_to_one_session(tmp_path: Path) -> None:
 
 APPENDER = """
 import sys
-from old_names import Ledger
+from ledger import Ledger
 with Ledger.open(sys.argv[1]) as ledger:
     for number in range(40):
         ledger.session("chat").append("user", f"{sys.argv[2]} {number}")

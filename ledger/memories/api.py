@@ -78,9 +78,12 @@ class MemoriesRead(Area):
 
         Raises:
             NotFoundError: This user has no such memory.
+            RejectedError: It is an observation, whose confidence goes by its live sources.
         """
-        self.get(id)
-        return tuple(self._core.confidence(id, user=self._scope.user))
+        steps = self._core.confidence(id, user=self._scope.user)
+        if not steps:
+            self.get(id)
+        return tuple(steps)
 
 
 class Memories(MemoriesRead):

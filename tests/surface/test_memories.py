@@ -63,6 +63,9 @@ def test_get_raises_where_there_is_nothing(ledger: Ledger) -> None:
         ledger.memories.get("m_0000000000000000")
     with pytest.raises(NotFoundError):
         ledger.memories.confidence("m_0000000000000000")
+    seen = ledger.observations.add("The user drinks tea.", [ledger.remember("Tea, please.").id])
+    with pytest.raises(RejectedError, match="live sources"):
+        ledger.memories.confidence(seen.id)
     with pytest.raises(NotFoundError):
         ledger.why("m_0000000000000000")
     for number in range(60):

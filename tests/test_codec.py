@@ -61,8 +61,12 @@ def test_a_field_is_a_column_of_its_type() -> None:
         "members TEXT NOT NULL",
         "path TEXT",
         "part TEXT",
-        "from_position INTEGER NOT NULL",
+        "position INTEGER NOT NULL",
     ]
+
+
+def test_without_a_rowid_the_first_column_is_one_like_the_others() -> None:
+    assert columns(Thing, rowid=False)[0] == "row INTEGER NOT NULL"
 
 
 def test_what_is_no_text_or_number_is_stored_as_json() -> None:

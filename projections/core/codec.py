@@ -1,12 +1,13 @@
 """Derives the columns of a table from the struct that its rows are read as, and the functions from one to the other.
 
-Every field is a column, in the order of the struct, and the first is the key. Texts, numbers and booleans are stored as they
-are, everything else as JSON. What may be None may be NULL; an empty tuple is NULL too, but in the columns that are ``always``
-written.
+Every field is a column, in the order of the struct, and the first is the key: by itself, where rows have a ``rowid``. Texts,
+numbers and booleans are stored as they are, everything else as JSON. What may be None may be NULL; an empty tuple is NULL
+too, but in the columns that are ``always`` written.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import NoneType, UnionType
@@ -14,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple, fields
+from msgspec.structs import astuple
 
 from projections.core.rows import Table, Values, check
 
@@ -22,13 +23,13 @@ S = TypeVar("S", bound=Struct)
 
 _json = msgspec.json.encode
 _PLAIN = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
-_NAMES = {"position": "from_position", "values": "said", "index": "chunk_index"}  # the last two are words of SQL
+_NAMES = {"values": "said", "index": "chunk_index", "limit": "limit_"}  # they are words of SQL
 
 
-def columns(kind: type[Struct], always: Sequence[str] = ()) -> tuple[str, ...]:
+def columns(kind: type[Struct], always: Sequence[str] = (), *, rowid: bool = True) -> tuple[str, ...]:
     """The columns of the rows of a struct, in SQL."""
-    key, *others = _types(kind)
-    return (f"{key[0]} {_PLAIN[key[1]]} PRIMARY KEY", *(_column(*each, always=each[0] in always) for each in others))
+    key, *others = (_column(*each, always=each[0] in always) for each in _types(kind))
+    return (key.replace("NOT NULL", "PRIMARY KEY") if rowid else key, *others)
 
 
 def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[[Sequence[Any]], S]]:
@@ -72,9 +73,13 @@ def _column(name: str, type: Any, optional: bool, *, always: bool) -> str:
 @cache
 def _types(kind: type[Struct]) -> list[tuple[str, Any, bool]]:
     """(name, type without None, whether it may be None) of every field."""
-    found = []
-    for field in fields(kind):
-        types = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
-        (type,) = (each for each in types if each is not NoneType)
-        found.append((field.name, type, NoneType in types))
-    return found
+    return [(name, *_type(kind.__annotations__[name], kind.__module__)) for name in kind.__struct_fields__]
+
+
+@cache
+def _type(annotation: str, module: str) -> tuple[Any, bool]:
+    """Each annotation of a module once: ``msgspec.structs.fields`` would take most of a millisecond a struct, at every start."""
+    said = eval(annotation, vars(sys.modules[module]))
+    types = get_args(said) if isinstance(said, UnionType) else (said,)
+    (type,) = (each for each in types if each is not NoneType)
+    return type, NoneType in types

@@ -73,7 +73,11 @@ def family(
 ) -> Family[S]:
     """The family whose state lies in a table of its current rows, and one of the rows they were with the position that ended
     them. ``names`` are theirs; the columns are the fields of the state, and ``always`` goes to ``codec.columns``."""
-    columns, then, was = columns_of(state, always), Standing("from_position", closed=names[1]), Standing("to_position")
+    columns = (
+        *columns_of(state, always)[:-1],
+        "from_position INTEGER NOT NULL",
+    )  # as which the position of a state is kept
+    then, was = Standing("from_position", closed=names[1]), Standing("to_position")
     live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
     ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
     key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)

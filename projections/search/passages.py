@@ -31,6 +31,7 @@ from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
+from projections.core.codec import columns
 from projections.core.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
@@ -47,52 +48,6 @@ FIELDS = ("prompt", "response")
 TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
 UNTYPED = "\ue000"  # no question has it: in the index it ends a word that is not text
 SEVERAL = "x" + UNTYPED  # that a passage is one of several of its turn, message or summary
-
-PASSAGES = Table(
-    "passages",
-    (
-        "row INTEGER PRIMARY KEY",
-        "corpus TEXT NOT NULL",
-        "subject INTEGER NOT NULL",
-        "id TEXT NOT NULL",
-        "field TEXT NOT NULL",
-        "start INTEGER NOT NULL",
-        "until INTEGER NOT NULL",
-        "text TEXT NOT NULL",
-        "whole INTEGER NOT NULL",
-        "pieces INTEGER NOT NULL",
-        "speaker TEXT",
-        "above TEXT",
-        "user TEXT",
-        "project TEXT",
-        "session TEXT",
-        "time TEXT NOT NULL",
-        "from_position INTEGER NOT NULL",
-    ),
-    ("row",),
-    (
-        ("subject", ""),
-        ("session, row", "session IS NOT NULL"),
-        ("user, corpus, project", ""),
-        ("user, speaker", "speaker IS NOT NULL"),
-    ),
-    then=Standing("from_position", closed="passages_were"),
-)
-PASSAGES_WERE = ended(PASSAGES, "passages_were")
-WAITING = Table(
-    "passages_waiting",
-    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "about TEXT NOT NULL", "place TEXT NOT NULL"),
-    ("row",),
-    derived=True,
-    then=CURRENT,
-)
-PASSAGE_SEARCH = TextIndex(
-    "passage_search",
-    ("text", "about", "place"),
-    WAITING,
-    lambda kept: (indexed(kept[0]), indexed(kept[1]), kept[2]),
-)
-SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
 
 
 class Passage(Struct, frozen=True):
@@ -127,6 +82,35 @@ class Passage(Struct, frozen=True):
     def position(self) -> int:
         """The event that has the text."""
         return _position(self.row)
+
+
+PASSAGES = Table(
+    "passages",
+    columns(Passage),
+    ("row",),
+    (
+        ("subject", ""),
+        ("session, row", "session IS NOT NULL"),
+        ("user, corpus, project", ""),
+        ("user, speaker", "speaker IS NOT NULL"),
+    ),
+    then=Standing("from_position", closed="passages_were"),
+)
+PASSAGES_WERE = ended(PASSAGES, "passages_were")
+WAITING = Table(
+    "passages_waiting",
+    ("row INTEGER PRIMARY KEY", "text TEXT NOT NULL", "about TEXT NOT NULL", "place TEXT NOT NULL"),
+    ("row",),
+    derived=True,
+    then=CURRENT,
+)
+PASSAGE_SEARCH = TextIndex(
+    "passage_search",
+    ("text", "about", "place"),
+    WAITING,
+    lambda kept: (indexed(kept[0]), indexed(kept[1]), kept[2]),
+)
+SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
 
 
 class Passages:

@@ -8,37 +8,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
+from projections.core.codec import columns
 from projections.core.rows import Rows, Standing, Table
 from projections.core.subjects import EVERYTHING, Change
-
-AUDIT = Table(
-    "audit",
-    (
-        "position INTEGER PRIMARY KEY",
-        "event_id TEXT NOT NULL",
-        "subject TEXT NOT NULL",
-        "type TEXT NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "command TEXT NOT NULL",
-        "command_id TEXT NOT NULL",
-        "user TEXT",
-        "actor TEXT",
-        "client TEXT",
-        "channel TEXT NOT NULL",
-        "agent TEXT",
-        "project TEXT",
-        "session TEXT",
-        "causation_id TEXT",
-        "correlation_id TEXT",
-    ),
-    ("position",),
-    (
-        ("causation_id", "causation_id IS NOT NULL"),
-        ("correlation_id", "correlation_id IS NOT NULL"),
-        ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
-    ),
-    then=Standing("position"),
-)
 
 
 class Entry(Struct, frozen=True):
@@ -60,6 +32,19 @@ class Entry(Struct, frozen=True):
     session: str | None
     causation_id: str | None
     correlation_id: str | None
+
+
+AUDIT = Table(
+    "audit",
+    columns(Entry),
+    ("position",),
+    (
+        ("causation_id", "causation_id IS NOT NULL"),
+        ("correlation_id", "correlation_id IS NOT NULL"),
+        ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
+    ),
+    then=Standing("position"),
+)
 
 
 class Audit:

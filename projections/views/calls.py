@@ -8,24 +8,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
+from projections.core.codec import columns
 from projections.core.rows import Rows, Standing, Table
 from projections.core.subjects import Change
 from projections.views.control import since
-
-CALLS = Table(
-    "model_calls",
-    (
-        "position INTEGER PRIMARY KEY",
-        *("user TEXT", "purpose TEXT NOT NULL", "model TEXT", "prompt TEXT NOT NULL", "error TEXT", "status INTEGER"),
-        *("input_tokens INTEGER NOT NULL", "output_tokens INTEGER NOT NULL", "attempts INTEGER NOT NULL"),
-        *("milliseconds INTEGER NOT NULL", "kept INTEGER NOT NULL", "dropped INTEGER NOT NULL"),
-        *("left_over INTEGER NOT NULL", "project TEXT", "session TEXT", "recorded_at TEXT NOT NULL"),
-        "undone_at INTEGER",
-    ),
-    ("position",),
-    (("user, position", ""),),
-    then=Standing("position", undone="undone_at"),
-)
 
 
 class Call(Struct, frozen=True):
@@ -49,6 +35,15 @@ class Call(Struct, frozen=True):
     session: str | None
     recorded_at: str
     undone_at: int | None
+
+
+CALLS = Table(
+    "model_calls",
+    columns(Call),
+    ("position",),
+    (("user, position", ""),),
+    then=Standing("position", undone="undone_at"),
+)
 
 
 class Calls:

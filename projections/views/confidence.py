@@ -9,34 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
+from projections.core.codec import columns
 from projections.core.rows import Rows, Standing, Table
 from projections.core.subjects import Change
 
 _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
-STEPS = Table(
-    "confidence_steps",
-    (
-        "memory INTEGER NOT NULL",
-        "position INTEGER NOT NULL",
-        "type TEXT NOT NULL",
-        "recorded_at TEXT NOT NULL",
-        "delta INTEGER NOT NULL",
-        "confidence INTEGER NOT NULL",
-        "reference_count INTEGER NOT NULL",
-        "rule TEXT",
-        "interaction TEXT",
-        "matcher TEXT",
-        "fraction INTEGER",
-        "echo INTEGER NOT NULL",
-        "undone_at INTEGER",
-    ),
-    ("memory", "position"),
-    (("interaction", _GIVEN),),
-    rowid=False,
-    then=Standing("position", undone="undone_at"),
-)
-_UNDONE = len(STEPS.columns) - 1
-_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force
 
 
 class Step(Struct, frozen=True):
@@ -55,6 +32,18 @@ class Step(Struct, frozen=True):
     fraction: int | None
     echo: bool
     undone_at: int | None
+
+
+STEPS = Table(
+    "confidence_steps",
+    columns(Step, rowid=False),
+    ("memory", "position"),
+    (("interaction", _GIVEN),),
+    rowid=False,
+    then=Standing("position", undone="undone_at"),
+)
+_UNDONE = len(STEPS.columns) - 1
+_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force
 
 
 class Confidence:

@@ -22,6 +22,7 @@ from ledger.domain.events import (
     ids_in,
 )
 from ledger.domain.policy import Policy
+from projections.core.codec import columns
 from projections.core.rows import CURRENT, Rows, Standing, Table
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
@@ -42,22 +43,26 @@ KEYS = Table(
     rowid=False,
     then=CURRENT,
 )
+
+
+class Refusal(Struct, frozen=True):
+    position: int
+    user: str | None
+    rule: str
+    command: str
+    subject: str | None
+    actor: str | None
+    recorded_at: str
+    limit: int | None
+    current: int | None
+    requested: int | None
+    finding: str
+    scanner: str
+
+
 REFUSALS = Table(
     "refusals",
-    (
-        "position INTEGER PRIMARY KEY",
-        "user TEXT",
-        "rule TEXT NOT NULL",
-        "command TEXT NOT NULL",
-        "subject TEXT",
-        "actor TEXT",
-        "recorded_at TEXT NOT NULL",
-        "limit_ INTEGER",
-        "current INTEGER",
-        "requested INTEGER",
-        "finding TEXT NOT NULL",
-        "scanner TEXT NOT NULL",
-    ),
+    columns(Refusal),
     ("position",),
     (),
     then=Standing("position"),
@@ -72,12 +77,25 @@ OUT_OF_FORCE = Table(
     then=Standing("from_position", closed="was_out_of_force"),
 )
 WAS_OUT_OF_FORCE = ended(OUT_OF_FORCE, "was_out_of_force")
+
+
+class Distrusted(Struct, frozen=True):
+    """A source out of force: by which command, from which position on, and before which one."""
+
+    act: str
+    from_position: int
+    user: str | None
+    kind: str
+    source: str | None
+    since: int
+    until: int | None
+    recorded_at: str
+    reason: str | None
+
+
 DISTRUSTED = Table(
     "distrusted",
-    (
-        *("act TEXT NOT NULL", "from_position INTEGER NOT NULL", "user TEXT", "kind TEXT NOT NULL", "source TEXT"),
-        *("since INTEGER NOT NULL", "until INTEGER", "recorded_at TEXT NOT NULL", "reason TEXT"),
-    ),
+    columns(Distrusted, rowid=False),
     ("act",),
     rowid=False,
     then=Standing("from_position", closed="no_longer_distrusted"),
@@ -112,21 +130,6 @@ class Answer(Struct, frozen=True):
     subject: str
     seen: int
     released_at: int | None
-
-
-class Refusal(Struct, frozen=True):
-    position: int
-    user: str | None
-    rule: str
-    command: str
-    subject: str | None
-    actor: str | None
-    recorded_at: str
-    limit: int | None
-    current: int | None
-    requested: int | None
-    finding: str
-    scanner: str
 
 
 def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
@@ -285,20 +288,6 @@ def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
     """The undos and distrusts that keep an event out of force: their commands, and the type of their events."""
     sql = "SELECT act, type FROM out_of_force WHERE position = ? ORDER BY from_position"
     return dict(connection.execute(sql, (position,)).fetchall())
-
-
-class Distrusted(Struct, frozen=True):
-    """A source out of force: by which command, from which position on, and before which one."""
-
-    act: str
-    from_position: int
-    user: str | None
-    kind: str
-    source: str | None
-    since: int
-    until: int | None
-    recorded_at: str
-    reason: str | None
 
 
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:

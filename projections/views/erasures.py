@@ -14,23 +14,9 @@ from ledger.domain.events import (
     LegalHoldPlaced,
     LegalHoldReleased,
 )
+from projections.core.codec import columns
 from projections.core.rows import CURRENT, Rows, Table
 from projections.core.subjects import Change
-
-HOLDS = Table(
-    "holds",
-    ("act TEXT NOT NULL", "position INTEGER NOT NULL", "user TEXT", "subject TEXT"),
-    ("act",),
-    rowid=False,
-    then=CURRENT,
-)
-ERASURES = Table(
-    "erasures",
-    ("act TEXT NOT NULL", "position INTEGER NOT NULL", "completed_at INTEGER"),
-    ("act",),
-    rowid=False,
-    then=CURRENT,
-)
 
 
 class Held(Struct, frozen=True):
@@ -42,12 +28,30 @@ class Held(Struct, frozen=True):
     subject: str | None
 
 
+HOLDS = Table(
+    "holds",
+    columns(Held, rowid=False),
+    ("act",),
+    rowid=False,
+    then=CURRENT,
+)
+
+
 class Erasure(Struct, frozen=True):
     """One erasure: the last of its events, and the event that says that nothing is left in the files."""
 
     act: str
     position: int
     completed_at: int | None
+
+
+ERASURES = Table(
+    "erasures",
+    columns(Erasure, rowid=False),
+    ("act",),
+    rowid=False,
+    then=CURRENT,
+)
 
 
 class Erasures:

@@ -9,16 +9,30 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.domain.memory import ERASED
+from projections.core.codec import columns
 from projections.core.rows import CURRENT, Rows, Standing, Table
 from projections.core.subjects import Change, end, ended
 from projections.views.control import since
 
+
+class Held(Struct, frozen=True):
+    """What is in quarantine: a memory by its first position (``subject`` is its id), a text by that of its event.
+
+    ``finding`` is what a ``scanner`` found; without one, somebody put it there.
+    """
+
+    at: int
+    from_position: int
+    user: str | None
+    subject: str
+    finding: str
+    scanner: str
+    recorded_at: str
+
+
 QUARANTINE = Table(
     "quarantine",
-    (
-        *("at INTEGER PRIMARY KEY", "from_position INTEGER NOT NULL", "user TEXT", "subject TEXT NOT NULL"),
-        *("finding TEXT NOT NULL", "scanner TEXT NOT NULL", "recorded_at TEXT NOT NULL"),
-    ),
+    columns(Held),
     ("at",),
     (("user, from_position", ""),),
     then=Standing("from_position", closed="was_in_quarantine"),
@@ -36,21 +50,6 @@ SAID = Table(
     rowid=False,
     then=CURRENT,
 )
-
-
-class Held(Struct, frozen=True):
-    """What is in quarantine: a memory by its first position (``subject`` is its id), a text by that of its event.
-
-    ``finding`` is what a ``scanner`` found; without one, somebody put it there.
-    """
-
-    at: int
-    from_position: int
-    user: str | None
-    subject: str
-    finding: str
-    scanner: str
-    recorded_at: str
 
 
 _ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made anew for each event

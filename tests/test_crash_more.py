@@ -13,8 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # where the product is installed without its tools
     sys.path.insert(0, str(ROOT))
 
-from old_names import Ledger  # noqa: E402
-
+from ledger import Ledger  # noqa: E402
 from tools.crash import __main__ as harness  # noqa: E402
 from tools.crash import bits, concurrency, erasure, fuzz, malice  # noqa: E402
 

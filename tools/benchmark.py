@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools import benchmark_sessions  # noqa: E402
+from tools import benchmark_sessions, inside  # noqa: E402
 from tools.measuring import (  # noqa: E402
     CHUNK,
     RAW_INSERT,
@@ -631,7 +631,7 @@ def measure_vectors(options: Options) -> list[Figure]:
             for number in range(count):
                 ledger.remember(f"{number} {texts.words(10)}")
         made = lasting(lambda: ledger.vectors.update(batch_size=1_000))
-        core: Any = ledger._core  # the search alone, without the recall around it, has no public name
+        core = inside.core(ledger)
         search = core.vectors
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")

@@ -27,13 +27,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ledger import LedgerError
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, LedgerError, NotFoundError
 from ledger.engine.log_reading import Reading
 from ledger.store import sqlite_files
 from ledger.store.integrity import check_chain
 from projections.core import shadow
 from projections.core.projector import Projector, text_indexes
+from tools import inside
 from tools.crash import flipped_writes
 from tools.crash.result import Result
 
@@ -153,7 +153,7 @@ def build(path: str) -> None:
     sqlite_files.SCHEMA = f"PRAGMA page_size = {PAGE}; {sqlite_files.SCHEMA}"
     ledger = Ledger.open(path)
     fill(ledger)
-    if not ledger.store.checkpoint():
+    if not inside.store(ledger).checkpoint():
         raise RuntimeError("the ledger could not be checkpointed")
     later(ledger)
     print(json.dumps(outside_of(path)), flush=True)
@@ -166,38 +166,41 @@ def fill(ledger: Ledger) -> None:
 
     kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
     turn = ledger.capture(
-        "Which coffee? " * 5, "The user prefers dark roast coffee. " * 3, session_id="s1", project="home"
+        "Which coffee? " * 5, "The user prefers dark roast coffee. " * 3, session="s1", project="home"
     )
     writing.INLINE_BYTES = kept
-    fact = ledger.remember("The user prefers dark roast coffee.", kind="preference", key="k1", tags=["drink"])
-    ledger.remember("The user prefers dark roast coffee.", kind="preference", actor="someone")
-    idea = ledger.propose("Ann trains for a marathon.", source=turn.id, project="home", entities=["Ann"])
+    fact = ledger.remember(
+        "The user prefers dark roast coffee.", kind="preference", idempotency_key="k1", tags=["drink"]
+    )
+    ledger.bind(actor="someone").remember("The user prefers dark roast coffee.", kind="preference")
+    idea = ledger.propose("Ann trains for a marathon.", sources=[turn.id], project="home", entities=["Ann"])
     ledger.promote(idea.id)
-    ledger.reject(ledger.propose("The moon is a cheese.").id, "it is not")
-    tea = ledger.supersede(fact.id, "The user prefers green tea.", "said so on Monday")
+    ledger.reject(ledger.propose("The moon is a cheese.").id, reason="it is not")
+    tea = ledger.supersede(fact.id, "The user prefers green tea.", reason="said so on Monday")
     ledger.reinforce(tea.id, source=turn.id)
     ledger.revise(tea.id, "The user prefers green tea, cold.")
-    ledger.adjust(idea.id, 0.4)
-    ledger.retract(ledger.remember("A passing thought.", user="ann").id, user="ann")
-    ledger.set_state("home", "fact", "city", "Porto")
-    ledger.set_state("home", "fact", "city", "Lisbon")
-    ledger.add_alias("home", "casa")
+    ledger.memories.set_confidence(idea.id, 0.4)
+    ann = ledger.bind(user="ann")
+    ann.retract(ann.remember("A passing thought.").id)
+    ledger.projects.set_state("home", "fact", "city", "Porto")
+    ledger.projects.set_state("home", "fact", "city", "Lisbon")
+    ledger.projects.add_alias("home", "casa")
     ledger.undo(ledger.remember("Taken back later.").position)
-    ledger.adopt_policy(gain=0.03)
-    ledger.erase(ledger.remember("A secret of the user.", tags=["secret"]).id, "on request")
+    ledger.policy.set(gain=0.03)
+    ledger.erase(ledger.remember("A secret of the user.", tags=["secret"]).id, reason="on request")
     with suppress(LedgerError):
         ledger.reject(tea.id)  # the refusal leaves its own event
-    ledger.ingest("# Porto\n\nThe office is there.\n", title="Notes", project="home")
-    ledger.relate(tea.id, "Ann", "works at", "the office")
-    ledger.recall(QUESTION, among="all")  # the text indexes take in what waits
+    ledger.documents.add("# Porto\n\nThe office is there.\n", title="Notes", project="home")
+    ledger.graph.relate(tea.id, "Ann", "works at", "the office")
+    ledger.recall(QUESTION, among=flipped_writes.EVERYTHING)  # the text indexes take in what waits
 
 
 def later(ledger: Ledger) -> None:
     """Commits that stay in the -wal."""
     ledger.remember("The lamp is on.")
-    ledger.remember("The office moved to Porto in May.", project="home", key="k2")
-    ledger.capture("Where is the office?", "The office moved to Porto.", session_id="s1", reinforce=False)
-    ledger.quarantine(ledger.memories(limit=1)[0].id)
+    ledger.remember("The office moved to Porto in May.", project="home", idempotency_key="k2")
+    ledger.capture("Where is the office?", "The office moved to Porto.", session="s1", reinforce=False)
+    ledger.guards.quarantine(ledger.memories.list(limit=1)[0].id)
 
 
 # --- flips -----------------------------------------------------------------------------------------------------------
@@ -348,46 +351,54 @@ def told(ledger: Ledger) -> Told:
     own pages hold numbers that say nothing, as how often it was written.
     """
     indexes = [index for _, index in text_indexes()]
-    inside = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
-    inside |= {index.waiting.name for index in indexes}
-    with ledger.store.snapshot() as connection:
+    within = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
+    within |= {index.waiting.name for index in indexes}
+    with inside.store(ledger).snapshot() as connection:
         events = tuple(connection.execute(f"SELECT {CHECKED}, key FROM events ORDER BY position"))
         blobs = tuple(connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"))
         listed = connection.execute("SELECT CAST(name AS TEXT) FROM sqlite_master WHERE CAST(type AS TEXT) = 'table'")
         tables = [name for (name,) in listed]
-        own = sorted(name for name in tables if name not in ("leases", "blobs") and name not in inside)
+        own = sorted(name for name in tables if name not in ("leases", "blobs") and name not in within)
         rows = [sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in own]
     answers = [
-        ledger.memories(status="all"),
-        ledger.memories(status="all", user="ann"),
-        ledger.interactions(),
-        ledger.audit(limit=500),
-        ledger.state("home", history=True),
-        [(item.id, item.score) for item in ledger.recall(QUESTION, among="all").items],
+        list(ledger.memories.list(statuses=(), limit=1_000)),
+        list(ledger.bind(user="ann").memories.list(statuses=(), limit=1_000)),
+        list(ledger.interactions.list()),
+        list(ledger.history.audit(limit=1_000)),
+        _state(ledger),
+        [(item.id, item.score) for item in ledger.recall(QUESTION, among=flipped_writes.EVERYTHING).items],
     ]
     return Told(events, blobs, repr((own, rows, answers)))
+
+
+def _state(ledger: Ledger) -> Any:
+    """Where the row of the project does not have its name any more, there is none to ask about."""
+    try:
+        return ledger.projects.state("home", history=True)
+    except NotFoundError:
+        return ()
 
 
 def outside_of(path: str | Path) -> str:
     """A checkpoint of all that is there, to keep elsewhere; taken by a reader, so that the log does not grow by it."""
     with Ledger.open(path, readonly=True) as ledger:
-        return ledger.checkpoint().text
+        return ledger.proof.checkpoint().text
 
 
 def verified(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
     """What a full check finds wrong, with an outside checkpoint or without."""
-    return ledger.verify(full=True, against=outside).problems
+    return ledger.proof.verify(full=True, against=outside).problems
 
 
 def warned(ledger: Ledger) -> tuple[str, ...]:
     """What a full check says: a table that claims to be of another version is not compared, and a warning says so."""
-    report = ledger.verify(full=True)
+    report = ledger.proof.verify(full=True)
     return (*report.problems, *report.warnings)
 
 
 def against(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
     """What is wrong with a log that verifies by itself; its projections are not looked at again."""
-    return ledger.verify(full=True, against=outside, projections=False).problems
+    return ledger.proof.verify(full=True, against=outside, projections=False).problems
 
 
 def fold_once() -> None:

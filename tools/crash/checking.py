@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger import Ledger
 from ledger.domain.events import AnyEvent, Blob
-from ledger.engine.core import Core as Ledger
 from ledger.engine.log_reading import Reading
 from ledger.store.integrity import check_chain
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_all
 from projections.core.sqlite import SQLiteRows
+from tools import inside
 from tools.crash.workload import BACKUP, THE_END, Ack
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by, key"
@@ -75,16 +76,14 @@ def lost(acks: Iterable[Ack], found: Found) -> list[str]:
 
 def _read(ledger: Ledger) -> dict[tuple[int, str], Read]:
     """What the public reads say of every event that has a text, and of every memory at its last event."""
-    reads, before = dict[tuple[int, str], Read](), None
-    while entries := ledger.audit(limit=500, before=before):
-        before = entries[-1].position
-        for entry in entries:
-            texts = (entry.data.get(name) for name in ("content", "prompt", "value"))
-            reads[entry.position, entry.subject] = "", next((text for text in texts if isinstance(text, str)), None)
-    for turn in ledger.interactions(limit=500):
+    reads = dict[tuple[int, str], Read]()
+    for entry in ledger.history.audit(limit=500).all():
+        texts = (entry.data.get(name) for name in ("content", "prompt", "value"))
+        reads[entry.position, entry.subject] = "", next((text for text in texts if isinstance(text, str)), None)
+    for turn in ledger.interactions.list().all():
         reads[turn.position, turn.id] = "", turn.prompt
-    erased = {report.subject for report in ledger.erasures()}
-    for memory in ledger.memories(status="all", limit=500):
+    erased = {report.subject for report in ledger.erasures.list().all()}
+    for memory in ledger.memories.list(statuses=()).all():
         if (memory.status == "erased") == (memory.id in erased):
             reads[memory.position, memory.id] = memory.status, memory.content
         else:
@@ -94,10 +93,10 @@ def _read(ledger: Ledger) -> dict[tuple[int, str], Read]:
 
 def _half_done(ledger: Ledger) -> Iterator[str]:
     """Opening completes an erasure; a document is there as a whole, or not at all."""
-    yield from (f"an erasure is {each.state}: {each.why}" for each in ledger.erasures() if each.state != "completed")
-    for listed in ledger.documents(status="all"):
-        whole = ledger.document(listed.id, text=True)
-        text = "".join(chunk.content or "" for chunk in whole.chunks) if whole is not None else ""
+    erasures = ledger.erasures.list().all()
+    yield from (f"an erasure is {each.state}: {each.why}" for each in erasures if each.state != "completed")
+    for listed in ledger.documents.list(statuses=()).all():
+        text = "".join(chunk.content or "" for chunk in ledger.documents.get(listed.id, text=True).chunks)
         if len(text.encode()) != listed.size or not text.endswith(THE_END):
             yield f"of the document {listed.id} only a part is there"
 
@@ -107,14 +106,14 @@ def _backups(path: Path, problems: list[str]) -> Iterator[tuple[str, int]]:
     for place in path.parent.glob(f"{BACKUP}*.db"):
         try:
             with Ledger.open(place, readonly=True) as ledger:
-                problems += [f"{place.name}: {problem}" for problem in ledger.verify(full=True).problems[:2]]
+                problems += [f"{place.name}: {problem}" for problem in ledger.proof.verify(full=True).problems[:2]]
                 yield place.name, ledger.position
         except Exception as error:
             problems.append(f"{place.name}: {type(error).__name__}: {error}")
 
 
 def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ...]:
-    with ledger.store.snapshot() as connection:
+    with inside.store(ledger).snapshot() as connection:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
         blobs = connection.execute("SELECT id, data FROM blobs").fetchall()
         damage = [told for (told,) in connection.execute("PRAGMA integrity_check") if told != "ok"]
@@ -127,7 +126,7 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
     if not problems:
         folds.take(ledger, rows, blobs)
         problems += folds.blobs_missing(len(rows), dict(blobs))
-        if ledger.digest() != folds.digests[_mark(rows)]:
+        if ledger.proof.digest() != folds.digests[_mark(rows)]:
             problems.append("the projections are not the fold of the log")
     return tuple(row[1] for row in rows)
 
@@ -135,10 +134,9 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
 def _write(ledger: Ledger, count: int, problems: list[str]) -> Ack:
     content = f"written after the crash at {count}"
     fact = ledger.remember(content, project="after")
-    known = ledger.memory(fact.id)
-    if known is None or known.content != content or ledger.position <= count:
+    if ledger.memories.get(fact.id).content != content or ledger.position <= count:
         problems.append("the next write was answered, and is not there")
-    if all(item.id != fact.id for item in ledger.recall(content, k=100, project="after").items):
+    if all(item.id != fact.id for item in ledger.recall(content, limit=100, project="after").items):
         problems.append("the next write is not found by its own words")
     return fact.position, fact.id, "active", content
 
@@ -188,11 +186,11 @@ class Folds:
 
     def _begin(self, ledger: Ledger) -> None:
         self._copy = sqlite3.connect(":memory:", isolation_level=None)
-        with ledger.store.snapshot() as connection:
+        with inside.store(ledger).snapshot() as connection:
             tables = connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchall()
         for (table,) in tables:
             self._copy.execute(table)
-        self._secret = ledger.writer.secret
+        self._secret = inside.secret(ledger)
         create_all(self._copy, self._secret, ledger.id)
         self._log, self._rows = Reading(lambda: self._copy), SQLiteRows(self._copy)
         self._projector = Projector(self._secret, self._log)

@@ -19,12 +19,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ledger import RejectedError
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, RejectedError
 from ledger.store.integrity import check_chain
+from tools import inside
 from tools.crash.bits import CHECKED, verified
 from tools.crash.result import Result
 
@@ -168,13 +169,15 @@ def writer(report: Report, path: str, seconds: str, name: str) -> None:
 def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Random, mine: list[str]) -> list[Any]:
     """One command of a writer; gives the answers, each of which names a subject and a position."""
     if action == "remember":
-        found = [ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", key=f"{name}-{number}")]
+        found = [
+            ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", idempotency_key=f"{name}-{number}")
+        ]
         mine.append(found[0].id)
         return found
     if action == "shared":
         return [ledger.remember(f"fact {number % 7} of everybody")]
     if action == "capture":
-        return [ledger.capture(f"question {number}", f"answer {number} of {name}", session_id=name)]
+        return [ledger.capture(f"question {number}", f"answer {number} of {name}", session=name)]
     if action == "reinforce":
         return [ledger.reinforce(choose.choice(mine))]
     if action == "supersede":
@@ -183,7 +186,7 @@ def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Rand
         mine[place] = found[0].id
         return found
     if action == "state":
-        return [ledger.set_state("shared", "fact", name, str(number))]
+        return [ledger.projects.set_state("shared", "fact", name, str(number))]
     if action == "batch":
         with ledger.batch():
             return [ledger.remember(f"fact {number}.{each} of {name}") for each in range(5)]
@@ -204,13 +207,13 @@ def look(ledger: Ledger, last: int) -> int:
     """One look at everything; gives the position that was read."""
     position = ledger.position
     assert position >= last, f"the log went back from {last} to {position}"
-    for memory in ledger.memories(limit=20):
+    for memory in ledger.memories.list(limit=20):
         assert memory.status == "active" and not memory.superseded_by, f"{memory.id} is listed, and is not active"
-        steps = [step.position for step in ledger.why(memory.id).steps]  # type: ignore[union-attr]
+        steps = [step.position for step in ledger.why(memory.id).steps]
         assert steps == sorted(set(steps)), f"the steps of {memory.id} are out of order: {steps}"
-    places = [entry.position for entry in ledger.audit(limit=5)]
+    places = [entry.position for entry in ledger.history.audit(limit=5)]
     assert places == list(range(places[0], places[0] - len(places), -1)), f"the audit has a gap: {places}"
-    hits = ledger.recall("fact of everybody", k=3).items
+    hits = ledger.recall("fact of everybody", limit=3).items
     assert all(hit.memory is not None and hit.memory.status == "active" for hit in hits), (
         "what is recalled is not active"
     )
@@ -222,7 +225,7 @@ def rebuild(report: Report, path: str, seconds: str) -> None:
         wait_for_the_word()
         until = time.monotonic() + float(seconds)
         while time.monotonic() < until:
-            report.timed(ledger.rebuild)
+            report.timed(partial(inside.rebuild, ledger))
 
 
 def checkpointer(report: Report, path: str, seconds: str) -> None:
@@ -230,23 +233,23 @@ def checkpointer(report: Report, path: str, seconds: str) -> None:
         wait_for_the_word()
         until = time.monotonic() + float(seconds)
         while time.monotonic() < until:
-            report.timed(ledger.store.checkpoint)
+            report.timed(inside.store(ledger).checkpoint)
             time.sleep(QUIET_SECONDS)
 
 
 def wrong_with(path: Path, acknowledged: list[tuple[str, int]]) -> list[str]:
     """What the ledger that the crowd left does not say as it should."""
     with Ledger.open(path) as ledger:
-        with ledger.store.snapshot() as connection:
+        with inside.store(ledger).snapshot() as connection:
             rows = connection.execute(f"SELECT {CHECKED} FROM events ORDER BY position").fetchall()
         streams = {row[0]: row[1] for row in rows}
         lost = [(subject, position) for subject, position in acknowledged if streams.get(position) != subject]
         found = [f"{len(lost)} answers are not in the log at their position, the first {lost[0]}"] if lost else []
         found += [f"no writer wrote: {len(acknowledged)} answers"] if len(acknowledged) < WRITERS else []
         found += [*gaps([row[0] for row in rows]), *check_chain(rows), *twice(rows)]
-        folded = ledger.digest()
+        folded = ledger.proof.digest()
         found += verified(ledger, None)
-        if ledger.rebuild().digest != folded:
+        if inside.rebuild(ledger).digest != folded:
             found.append("the rows that commands folded differ from the rows that a rebuild folds")
     return found[:20]
 
@@ -274,8 +277,8 @@ def cold_starts(folder: Path, rounds: int) -> tuple[list[Report], list[str]]:
     wrong = list[str]()
     for number in range(rounds):
         with Ledger.open(folder / f"{number}.db") as ledger:
-            said = sorted(memory.content or "" for memory in ledger.memories())
-            begun = len(ledger.audit(type="LedgerCreated"))
+            said = sorted(memory.content or "" for memory in ledger.memories.list().all())
+            begun = len(ledger.history.audit(type="LedgerCreated"))
         if (said, begun) != ([f"of {each}" for each in range(STARTERS)], 1):
             wrong.append(f"cold start {number}: {said}, begun {begun} times")
     return reports, wrong[:20]

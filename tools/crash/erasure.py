@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from ledger import LedgerError
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, LedgerError
+from ledger.answers import ErasureReport
+from ledger.types import EVERYTHING, Corpus, Event, Project, SessionName, Subject
+from tools import inside
 from tools.crash.kills import fork
 from tools.crash.result import Result
 from tools.crash.searching import forms, hits, hits_elsewhere
@@ -28,16 +30,29 @@ from tools.crash.workload import sum_up
 
 KEPT = "zqkeptword"  # what nobody erases
 BLOB_BYTES = 300 * 1024  # above what an event holds itself
-ALL = {"derived": "erase", "sources": "erase", "quotes": "erase"}
 SHORT_EVERY = 60  # the short form kills before one file operation in so many; another seed takes others
 
 
 @dataclass(frozen=True, slots=True)
+class Erasing:
+    """What a scene erases, and of whom; whatever repeats it goes too."""
+
+    subject: Subject
+    user: str = ""
+
+    def __call__(self, ledger: Ledger) -> ErasureReport:
+        theirs = ledger.bind(user=self.user)
+        if self.subject == EVERYTHING:
+            return theirs.erase(self.subject)
+        return theirs.erase(self.subject, derived="erase", sources="erase", quotes="erase")
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
-    """One kind of erasure: ``fill`` says the word in many places and gives what to pass to ``erase``."""
+    """One kind of erasure: ``fill`` says the word in many places and gives what to erase then."""
 
     name: str
-    fill: Callable[[Ledger, str], dict[str, Any]]
+    fill: Callable[[Ledger, str], Erasing]
 
 
 def run(short: bool, seed: int) -> Result:
@@ -113,15 +128,15 @@ def played(scene: Scene, folder: Path, word: str) -> tuple[list[str], int]:
     outside.mkdir(mode=0o700)
     with Ledger.open(path) as ledger:
         how = begun(ledger, scene, word)
-        kept = ledger.checkpoint().text
-        ledger.backup(outside / "backup.db")
+        kept = ledger.proof.checkpoint().text
+        ledger.maintenance.backup(outside / "backup.db")
         wrong += [f"control: before the erasure {each}" for each in missing((path.parent, outside), (word, KEPT))]
-        report = ledger.erase(**how)
+        report = how(ledger)
         if report.state != "completed":
             wrong.append(f"the erasure is {report.state}: {report.why}")
         wrong += [f"while open, {each}" for each in hits_elsewhere([path.parent], [word])[0]]
-        certificates = ledger.certificates()
-        ledger.export_file(path.parent / "export.jsonl")
+        certificates = ledger.erasures.certificates()
+        ledger.maintenance.export_log(path.parent / "export.jsonl")
         wrong += still_sound(ledger, kept)
     wrong += [f"after closing, {each}" for each in hits(path.parent, word)]
     again = folder / "again"
@@ -133,7 +148,7 @@ def played(scene: Scene, folder: Path, word: str) -> tuple[list[str], int]:
     return [f"{scene.name}: {each}" for each in wrong], files
 
 
-def begun(ledger: Ledger, scene: Scene, word: str) -> dict[str, Any]:
+def begun(ledger: Ledger, scene: Scene, word: str) -> Erasing:
     """A ledger in which the scene has said its word, and somebody else another."""
     ledger.remember(f"Somebody else said {KEPT}.", project="other")
     how = scene.fill(ledger, word)
@@ -155,10 +170,10 @@ def missing(folders: Sequence[Path], words: Sequence[str]) -> list[str]:
 
 def still_sound(ledger: Ledger, kept: str) -> Iterator[str]:
     """The chain, the tables and a checkpoint from before must still hold; a rebuild must bring nothing back."""
-    report = ledger.verify(full=True, against=kept)
+    report = ledger.proof.verify(full=True, against=kept)
     yield from (f"it does not verify: {problem}" for problem in report.problems[:3])
-    folded = ledger.digest()
-    if ledger.rebuild().digest != folded:
+    folded = ledger.proof.digest()
+    if inside.rebuild(ledger).digest != folded:
         yield "a rebuild folds other rows than the erasure left"
 
 
@@ -170,51 +185,49 @@ def letters(texts: list[str]) -> list[list[float]]:
 # --- scenes ----------------------------------------------------------------------------------------------------------
 
 
-def a_memory(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_memory(ledger: Ledger, word: str) -> Erasing:
     fact = ledger.remember(f"Her name is {word}.", entities=[word], tags=[word], project="home")
-    ledger.remember(f"her  NAME is {word}.", project="home", actor="someone")
-    ledger.revise(fact.id, f"Her name was {word}.", f"because {word} said so")
-    ledger.adjust(fact.id, 0.4, f"{word} is unsure")
-    ledger.reject(ledger.propose(f"Her name was {word}.", project="home").id, "once is enough")
+    ledger.bind(actor="someone").remember(f"her  NAME is {word}.", project="home")
+    ledger.revise(fact.id, f"Her name was {word}.", reason=f"because {word} said so")
+    ledger.memories.set_confidence(fact.id, 0.4, reason=f"{word} is unsure")
+    ledger.reject(ledger.propose(f"Her name was {word}.", project="home").id, reason="once is enough")
     ledger.capture("Who is it?", f"You said: her name is {word}.", project="home", reinforce=False)
-    return {"subject": fact.id, **ALL}
+    return Erasing(fact.id)
 
 
-def a_successor(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_successor(ledger: Ledger, word: str) -> Erasing:
     fact = ledger.remember("Her name is unknown.", project="home")
-    tea = ledger.supersede(fact.id, f"Her name is {word}.", "they said so")
-    ledger.invalidate(tea.id, f"{word} took it back")
-    return {"subject": tea.id, **ALL}
+    tea = ledger.supersede(fact.id, f"Her name is {word}.", reason="they said so")
+    ledger.invalidate(tea.id, reason=f"{word} took it back")
+    return Erasing(tea.id)
 
 
-def an_interaction(ledger: Ledger, word: str) -> dict[str, Any]:
+def an_interaction(ledger: Ledger, word: str) -> Erasing:
     known = ledger.remember("The user prefers dark roast coffee.", kind="preference")
     long = f"Decision: we buy {word} coffee now.\n\n" + f"the user prefers dark roast {word} coffee " * (
         BLOB_BYTES // 50
     )
-    turn = ledger.capture(
-        f"Which {word}?", long, response_summary=f"{word}!", context_pack={word: [word]}, session_id="s1"
-    )
+    turn = ledger.capture(f"Which {word}?", long, summary=f"{word}!", context={word: [word]}, session="s1")
     ledger.extract(turn.id)
-    ledger.promote(ledger.propose(f"Coffee is called {word}.", source=turn.id).id)
+    ledger.promote(ledger.propose(f"Coffee is called {word}.", sources=[turn.id]).id)
     ledger.reinforce(known.id, source=turn.id)
-    return {"subject": turn.id, **ALL}
+    return Erasing(turn.id)
 
 
-def an_answered_interaction(ledger: Ledger, word: str) -> dict[str, Any]:
-    late = ledger.capture(f"And {word}?", session_id="s1")
-    ledger.attach_response(late.id, f"The user prefers {word} coffee.", response_summary=word)
-    ledger.run_policies()
-    return {"subject": late.id, **ALL}
+def an_answered_interaction(ledger: Ledger, word: str) -> Erasing:
+    late = ledger.capture(f"And {word}?", session="s1")
+    ledger.interactions.add_response(late.id, f"The user prefers {word} coffee.", summary=word)
+    ledger.jobs.run()
+    return Erasing(late.id)
 
 
-def a_session(ledger: Ledger, word: str) -> dict[str, Any]:
-    ledger.capture(f"Where is {word}?", f"{word} is at home.", session_id=word)
-    ledger.remember(f"{word} is at home.", session_id=word)
-    return {"session": word, **ALL}
+def a_session(ledger: Ledger, word: str) -> Erasing:
+    ledger.capture(f"Where is {word}?", f"{word} is at home.", session=word)
+    ledger.remember(f"{word} is at home.", session=word)
+    return Erasing(SessionName(word))
 
 
-def a_message(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_message(ledger: Ledger, word: str) -> Erasing:
     """A message with parts, its summaries one above the other, and one of the whole that was set."""
     session = ledger.session("talk", project="home")
     call = {"type": "tool_use", "id": word, "name": word, "arguments": {word: [f"{word} of the house"]}}
@@ -223,14 +236,14 @@ def a_message(ledger: Ledger, word: str) -> dict[str, Any]:
     said = session.append("assistant", f"It is {word}.", parts=[call, thought], model=word)
     session.append("user", f"So it is {word}.")
     _summed_up(ledger, word)
-    return {"subject": said.position, **ALL}
+    return Erasing(Event(said.position))
 
 
-def a_turn(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_turn(ledger: Ledger, word: str) -> Erasing:
     """A captured turn whose messages read their text through it."""
-    turn = ledger.capture(f"And {word}?", f"It is {word}.", session_id="talk", append=True, reinforce=False)
+    turn = ledger.capture(f"And {word}?", f"It is {word}.", session="talk", append=True, reinforce=False)
     _summed_up(ledger, word)
-    return {"subject": turn.id, **ALL}
+    return Erasing(turn.id)
 
 
 def _summed_up(ledger: Ledger, word: str) -> None:
@@ -239,51 +252,51 @@ def _summed_up(ledger: Ledger, word: str) -> None:
         session.append("user", f"Word {each}.")
     for _ in range(3):  # two of messages, and one of these
         sum_up(session, f"They speak of {word}.")
-    session.set_summary(f"{word} lives here.")
+    session.set_abstract(f"{word} lives here.")
 
 
-def a_project(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_project(ledger: Ledger, word: str) -> Erasing:
     ledger.remember("It has a name.", project=word)
-    ledger.set_state(word, "fact", word, word)
-    ledger.add_alias(word, f"also {word}")
+    ledger.projects.set_state(word, "fact", word, word)
+    ledger.projects.add_alias(word, f"also {word}")
     ledger.capture(f"What of {word}?", "Nothing yet.", project=word)
-    return {"project": word, **ALL}
+    return Erasing(Project(word))
 
 
-def a_document(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_document(ledger: Ledger, word: str) -> Erasing:
     path = f"notes/{word}.md"
-    notes = ledger.ingest(
+    notes = ledger.documents.add(
         f"# {word}\n\n{word} lives here.\n\n## More\n\nNothing.\n", title=word, tags=[word], path=path
     )
-    ledger.remember(f"{word} lives here.", source=notes.chunks[0].id)
-    ledger.ingest(f"# {word}\n\n{word} has moved.\n\n## More\n\nNothing.\n", path=path)
-    ledger.remove_document(notes.id, f"{word} asked")
-    return {"subject": notes.id, **ALL}
+    ledger.remember(f"{word} lives here.", sources=[notes.chunks[0].id])
+    ledger.documents.add(f"# {word}\n\n{word} has moved.\n\n## More\n\nNothing.\n", path=path)
+    ledger.documents.remove(notes.id, reason=f"{word} asked")
+    return Erasing(notes.id)
 
 
-def a_user(ledger: Ledger, word: str) -> dict[str, Any]:
-    mine: Any = {"user": word, "actor": word, "client": word, "agent": word}
-    fact = ledger.remember(f"{word} likes tea.", project=word, session_id=word, key=word, **mine)
-    turn = ledger.capture(f"I am {word}.", f"Hello {word}. " * (BLOB_BYTES // 24), **mine)
-    ledger.propose(f"{word} is here.", source=turn.id, **mine)
-    ledger.retract(fact.id, f"{word} asked", **mine)
-    ledger.undo(ledger.remember(f"{word} may go.", **mine).position, f"{word} again", **mine)
-    ledger.ingest(f"{word} wrote this.", title=word, **mine)
-    ledger.relate(ledger.remember("Somebody works.", **mine).id, word, "works at", f"{word} & Co", **mine)
-    ledger.recall(f"Where is {word}?", user=word, among="all", receipt=True)
-    ledger.embed(model=letters)
-    return {"user": word}
+def a_user(ledger: Ledger, word: str) -> Erasing:
+    theirs = ledger.bind(user=word, actor=word, client=word, agent=word)
+    fact = theirs.remember(f"{word} likes tea.", project=word, session=word, idempotency_key=word)
+    turn = theirs.capture(f"I am {word}.", f"Hello {word}. " * (BLOB_BYTES // 24))
+    theirs.propose(f"{word} is here.", sources=[turn.id])
+    theirs.retract(fact.id, reason=f"{word} asked")
+    theirs.undo(theirs.remember(f"{word} may go.").position, reason=f"{word} again")
+    theirs.documents.add(f"{word} wrote this.", title=word)
+    theirs.graph.relate(theirs.remember("Somebody works.").id, word, "works at", f"{word} & Co")
+    theirs.recall(f"Where is {word}?", among=get_args(Corpus), receipt=True)
+    ledger.vectors.update(model=letters)
+    return Erasing(EVERYTHING, user=word)
 
 
-def a_field(ledger: Ledger, word: str) -> dict[str, Any]:
+def a_field(ledger: Ledger, word: str) -> Erasing:
     fact = ledger.remember("Something harmless.")
-    done = ledger.retract(fact.id, f"because of {word}")
-    return {"subject": done.position, "fields": ["data.reason"], **ALL}
+    done = ledger.retract(fact.id, reason=f"because of {word}")
+    return Erasing(Event(done.position, ["data.reason"]))
 
 
-def an_actor(ledger: Ledger, word: str) -> dict[str, Any]:
-    fact = ledger.remember("Something harmless.", actor=word)
-    return {"subject": fact.position, "fields": ["actor"], **ALL}
+def an_actor(ledger: Ledger, word: str) -> Erasing:
+    fact = ledger.bind(actor=word).remember("Something harmless.")
+    return Erasing(Event(fact.position, ["actor"]))
 
 
 SCENES = (
@@ -363,19 +376,19 @@ class Kills:
     def _erase(self, path: Path, mode: int, before: int) -> None:
         self.shim.arm(mode, before)
         with Ledger.open(path) as ledger:
-            ledger.erase(**self.how)
+            self.how(ledger)
 
     def _look(self, path: Path) -> Iterator[str]:
         """Opening it must complete what was begun; where nothing was, everything is as before and can be erased."""
         with Ledger.open(path) as ledger:
-            states = [report.state for report in ledger.erasures()]
+            states = [report.state for report in ledger.erasures.list()]
             self.begun += bool(states)
             if not states:
-                found = ledger.erase(**self.how)
+                found = self.how(ledger)
                 states = [found.state]
             if states != ["completed"]:
                 yield f"the erasure is {states}"
-            yield from (f"it does not verify: {problem}" for problem in ledger.verify(full=True).problems[:2])
+            yield from (f"it does not verify: {problem}" for problem in ledger.proof.verify(full=True).problems[:2])
         yield from (f"found in {each}" for each in hits(path.parent, self.word))
 
 

@@ -16,13 +16,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
-from ledger import LedgerError
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, LedgerError, NotFoundError, Page
+from ledger.types import Corpus
+from tools import inside
 
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 QUESTION = "coffee tea Porto marathon office"
+EVERYTHING = get_args(Corpus)
 HANG_SECONDS = 60.0
 LATER = datetime(2100, 1, 1, tzinfo=UTC)  # one moment for all that depends on it
 WRITTEN = "The boat is in the harbour."
@@ -51,46 +53,50 @@ class Outcome:
 
 
 def verified(ledger: Ledger) -> tuple[str, ...]:
-    report = ledger.verify(full=True)
+    report = ledger.proof.verify(full=True)
     return (*report.problems, *report.warnings)
 
 
 def reads(ids: dict[str, str]) -> dict[str, Callable[[Ledger], Any]]:
     """Every public read that answers from the projections or the log."""
-    memory, turn, document, user = ids["memory"], ids["turn"], ids["document"], "ann"
+    memory, turn, document = ids["memory"], ids["turn"], ids["document"]
     return {
-        "memories": lambda ledger: ledger.memories(status="all"),
-        "memories of another user": lambda ledger: ledger.memories(status="all", user=user),
-        "memory": lambda ledger: ledger.memory(memory),
+        "memories": lambda ledger: listed(ledger.memories.list, statuses=()),
+        "memories of another user": lambda ledger: listed(ledger.bind(user="ann").memories.list, statuses=()),
+        "memory": lambda ledger: ledger.memories.get(memory),
         "why": lambda ledger: ledger.why(memory),
-        "history": lambda ledger: ledger.history(memory),
-        "confidence": lambda ledger: ledger.confidence(memory),
-        "review": lambda ledger: ledger.review(),
-        "interactions": lambda ledger: ledger.interactions(),
-        "interaction": lambda ledger: ledger.interaction(turn),
-        "audit": lambda ledger: ledger.audit(limit=500),
-        "refusals": lambda ledger: ledger.refusals(),
-        "quarantined": lambda ledger: ledger.quarantined(),
-        "projects": lambda ledger: ledger.projects(),
-        "project": lambda ledger: ledger.project("casa"),
-        "state": lambda ledger: ledger.state("home", history=True),
-        "documents": lambda ledger: ledger.documents(status="all"),
-        "document": lambda ledger: ledger.document(document, text=True),
-        "observations": lambda ledger: ledger.observations(),
-        "merges": lambda ledger: ledger.merges(),
-        "conflicts": lambda ledger: ledger.conflicts(),
-        "graph": lambda ledger: ledger.graph("Ann"),
-        "policy": lambda ledger: ledger.policy(),
-        "sessions": lambda ledger: ledger.sessions(),
-        "messages": lambda ledger: ledger.session("s1").messages(hidden=True),
-        "erasures": lambda ledger: ledger.erasures(),
-        "holds": lambda ledger: ledger.holds(),
-        "distrusted": lambda ledger: ledger.distrusted(),
-        "recall": lambda ledger: [(i.id, i.memory) for i in ledger.recall(QUESTION, among="all").items],
-        "an earlier moment": lambda ledger: ledger.at(6).memories(status="all"),
-        "a difference": lambda ledger: ledger.diff(6, 12),
-        "what if": lambda ledger: ledger.what_if(without=6),
+        "history": lambda ledger: listed(ledger.history.events, subject=memory),
+        "confidence": lambda ledger: ledger.memories.confidence(memory),
+        "review": lambda ledger: listed(ledger.review),
+        "interactions": lambda ledger: listed(ledger.interactions.list),
+        "interaction": lambda ledger: ledger.interactions.get(turn),
+        "audit": lambda ledger: listed(ledger.history.audit),
+        "refusals": lambda ledger: listed(ledger.guards.refusals),
+        "quarantined": lambda ledger: listed(ledger.guards.quarantined),
+        "projects": lambda ledger: listed(ledger.projects.list),
+        "project": lambda ledger: ledger.projects.get("casa"),
+        "state": lambda ledger: ledger.projects.state("home", history=True),
+        "documents": lambda ledger: listed(ledger.documents.list, statuses=()),
+        "document": lambda ledger: ledger.documents.get(document, text=True),
+        "observations": lambda ledger: listed(ledger.observations.list),
+        "merges": lambda ledger: listed(ledger.merges.list),
+        "conflicts": lambda ledger: listed(ledger.conflicts.list),
+        "graph": lambda ledger: ledger.graph.neighbors("Ann"),
+        "policy": lambda ledger: ledger.policy.get(),
+        "sessions": lambda ledger: listed(ledger.sessions.list),
+        "messages": lambda ledger: listed(ledger.session("s1").messages, include_hidden=True),
+        "erasures": lambda ledger: listed(ledger.erasures.list),
+        "holds": lambda ledger: listed(ledger.holds.list),
+        "distrusted": lambda ledger: listed(ledger.history.distrusted),
+        "recall": lambda ledger: [(i.id, i.memory) for i in ledger.recall(QUESTION, among=EVERYTHING).items],
+        "an earlier moment": lambda ledger: listed(ledger.at(6).memories.list, statuses=()),
+        "a difference": lambda ledger: ledger.history.diff(6, 12),
+        "what if": lambda ledger: ledger.history.what_if(without=6),
     }
+
+
+def listed(listing: Callable[..., Page[Any]], **asked: Any) -> list[Any]:
+    return list(listing(limit=1_000, **asked))
 
 
 def opened(path: str) -> Ledger:
@@ -102,6 +108,8 @@ def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
     for name, read in reads(ids).items():
         try:
             answers[name] = repr(read(ledger))
+        except NotFoundError as error:  # an answer like others: nothing says that something is damaged
+            answers[name] = repr(error)
         except LedgerError as error:
             answers[name] = error
     return answers
@@ -134,8 +142,9 @@ def sound(image: str) -> Sound:
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
         path = copied(image, folder)
         with opened(path) as ledger:
-            memory = next(each.id for each in ledger.memories(status="all") if each.content and "cold" in each.content)
-            ids = {"memory": memory, "turn": ledger.interactions()[-1].id, "document": ledger.documents()[0].id}
+            memory = next(each.id for each in ledger.memories.list(statuses=()) if "cold" in (each.content or ""))
+            turn, document = ledger.interactions.list()[-1], ledger.documents.list()[0]
+            ids = {"memory": memory, "turn": turn.id, "document": document.id}
             answers = asked(ledger, ids)
         if wrong := [f"{name}: {answer}" for name, answer in answers.items() if isinstance(answer, LedgerError)]:
             raise RuntimeError(f"the image is not sound before any flip: {wrong}")
@@ -164,7 +173,7 @@ def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
     outcome = Outcome("harmless", otherwise=bool(differ))
     try:
         fresh = ledger.remember(WRITTEN, project="home")
-        if (kept := ledger.memory(fresh.id)) is None or kept.content != WRITTEN:
+        if not _is_there(ledger, fresh.id):
             outcome.detail = "a command was answered, and what it wrote is not there"
     except LedgerError:
         told = True
@@ -188,6 +197,13 @@ def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
     return _rebuilt(ledger, outcome, before, renamed=any("ProjectRegistered" in row for row in log[len(before.log) :]))
 
 
+def _is_there(ledger: Ledger, id: str) -> bool:
+    try:
+        return ledger.memories.get(id).content == WRITTEN
+    except NotFoundError:
+        return False
+
+
 def _is_cut(log: list[Any], whole: list[Any]) -> bool:
     """Whether some of the last events are gone, and everything before them is as it was; one was written since."""
     same = next((at for at, (now, then) in enumerate(zip(log, whole, strict=False)) if now != then), len(log))
@@ -200,11 +216,11 @@ def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) 
     ``renamed``: the command did not find the damaged name of its project, and began another of that name.
     """
     try:
-        ledger.rebuild()
+        inside.rebuild(ledger)
     except LedgerError:
         return outcome  # the file itself is damaged
     outcome.rebuilt = True
-    wrong = [problem for problem in ledger.verify(full=True).problems if "projection" in problem]
+    wrong = [problem for problem in ledger.proof.verify(full=True).problems if "projection" in problem]
     answers = asked(ledger, before.ids)
     names = ("memory", "interactions", "document") if renamed else ("memory", "interactions", "document", "state")
     wrong += [name for name in names if answers[name] != before.answers[name]]

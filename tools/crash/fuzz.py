@@ -105,8 +105,8 @@ def take_part(folder: str, name: str, engine: str, seconds: str, seed: str) -> N
 def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
-        import ledger.cli.frame  # noqa: F401 - everything below the command line
-        from ledger.engine.core import Core as Ledger  # noqa: F401
+        import ledger.cli.frame  # and with it everything below the command line
+        import ledger.engine.core  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:
         target = atheris.instrument_func(a_bug)
@@ -215,7 +215,7 @@ class Renewed:
         self._ledger: Any = None
 
     def __call__(self) -> Any:
-        from ledger.engine.core import Core as Ledger
+        from ledger import Ledger
 
         if self._ledger is None or not self._count % RENEWED_AFTER:
             if self._ledger is not None:
@@ -236,16 +236,16 @@ def import_file(place: Path) -> tuple[Target, list[bytes]]:
     def target(data: bytes) -> None:
         path = place / ("lines.jsonl.gz" if data[:1] == b"\x1f" else "lines.jsonl")
         path.write_bytes(data)
-        report = ledger().import_file(path)
+        report = ledger().interactions.import_file(path)
         assert report.captured + report.known + len(report.errors) == report.lines
 
     return target, list(LINES)
 
 
 def import_log(place: Path) -> tuple[Target, list[bytes]]:
-    from ledger.engine.core import Core as Ledger
+    from ledger import Ledger
 
-    Renewed(place)().export_file(place / "export.jsonl")
+    Renewed(place)().maintenance.export_log(place / "export.jsonl")
     whole = (place / "export.jsonl").read_bytes()
 
     def target(data: bytes) -> None:
@@ -259,8 +259,10 @@ def import_log(place: Path) -> tuple[Target, list[bytes]]:
 
 def question(place: Path) -> tuple[Target, list[bytes]]:
     import sqlite3
+    from typing import get_args
 
     from ledger.domain.question import indexed, read
+    from ledger.types import Corpus
     from projections.core.sqlite import create
     from projections.search.memory_hits import SEARCH, _of_words
 
@@ -276,7 +278,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
             assert plain(match), f"something other than quoted words is asked for: {match!r}"
             index.execute("SELECT rowid FROM search WHERE search MATCH ?", (_of_words(match),)).fetchall()
         index.execute("INSERT INTO search (rowid, content) VALUES (NULL, ?)", (indexed(text.replace("\0", " ")),))
-        ledger().recall(text, among="all")
+        ledger().recall(text, among=get_args(Corpus))
 
     return target, list(HOSTILE)
 
@@ -285,9 +287,10 @@ def json_state(place: Path) -> tuple[Target, list[bytes]]:
     """The first byte chooses the type under which the rest is read."""
     from ledger.domain.events import TYPES
     from ledger.store import mapper
+    from tools import inside
 
     names = [*sorted(TYPES), "FromTheFuture"]
-    with Renewed(place)()._store.snapshot() as connection:
+    with inside.store(Renewed(place)()).snapshot() as connection:
         rows = connection.execute("SELECT type, state FROM events").fetchall()
 
     def target(data: bytes) -> None:
@@ -316,14 +319,17 @@ def time_parsing(place: Path) -> tuple[Target, list[bytes]]:
 
 
 def id_prefixes(place: Path) -> tuple[Target, list[bytes]]:
+    from ledger import NotFoundError
+
     ledger = Renewed(place)
-    known = [memory.id for memory in ledger().memories()]
+    known = [memory.id for memory in ledger().memories.list()]
 
     def target(data: bytes) -> None:
         text, opened = text_of(data), ledger()
-        for read in (opened.memory, opened.why, opened.interaction, opened.project):
-            found = read(text)
-            assert found is None or text.strip(), "a blank id found something"
+        for read in (opened.memories.get, opened.why, opened.interactions.get, opened.projects.get):
+            with suppress(NotFoundError):
+                read(text)
+                assert text.strip(), "a blank id found something"
         opened.revise(text, "something else")
 
     return target, [*HOSTILE, *(each[:length].encode() for each in known for length in (3, 10, 18))]

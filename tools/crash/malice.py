@@ -20,9 +20,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ledger import LedgerError
-from ledger.engine.core import Core as Ledger
+from ledger import Ledger, LedgerError
 from ledger.store.integrity import GENESIS, link
+from ledger.types import Event
+from tools import inside
 from tools.crash.bits import QUICK, fill, later, outside_of, verified
 from tools.crash.result import Result
 
@@ -162,7 +163,7 @@ def renumber(connection: sqlite3.Connection) -> None:
 def fold_again(path: Path) -> None:
     """The product's own rebuild, so that the tables agree with what the log says now."""
     with Ledger.open(path) as ledger:
-        ledger.rebuild()
+        inside.rebuild(ledger)
 
 
 # --- attacks that the file itself tells ------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def forge_whole_erasure(site: Site) -> None:
     with unguarded(site.path) as connection:
         position, _ = a_memory(connection)
     with Ledger.open(site.path) as ledger:
-        ledger.erase(position, fields=["data.tags"], derived="keep", sources="keep", quotes="keep")
+        ledger.erase(Event(position, ["data.tags"]), derived="keep", sources="keep", quotes="keep")
     with unguarded(site.path) as connection:
         reworded(connection)
         (state,) = connection.execute("SELECT state FROM events WHERE position = ?", (position,)).fetchone()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ledger.engine.pipeline
 import ledger.maintenance.backing_up
@@ -19,13 +19,13 @@ import ledger.store.sqlite_files
 import projections.core.projector
 import projections.core.rebuild
 import projections.views.erasures
-from ledger import LedgerError
+from ledger import Ledger, LedgerError, Session
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.core import Core as Ledger
 from ledger.engine.work import Who
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
+from tools import inside
 
 # (position, id of the subject, status, text): this event is in the log at this position, and was asked to say this.
 Ack = tuple[int, str, str, str]
@@ -101,7 +101,7 @@ class Player:
     def _tell(self, step: Callable[[], Sequence[Done]]) -> None:
         early = self.early and step not in (self._open, self._rebuild, self._reopen, self._checkpoint)
         try:
-            with self._open_ledger().store.transact() if early else nullcontext():
+            with inside.store(self._open_ledger()).transact() if early else nullcontext():
                 answers = step()
                 if early:
                     self.acknowledge(answers)
@@ -126,9 +126,9 @@ class Player:
     def _text(self) -> str:
         return f"fact {self._choose.randrange(10**9)} number {self._count} of {self._name}"
 
-    def _some(self, status: str) -> str:
+    def _some(self, status: Literal["active", "candidate"]) -> str:
         """The id of some memory; one is made where there is none."""
-        found = self._open_ledger().memories(status=status, limit=5)
+        found = self._open_ledger().memories.list(statuses=[status], limit=5)
         if found:
             return found[self._choose.randrange(len(found))].id
         make = self._propose if status == "candidate" else self._remember
@@ -142,7 +142,7 @@ class Player:
 
     def _remember(self) -> Sequence[Done]:
         text, key = self._text(), f"{self._name} {self._count}"
-        made = self._open_ledger().remember(text, project=f"p{self._count % 2}", key=key)
+        made = self._open_ledger().remember(text, project=f"p{self._count % 2}", idempotency_key=key)
         return [Done(made.position, made.id, "active", text)]
 
     def _propose(self) -> Sequence[Done]:
@@ -156,9 +156,9 @@ class Player:
 
     def _capture(self) -> Sequence[Done]:
         """The response restates what is remembered, so that a second command reinforces it."""
-        known, text = self._open_ledger().memories(limit=3), self._text()
+        known, text = self._open_ledger().memories.list(limit=3), self._text()
         response = " ".join(each.content or "" for each in known)[:2_000]
-        turn = self._open_ledger().capture(text, response, project="p0", session_id=self._name)
+        turn = self._open_ledger().capture(text, response, project="p0", session=self._name)
         return [Done(turn.position, turn.id, "", text)]
 
     def _supersede(self) -> Sequence[Done]:
@@ -167,12 +167,12 @@ class Player:
         return [Done(made.position, made.id, "active", text)]
 
     def _adjust(self) -> Sequence[Done]:
-        done = self._open_ledger().adjust(self._some("active"), self._choose.randrange(1_000) / 1_000)
+        done = self._open_ledger().memories.set_confidence(self._some("active"), self._choose.randrange(1_000) / 1_000)
         return [Done(done.position, done.id, "active")]
 
     def _state(self) -> Sequence[Done]:
         text = self._text()
-        done = self._open_ledger().set_state("p0", "fact", f"key {self._count}", text)
+        done = self._open_ledger().projects.set_state("p0", "fact", f"key {self._count}", text)
         return [Done(done.position, done.id, "", text)]
 
     def _append(self) -> Sequence[Done]:
@@ -180,8 +180,8 @@ class Player:
         opened, texts = self._open_ledger(), [self._text() for _ in range(3)]
         session = opened.session(self._name, project="p0")
         keys = [f"{self._name} {self._count} {each}" for each in range(2)]
-        said = [session.append("user", text, key=key) for text, key in zip(texts, keys, strict=False)]
-        turn = opened.capture(texts[2], "Yes.", session_id=self._name, append=True, reinforce=False)
+        said = [session.append("user", text, idempotency_key=key) for text, key in zip(texts, keys, strict=False)]
+        turn = opened.capture(texts[2], "Yes.", session=self._name, append=True, reinforce=False)
         messages = [Done(each.position, session.id or "", "", text) for each, text in zip(said, texts, strict=False)]
         return [*messages, Done(turn.position, turn.id, "", texts[2])]
 
@@ -192,16 +192,16 @@ class Player:
 
     def _truncate(self) -> Sequence[Done]:
         session = self._open_ledger().session(self._name, project="p0")
-        session.set_summary(self._text())
+        session.set_abstract(self._text())
         return [Done(session.truncate(2).position, session.id or "")]
 
     def _undo(self) -> Sequence[Done]:
-        command = self._open_ledger().audit(limit=1)[0].command_id
+        command = self._open_ledger().history.audit(limit=1)[0].command_id
         report = self._open_ledger().undo(command, cascade=True)
         return [Done(report.position, LEDGER_STREAM)]
 
     def _recall(self) -> Sequence[Done]:
-        self._open_ledger().recall("which fact is it?", k=3)
+        self._open_ledger().recall("which fact is it?", limit=3)
         return ()
 
     def _batch(self) -> Sequence[Done]:
@@ -210,13 +210,13 @@ class Player:
 
     def _blob(self) -> Sequence[Done]:
         text = self._text() + " " + "x" * BLOB_CHARS
-        turn = self._open_ledger().capture(text, session_id=self._name)
+        turn = self._open_ledger().capture(text, session=self._name)
         return [Done(turn.position, turn.id, "", text)]
 
     def _ingest(self) -> Sequence[Done]:
         """A document in three chunks, or its next wording, of which the last chunk stays."""
         text = f"# One\n\n{self._text()}\n\n# Two\n\n{self._text()}\n\n# Three\n\n{THE_END}"
-        made = self._open_ledger().ingest(text, path="notes.md")
+        made = self._open_ledger().documents.add(text, path="notes.md")
         return [Done(made.position, made.id)]
 
     def _erase(self) -> Sequence[Done]:
@@ -225,7 +225,7 @@ class Player:
 
     def _backup(self) -> Sequence[Done]:
         name = f"{BACKUP}{self._choose.randrange(10**9)}.db"
-        report = self._open_ledger().backup(self.path.parent / name)
+        report = self._open_ledger().maintenance.backup(self.path.parent / name)
         return [Done(report.events, name)]
 
     def _rebuild(self) -> Sequence[Done]:
@@ -237,11 +237,11 @@ class Player:
                 told.append(done)
                 self.acknowledge(self._remember())
 
-        self._open_ledger().rebuild(progress=between)
+        inside.rebuild(self._open_ledger(), between)
         return ()
 
     def _checkpoint(self) -> Sequence[Done]:
-        self._open_ledger().store.checkpoint()
+        inside.store(self._open_ledger()).checkpoint()
         return ()
 
     def _reopen(self) -> Sequence[Done]:
@@ -249,8 +249,9 @@ class Player:
         return self._open()
 
 
-def sum_up(session: Any, text: str) -> int:
+def sum_up(summed: Session, text: str) -> int:
     """Writes a summary of the first two messages of a window, or of its summaries where there are two; its position."""
+    session = inside.session(summed)
 
     def body(work: Any) -> str:
         state = session._known(work)

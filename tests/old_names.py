@@ -306,8 +306,8 @@ class Ledger(Reads):
     # --- the way back
 
     redo = call("redo", "target", "reason")
-    distrust = call("history.distrust", "origin", "reason")
-    trust = call("history.trust", "origin")
+    distrust = call("history.distrust", "origin", "reason", source="origin")
+    trust = call("history.trust", "origin", source="origin")
     diff = got("history.diff", "start", "end", absent=NotFoundError)
     what_if = got("history.what_if", absent=NotFoundError)
     _undo = call("undo", "target", "reason")

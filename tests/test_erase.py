@@ -274,7 +274,7 @@ def test_the_reason_must_not_repeat_the_text(ledger: Ledger) -> None:
     ("given", "error"),
     [
         ({"subject": None}, RejectedError),
-        ({"subject": ""}, RejectedError),
+        ({"subject": ""}, NotFoundError),
         ({"subject": "m_0000000000000000"}, NotFoundError),
         ({"subject": "d_0000000000000000"}, NotFoundError),
         ({"subject": "nonsense"}, NotFoundError),

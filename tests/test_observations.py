@@ -333,9 +333,8 @@ def test_observing_works_in_a_batch(ledger: Ledger) -> None:
         {"trends": ["up"]},
         {"freshness": "old"},
         {"limit": "ten"},
-        {"as_of": "yesterday"},
-        {"before": 7},
-        {"before": "o_0000000000000000"},
+        {"after": 7},
+        {"after": "o_0000000000000000"},
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(ledger: Ledger, asked: Any) -> None:

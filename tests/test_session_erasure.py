@@ -406,8 +406,9 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(
 ) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         if earlier:  # a version that did not record of which session it was asked
-            recorded = Ledger._recorded
-            monkeypatch.setattr(Ledger, "_recorded", lambda self, *given: recorded(self, *given[:4]))
+            core = type(probe.inside(ledger))
+            recorded = core._recorded
+            monkeypatch.setattr(core, "_recorded", lambda self, *given: recorded(self, *given[:4]))
         session = ledger.session("therapy")
         session.append("user", "I am anxious about flying on Friday.")
         session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)

@@ -590,7 +590,7 @@ def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: s
         ledger.embed()
     except ModelError as error:
         assert "drop" in str(error)
-        ledger.embed(drop=True)
+        ledger.embed(model="words", drop=True)
         ledger.embed()
     assert found(ledger, "green tea") == first
     assert warnings(ledger) == ()

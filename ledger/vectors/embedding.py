@@ -271,7 +271,7 @@ class Embedding(Reads):
         if stored and dimension not in stored:
             raise ModelError(
                 f"the model {embedder.name!r} gives {dimension} numbers a text, and its vectors here have {stored[0]}; "
-                "give it another name, or delete those first (drop=True, --drop)"
+                "give it another name, or delete those first (vectors.remove, --drop)"
             )
         return dimension
 

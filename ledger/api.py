@@ -14,6 +14,7 @@ from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.engine.work import Who
+from ledger.memories import commands
 from ledger.memories import queries as memory_queries
 from ledger.types import (
     Cancel,
@@ -549,11 +550,12 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
-        return self._core.remember(
+        return commands.remember(
+            self._core.writer,
+            self._scope.asker(options),
             content,
             kind,
             **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
-            **self._scope.by(options),
         )
 
     def propose(
@@ -585,11 +587,12 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
-        return self._core.propose(
+        return commands.propose(
+            self._core.writer,
+            self._scope.asker(options),
             content,
             kind,
             **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
-            **self._scope.by(options),
         )
 
     # --- review --------------------------------------------------------------------------------------------------
@@ -602,11 +605,22 @@ class Ledger(LedgerRead):
         Args:
             content: Another wording, given in the same append.
         """
-        return self._core.promote(id, reason, content=content, **self._scope.by(options))
+        return commands.promote(
+            self._core.writer,
+            self._scope.asker(options),
+            id,
+            reason,
+            content=content,
+        )
 
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Turn a candidate down; extraction does not propose the same text again."""
-        return self._core.reject(id, reason, **self._scope.by(options))
+        return commands.reject(
+            self._core.writer,
+            self._scope.asker(options),
+            id,
+            reason,
+        )
 
     # --- changes -------------------------------------------------------------------------------------------------
 
@@ -649,7 +663,9 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true, and the old one is not; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
-        return self._core.supersede(
+        return commands.supersede(
+            self._core.writer,
+            self._scope.asker(options),
             id,
             content,
             reason,
@@ -661,12 +677,16 @@ class Ledger(LedgerRead):
             edges=relations,
             valid_from=valid_from,
             valid_to=valid_to,
-            **self._scope.by(options),
         )
 
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""
-        return self._core.invalidate(id, reason, **self._scope.by(options))
+        return commands.invalidate(
+            self._core.writer,
+            self._scope.asker(options),
+            id,
+            reason,
+        )
 
     def retract(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory | Observation:
         """Take a memory or an observation out of use; ``restore`` brings it back."""

@@ -9,7 +9,7 @@ import pytest
 from old_names import Ledger
 
 from ledger import ConflictError, RejectedError
-from ledger.memories.commands import By
+from ledger.engine.who import By
 from ledger.policies import reinforcement
 
 

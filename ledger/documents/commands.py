@@ -19,9 +19,10 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.guards.guarding import Taken
-from ledger.memories.commands import By, check_reason, tag_list, who
+from ledger.memories.commands import check_reason, tag_list
 from projections.views import control, documents
 
 

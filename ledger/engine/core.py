@@ -23,6 +23,7 @@ from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
 from ledger.engine.pipeline import Writer
+from ledger.engine.who import CHANNELS
 from ledger.engine.work import Clock, Random, Who, Work, now, system_random
 from ledger.erasure.erasing import Erasing
 from ledger.graph.queries import GraphReads
@@ -38,7 +39,6 @@ from ledger.maintenance.backing_up import BackingUp
 from ledger.maintenance.doctor import Doctoring
 from ledger.maintenance.rebuilding import tables_fit
 from ledger.maintenance.transfer import Progress, Transfer, import_log
-from ledger.memories.commands import CHANNELS
 from ledger.observations.commands import ObservationWrites
 from ledger.projects.commands import ProjectWrites
 from ledger.proof.proving import Proving

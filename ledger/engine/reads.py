@@ -22,10 +22,11 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import check_tables
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import LIST_CAP, LIST_LIMIT, MEMORY_CAP, PAGE_CAP, LiveSnapshot, Snapshot, listed
+from ledger.engine.who import Time
 from ledger.engine.work import Who
 from ledger.interactions import queries as of_interactions
 from ledger.memories import queries as of_memories
-from ledger.memories.commands import Time, text_list
+from ledger.memories.commands import text_list
 from ledger.projects import queries as of_projects
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.store.event_store import EventStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
+from ledger.engine.who import By, who
+from ledger.engine.work import Who
 from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ class Scope(Struct, frozen=True):
         if unknown := sorted(set(options) - set(_OPTIONS)):
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
         return told | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
+
+    def asker(self, options: WriteOptions) -> Who:
+        """The same, checked."""
+        default = Who(user=self.user, actor=self.actor, client=self.client, channel=self.channel, agent=self.agent)
+        return who(default, cast("By", self.by(options))) if options else default
 
     def by_search(self, options: WriteOptions) -> dict[str, Any]:
         """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""

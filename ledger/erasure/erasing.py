@@ -34,13 +34,14 @@ from ledger.domain.events import (
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import Reading, find_row, read_event, read_stream
+from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.erasure import certificates, conversations
 from ledger.erasure.holding import Holding, by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.history.distrusting import Distrusting
-from ledger.memories.commands import By, check_reason, who
+from ledger.memories.commands import check_reason
 from ledger.policies import bulk
 from ledger.store import lease
 from ledger.store.event_store import EventStore, Transaction

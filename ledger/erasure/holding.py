@@ -11,9 +11,10 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Work
 from ledger.erasure.planning import Asked, asked_for
-from ledger.memories.commands import By, check_reason, who
+from ledger.memories.commands import check_reason
 from projections.views import audit, documents, erasures
 from projections.views.erasures import Held
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from ledger.answers import Graph, Memory
 from ledger.engine.paging import checked_limit
 from ledger.engine.scope import Area
+from ledger.memories import commands
 from ledger.types import Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ class Relations(RelationsRead):
             valid_from: From when on it is true; None for as long as the memory is.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
-        told = self._scope.by(options)
-        return self._core.relate(memory, subject, relation, object, valid_from=valid_from, valid_to=valid_to, **told)
+        writer, asker = self._core.writer, self._scope.asker(options)
+        return commands.relate(
+            writer, asker, memory, subject, relation, object, valid_from=valid_from, valid_to=valid_to
+        )
 
     def unrelate(
         self,
@@ -92,4 +95,5 @@ class Relations(RelationsRead):
             relation: What the memory states.
             object: The second name.
         """
-        return self._core.unrelate(memory, subject, relation, object, reason, **self._scope.by(options))
+        asker = self._scope.asker(options)
+        return commands.unrelate(self._core.writer, asker, memory, subject, relation, object, reason)

@@ -16,12 +16,14 @@ from ledger.engine.log_reading import decode_range, read_event, read_stream
 from ledger.engine.paging import CAP
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
+from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.guards import secrets
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.interactions.commands import InteractionWrites
-from ledger.memories.commands import By, check_reason, who
+from ledger.memories import commands as of_memories
+from ledger.memories.commands import check_reason
 from ledger.store.recorders import read_tip
 from projections.views import control, documents, memories, quarantine
 
@@ -51,7 +53,7 @@ class Quarantining(InteractionWrites):
             found = quarantine.listing(connection, self._user(user), listed(limit, CAP + 1), after)
             return [_shown(connection, each) for each in found]
 
-    def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:  # type: ignore[override]
+    def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:
         """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
 
         A text is given by the id of its interaction, chunk, summary or observation (which is its wording), or by the
@@ -59,7 +61,7 @@ class Quarantining(InteractionWrites):
         """
         return self._hold(id, reason, by, hold=True)
 
-    def release(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:  # type: ignore[override]
+    def release(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:
         """Ends the quarantine of a memory or text, whoever began it; a later scan does not begin it again."""
         return self._hold(id, reason, by, hold=False)
 
@@ -71,7 +73,8 @@ class Quarantining(InteractionWrites):
             positions = self._positions_of(connection, given, told.user)
         if positions is None:
             memory = self._memory_at(given, told.user)
-            return super().quarantine(memory, reason, **by) if hold else super().release(memory, reason, **by)
+            act = of_memories.quarantine if hold else of_memories.release
+            return act(self.writer, told, memory, reason)
         reason = check_reason("reason", reason)
 
         def body(work: Work) -> str:

@@ -21,13 +21,14 @@ from ledger.domain.text import check_text
 from ledger.engine.answer import answer_of
 from ledger.engine.log_reading import find_row, first_position, read_event
 from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.who import By, Time, who
 from ledger.engine.work import Work
 from ledger.history.in_effect import Reader
 from ledger.history.otherwise import Otherwise
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, undetermined
 from ledger.history.undoing import Done, Plan, Undoing, taken_again
-from ledger.memories.commands import By, Time, check_reason, who
+from ledger.memories.commands import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
 from projections.views import control

@@ -13,13 +13,13 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.policy import checked
 from ledger.domain.text import check_text
+from ledger.engine.who import Time
 from ledger.history.distrusting import IDENTIFIED, Distrusting, Position, Source, source_plan
 from ledger.history.in_effect import ASKED, Reader
 from ledger.history.otherwise import Otherwise
 from ledger.history.uncertain import undetermined
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
-from ledger.memories.commands import Time
 from ledger.memories.queries import memories_shown
 
 

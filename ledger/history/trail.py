@@ -30,8 +30,8 @@ from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.paging import CAP
 from ledger.engine.reads import PAGED
 from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named, stream_of
+from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
-from ledger.memories.commands import Time
 from ledger.memories.queries import memories_shown, provenance
 from ledger.observations.queries import NEEDED, ObservationReads, observation_answers
 from projections.core.projector import FAMILIES, OWNERS

@@ -24,11 +24,12 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.history.fitting import Along, built_later, built_on, check, in_use
 from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
-from ledger.memories.commands import By, MemoryWrites, check_reason, who
+from ledger.memories.commands import check_reason
 from ledger.policies import bulk
 from ledger.store.event_store import EventStore
 from projections.views import audit, control
@@ -67,7 +68,7 @@ class _Moved(Exception):
     """Somebody wrote since the plan was made."""
 
 
-class Undoing(MemoryWrites, Reads):
+class Undoing(Reads):
     """The way back of the library door."""
 
     store: EventStore

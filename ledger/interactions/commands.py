@@ -31,10 +31,12 @@ from ledger.domain.text import check_json, check_text
 from ledger.engine.log_reading import read_event
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import load, stream_of
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
-from ledger.memories.commands import By, check_chunks, text_list, who
+from ledger.memories import commands as of_memories
+from ledger.memories.commands import check_chunks, text_list
 from ledger.memories.queries import memories_shown
 from ledger.merges.commands import MergeWrites
 from ledger.policies import extraction, reinforcement
@@ -194,7 +196,7 @@ class InteractionWrites(MergeWrites, Reads):
         counted yet, by what the policy says.
         """
         if not isinstance(id, str) or not id.startswith("i_"):
-            return self._reinforce_memory(id, delta, source=source, by=by)
+            return of_memories.reinforce(self.writer, who(self.default, by), id, delta, source=source)
         if delta is not None or source is not None:
             raise RejectedError(
                 "an interaction reinforces by the current policy and is its own source: give no amount and no source"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
-from ledger.memories.commands import By
+from ledger.engine.who import By
 from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
 

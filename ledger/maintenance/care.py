@@ -14,8 +14,8 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.engine.log_reading import Reading
 from ledger.engine.reads import Reads
+from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
-from ledger.memories.commands import By, who
 from ledger.store.recorders import read_tip
 from projections.core import projector, shadow
 from projections.core.projector import Projector, resumed

@@ -16,10 +16,10 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.log_reading import check_tables
+from ledger.engine.who import By, who
 from ledger.engine.work import Work
 from ledger.maintenance.care import Care, Progress
 from ledger.maintenance.copying import check_log, copy_log, in_the_making
-from ledger.memories.commands import By, who
 from ledger.proof.schema_check import has_changed, misshapen
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import typed

@@ -17,9 +17,9 @@ from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, Stor
 from ledger.domain.ids import uuid7
 from ledger.domain.times import with_offset
 from ledger.engine.reads import Reads
+from ledger.engine.who import By, Time
 from ledger.interactions.conversations import turns_of
 from ledger.maintenance.copying import check_log, free_place, in_the_making
-from ledger.memories.commands import By, Time
 from ledger.store.event_store import EventStore, LogRow
 from ledger.store.recorders import COLUMNS
 from ledger.store.sqlite_files import path_name

@@ -9,7 +9,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
-from ledger.memories import queries
+from ledger.memories import commands, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Memories(MemoriesRead):
             remove: Tags that it shall not have.
         """
         add, remove = plural("add", add), plural("remove", remove)
-        return self._core.retag(id, add, remove, **self._scope.by(options))
+        return commands.retag(self._core.writer, self._scope.asker(options), id, add, remove)
 
     def set_validity(
         self,
@@ -119,7 +119,7 @@ class Memories(MemoriesRead):
             valid_from: From when on, inclusive; None leaves it.
             valid_to: Until when, exclusive; a date alone means through that day. None leaves it.
         """
-        return self._core.set_validity(id, valid_from, valid_to, reason, **self._scope.by(options))
+        return commands.set_validity(self._core.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
 
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -129,4 +129,4 @@ class Memories(MemoriesRead):
         Args:
             confidence: From 0 to 1, in steps of one millionth.
         """
-        return self._core.adjust(id, confidence, reason, **self._scope.by(options))
+        return commands.adjust(self._core.writer, self._scope.asker(options), id, confidence, reason)

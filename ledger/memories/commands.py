@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
-from typing import Any, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -19,402 +17,441 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import check_text, lowered
 from ledger.engine.pipeline import Writer
-from ledger.engine.work import Expected, Outcome, Who, Work
+from ledger.engine.who import NAME_BYTES, Time
+from ledger.engine.work import Outcome, Who, Work
 from ledger.policies import budgets, evidence, twins
 from ledger.policies import edges as graph_rules
 from projections.views import confidence as timeline
 from projections.views import control, documents, observations
 
-Time = str | datetime | date
 Triple = tuple[str, str, str]  # (source, relation, target)
 REASON_BYTES = 16 * 1024
-NAME_BYTES = 1024
 TAGS = 10  # ATOCore
 CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
-class Whose(TypedDict, total=False):
-    """What every write takes besides its own arguments.
+# --- new memories --------------------------------------------------------------------------------------------
 
-    ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
-    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``occurred_at`` when it happened in the world,
-    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to, ``expected`` the position
-    after which nobody may have changed what it changes.
+
+def remember(
+    writer: Writer,
+    asker: Who,
+    content: str,
+    kind: str = "knowledge",
+    *,
+    project: str | None = None,
+    session_id: str | None = None,
+    confidence: float = 1.0,
+    entities: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    source: str | Iterable[str] = (),
+    valid_from: Time | None = None,
+    valid_to: Time | None = None,
+    edges: Iterable[Triple] = (),
+) -> answers.Memory:
+    """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
+
+    ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
     """
-
-    user: str
-    actor: str
-    client: str
-    channel: str
-    agent: str
-    occurred_at: Time | None
-    causation_id: str | None
-    correlation_id: str | None
-    expected: int | None
+    attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
+    return _capture(writer, asker, "remember", attempt, project, session_id, edge_list(edges))
 
 
-class By(Whose, total=False):
-    """The same, and ``key``, which makes the command idempotent for this user."""
-
-    key: str | None
-
-
-CHANNELS = ("user", "tool", "web", "agent", "file")
-
-
-def who(default: Who, by: By) -> Who:
-    """Checks what a caller said about itself, and fills in the ledger's defaults."""
-    if unknown := sorted(by.keys() - By.__optional_keys__):
-        raise TypeError(
-            f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}"
-        )
-    if all(value is getattr(default, name) for name, value in by.items()):
-        return default  # which is checked: most calls say nothing else
-    told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
-    for name in ("user", "actor", "client", "agent"):
-        check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
-    if told["channel"] not in CHANNELS:
-        raise RejectedError(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
-    for name in ("causation_id", "correlation_id"):
-        if told[name] is not None:
-            check_text(name, told[name], max_bytes=NAME_BYTES)
-    if told["occurred_at"] is not None:
-        told["occurred_at"] = times.with_offset("occurred_at", told["occurred_at"])
-    if told["expected"] is not None:
-        told["expected"] = _expected(told["expected"])
-    return Who(**told)
+def propose(
+    writer: Writer,
+    asker: Who,
+    content: str,
+    kind: str = "knowledge",
+    *,
+    project: str | None = None,
+    session_id: str | None = None,
+    confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+    entities: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    source: str | Iterable[str] = (),
+    valid_from: Time | None = None,
+    valid_to: Time | None = None,
+    edges: Iterable[Triple] = (),
+) -> answers.Memory:
+    """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
+    attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
+    return _capture(writer, asker, "propose", attempt, project, session_id, edge_list(edges))
 
 
-def _expected(given: object) -> Expected:
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
-        raise RejectedError(f"expected is a position of the log, and {given!r:.40} is none")
-    return Expected(given)
+def _capture(
+    writer: Writer,
+    asker: Who,
+    verb: str,
+    attempt: MemoryCaptured,
+    project: str | None,
+    session_id: str | None,
+    edges: tuple[domain.Relate, ...],
+) -> answers.Memory:
+    def body(work: Work) -> str:
+        work.project = work.project_named(project)
+        work.session = work.session_named(session_id)
+        said = with_sources(work, _in_time(work, attempt))
+        id = twins.capture(work, said)
+        graph_rules.say(work, id, said, edges)
+        return id
+
+    given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
+    return answered(writer.run(verb, asker, body, given))
 
 
-class MemoryWrites:
-    """The half of the library door that changes memories."""
+# --- review --------------------------------------------------------------------------------------------------
 
-    writer: Writer
-    default: Who
 
-    # --- new memories --------------------------------------------------------------------------------------------
+def promote(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    note: str = "",
+    *,
+    content: str | None = None,
+) -> answers.Memory:
+    """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
 
-    def remember(
-        self,
-        content: str,
-        kind: str = "knowledge",
-        *,
-        project: str | None = None,
-        session_id: str | None = None,
-        confidence: float = 1.0,
-        entities: Iterable[str] = (),
-        tags: Iterable[str] = (),
-        source: str | Iterable[str] = (),
-        valid_from: Time | None = None,
-        valid_to: Time | None = None,
-        edges: Iterable[Triple] = (),
-        **by: Unpack[By],
-    ) -> answers.Memory:
-        """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
+    What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
+    """
+    note = check_reason("note", note)
 
-        ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
-        """
-        attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("remember", attempt, project, session_id, edge_list(edges), by)
+    def body(work: Work, memory: Memory) -> None:
+        replaced = _replaced(work, memory) if memory.status == "candidate" else None
+        said = None if content is None else work.cleaned(content)
+        if said is not None:
+            _revise(work, memory, said, note)
+        if memory.status == "candidate":
+            twins.refuse_twin(work, memory, "active", "promote", said)
+            budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
+        _emit(work, memory, domain.Promote(note))
+        if replaced is not None:
+            project, work.project = work.project, replaced.project
+            _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
+            work.project = project
+        if memory.status == "candidate":
+            besides = (replaced.row,) if replaced is not None else ()
+            span = (memory.valid_from, memory.valid_to)
+            graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
 
-    def propose(
-        self,
-        content: str,
-        kind: str = "knowledge",
-        *,
-        project: str | None = None,
-        session_id: str | None = None,
-        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
-        entities: Iterable[str] = (),
-        tags: Iterable[str] = (),
-        source: str | Iterable[str] = (),
-        valid_from: Time | None = None,
-        valid_to: Time | None = None,
-        edges: Iterable[Triple] = (),
-        **by: Unpack[By],
-    ) -> answers.Memory:
-        """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
-        attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
-        return self._capture("propose", attempt, project, session_id, edge_list(edges), by)
+    return _change(writer, asker, "promote", id, body, (id, note, content))
 
-    def _capture(
-        self,
-        verb: str,
-        attempt: MemoryCaptured,
-        project: str | None,
-        session_id: str | None,
-        edges: tuple[domain.Relate, ...],
-        by: By,
-    ) -> answers.Memory:
-        def body(work: Work) -> str:
-            work.project = work.project_named(project)
-            work.session = work.session_named(session_id)
-            said = with_sources(work, _in_time(work, attempt))
-            id = twins.capture(work, said)
-            graph_rules.say(work, id, said, edges)
-            return id
 
-        given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
-        return self._memory(self.writer.run(verb, who(self.default, by), body, given))
+def reject(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    """Turns a candidate down; the same text does not become a candidate again by extraction."""
+    return _simple(writer, asker, "reject", id, domain.Reject, reason)
 
-    # --- review --------------------------------------------------------------------------------------------------
 
-    def promote(self, id: str, note: str = "", *, content: str | None = None, **by: Unpack[By]) -> answers.Memory:
-        """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
+# --- changes -------------------------------------------------------------------------------------------------
 
-        What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
-        """
-        note = check_reason("note", note)
 
-        def body(work: Work, memory: Memory) -> None:
-            replaced = _replaced(work, memory) if memory.status == "candidate" else None
-            said = None if content is None else work.cleaned(content)
-            if said is not None:
-                self._revise(work, memory, said, note)
-            if memory.status == "candidate":
-                twins.refuse_twin(work, memory, "active", "promote", said)
-                budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
-            _emit(work, memory, domain.Promote(note))
-            if replaced is not None:
-                project, work.project = work.project, replaced.project
-                _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
-                work.project = project
-            if memory.status == "candidate":
-                besides = (replaced.row,) if replaced is not None else ()
-                span = (memory.valid_from, memory.valid_to)
-                graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
+def revise(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    content: str,
+    reason: str = "",
+) -> answers.Memory:
+    """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
+    reason = check_reason("reason", reason)
 
-        return self._change("promote", id, body, by, (id, note, content))
+    def body(work: Work, memory: Memory) -> None:
+        _revise(work, memory, content, reason)
 
-    def reject(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Turns a candidate down; the same text does not become a candidate again by extraction."""
-        return self._simple("reject", id, domain.Reject, reason, by)
+    return _change(writer, asker, "revise", id, body, (id, content, reason))
 
-    # --- changes -------------------------------------------------------------------------------------------------
 
-    def revise(self, id: str, content: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
-        reason = check_reason("reason", reason)
+def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
+    content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
+    command = domain.Revise(content, why)
+    if content != memory.content and memory.status in ("candidate", "active"):
+        twins.refuse_twin(work, memory, memory.status, "revise", content)
+        if memory.status == "active":
+            budgets.check(work, memory.kind, content, frees=memory)
+    _emit(work, memory, command)
 
-        def body(work: Work, memory: Memory) -> None:
-            self._revise(work, memory, content, reason)
 
-        return self._change("revise", id, body, by, (id, content, reason))
+def retag(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    add: Iterable[str] = (),
+    remove: Iterable[str] = (),
+) -> answers.Memory:
+    """Adds and removes tags (at most 10 a memory, lower-cased)."""
+    asked = domain.Retag(tag_list(add), tag_list(remove))
 
-    @staticmethod
-    def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
-        content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
-        command = domain.Revise(content, why)
-        if content != memory.content and memory.status in ("candidate", "active"):
-            twins.refuse_twin(work, memory, memory.status, "revise", content)
-            if memory.status == "active":
-                budgets.check(work, memory.kind, content, frees=memory)
+    def body(work: Work, memory: Memory) -> None:
+        command = domain.Retag(work.cleaned(asked.add), asked.remove)
+        if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
+            raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
         _emit(work, memory, command)
 
-    def retag(self, id: str, add: Iterable[str] = (), remove: Iterable[str] = (), **by: Unpack[By]) -> answers.Memory:
-        """Adds and removes tags (at most 10 a memory, lower-cased)."""
-        asked = domain.Retag(tag_list(add), tag_list(remove))
+    return _change(writer, asker, "memories.tag", id, body, (id, asked))
 
-        def body(work: Work, memory: Memory) -> None:
-            command = domain.Retag(work.cleaned(asked.add), asked.remove)
-            if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
-                raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
-            _emit(work, memory, command)
 
-        return self._change("memories.tag", id, body, by, (id, asked))
+def set_validity(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    valid_from: Time | None = None,
+    valid_to: Time | None = None,
+    reason: str = "",
+) -> answers.Memory:
+    """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
+    start, end = _validity(valid_from, valid_to)
+    command = domain.SetValidity(start, end, check_reason("reason", reason))
+    return _change(
+        writer, asker, "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), (id, command)
+    )
 
-    def set_validity(
-        self,
-        id: str,
-        valid_from: Time | None = None,
-        valid_to: Time | None = None,
-        reason: str = "",
-        **by: Unpack[By],
-    ) -> answers.Memory:
-        """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
-        start, end = _validity(valid_from, valid_to)
-        command = domain.SetValidity(start, end, check_reason("reason", reason))
-        return self._change(
-            "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+
+def adjust(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    confidence: float,
+    reason: str = "",
+) -> answers.Memory:
+    """Sets the confidence by hand, with a reason."""
+    command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
+    return _change(
+        writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
+    )
+
+
+def supersede(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    content: str,
+    reason: str = "",
+    *,
+    kind: str | None = None,
+    confidence: float = 1.0,
+    entities: Iterable[str] | None = None,
+    tags: Iterable[str] | None = None,
+    source: str | Iterable[str] = (),
+    valid_from: Time | None = None,
+    valid_to: Time | None = None,
+    edges: Iterable[Triple] = (),
+) -> answers.Memory:
+    """Another fact takes this one's place, in one append; the successor comes back.
+
+    When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
+    the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
+    """
+    check_text("content", content, max_bytes=CONTENT_BYTES)
+    reason = check_reason("reason", reason)
+    start, end = _validity(valid_from, valid_to)
+    about = None if entities is None else text_list("entities", entities)
+    labels, sources = None if tags is None else tag_list(tags), source_list(source)
+    relations = edge_list(edges)
+    given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
+    given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
+
+    def body(work: Work) -> str:
+        old: Memory = work.load(id, "m")
+        work.project = old.project
+        attempt = MemoryCaptured(
+            content=content,
+            kind=checked_kind(old.kind if kind is None else kind),
+            status="active",
+            confidence=rules.millionths("confidence", confidence),
+            entities=old.entities if about is None else about,
+            tags=old.tags if labels is None else labels,
+            sources=sources,
+            valid_from=start or work.recorded_at,
+            valid_to=end,
+            supersedes=old.id,
         )
+        attempt = with_sources(work, _in_time(work, attempt))
+        if old.status != "active":
+            raise domain.refusal(domain.Supersede(None, ""), old)
+        return _succeed(work, old, attempt, reason, relations)
 
-    def adjust(self, id: str, confidence: float, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Sets the confidence by hand, with a reason."""
-        command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
-        return self._change(
-            "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), by, (id, command)
+    return answered(writer.run("supersede", asker, body, given))
+
+
+# --- what it says of names -----------------------------------------------------------------------------------
+
+
+def relate(
+    writer: Writer,
+    asker: Who,
+    memory_id: str,
+    source: str,
+    relation: str,
+    target: str,
+    *,
+    valid_from: Time | None = None,
+    valid_to: Time | None = None,
+) -> answers.Memory:
+    """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
+
+    It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
+    other active memories say of the same two names in other words, over a time in common, is retracted with it.
+    """
+    start, end = _validity(valid_from, valid_to)
+    command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
+
+    def body(work: Work, memory: Memory) -> None:
+        graph_rules.relate(work, memory, command)
+
+    return _change(writer, asker, "graph.relate", memory_id, body, (memory_id, command))
+
+
+def unrelate(
+    writer: Writer,
+    asker: Who,
+    memory_id: str,
+    source: str,
+    relation: str,
+    target: str,
+    reason: str = "",
+) -> answers.Memory:
+    """The memory no longer says so; what it never said, it does not say."""
+    asked = edge_list([(source, relation, target)])[0]
+    command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
+    return _change(
+        writer,
+        asker,
+        "graph.unrelate",
+        memory_id,
+        lambda work, memory: _emit(work, memory, command),
+        (memory_id, command),
+    )
+
+
+# --- out of use and back -------------------------------------------------------------------------------------
+
+
+def invalidate(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    """The memory was wrong."""
+    return _simple(writer, asker, "invalidate", id, domain.Invalidate, reason)
+
+
+def retract(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    """Takes the memory out of use without a judgement; ``restore`` brings it back."""
+    return _simple(writer, asker, "retract", id, domain.Retract, reason)
+
+
+def restore(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    """Back to the status before it was superseded, invalidated, rejected or retracted."""
+    reason = check_reason("reason", reason)
+
+    def body(work: Work, memory: Memory) -> None:
+        if memory.status in domain.HIDDEN:
+            twins.refuse_twin(work, memory, memory.before or "active", "restore")
+            if memory.before == "active":
+                budgets.check(work, memory.kind, memory.content)
+        _emit(work, memory, domain.Restore(reason))
+        status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
+        alive = [memory.id] if status == "active" and not memory.quarantined else []
+        evidence.put_back(work, [memory.id], alive, reason)
+
+    return _change(writer, asker, "restore", id, body, (id, reason))
+
+
+def quarantine(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
+    return _simple(writer, asker, "guards.quarantine", id, domain.Quarantine, reason)
+
+
+def release(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    reason: str = "",
+) -> answers.Memory:
+    return _simple(writer, asker, "guards.release", id, domain.Release, reason)
+
+
+def reinforce(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    delta: float | None = None,
+    *,
+    source: str | None = None,
+) -> answers.Memory:
+    amount = None if delta is None else rules.millionths("delta", delta)
+
+    def body(work: Work, memory: Memory) -> None:
+        work.need("confidence")
+        interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
+        if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
+            return
+        policy = work.policy()
+        echo = interaction is not None and memory.id in interaction.memories_used
+        gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
+        name = interaction.id if interaction is not None else None
+        _emit(work, memory, domain.Reinforce(delta=gain, interaction=name, echo=echo))
+
+    return _change(writer, asker, "reinforce", id, body, (id, amount, source))
+
+
+# --- the common road -----------------------------------------------------------------------------------------
+
+
+def _simple(
+    writer: Writer,
+    asker: Who,
+    verb: str,
+    id: str,
+    command: Callable[[str], domain.Command],
+    why: str,
+) -> answers.Memory:
+    why = check_reason("reason", why)
+    return _change(writer, asker, verb, id, lambda work, memory: _emit(work, memory, command(why)), (id, why))
+
+
+def _change(
+    writer: Writer, asker: Who, verb: str, id: str, body: Callable[[Work, Memory], None], arguments: object
+) -> answers.Memory:
+    def on_memory(work: Work) -> str:
+        memory: Memory = work.load(id, "m")
+        work.project = memory.project
+        body(work, memory)
+        return memory.id
+
+    return answered(writer.run(verb, asker, on_memory, arguments))
+
+
+def answered(outcome: Outcome) -> answers.Memory:
+    if outcome.state is None:
+        raise SuspendedError(
+            f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
+            "so the memory cannot be shown; maintenance.rebuild() makes it again",
         )
-
-    def supersede(
-        self,
-        id: str,
-        content: str,
-        reason: str = "",
-        *,
-        kind: str | None = None,
-        confidence: float = 1.0,
-        entities: Iterable[str] | None = None,
-        tags: Iterable[str] | None = None,
-        source: str | Iterable[str] = (),
-        valid_from: Time | None = None,
-        valid_to: Time | None = None,
-        edges: Iterable[Triple] = (),
-        **by: Unpack[By],
-    ) -> answers.Memory:
-        """Another fact takes this one's place, in one append; the successor comes back.
-
-        When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
-        the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
-        """
-        check_text("content", content, max_bytes=CONTENT_BYTES)
-        reason = check_reason("reason", reason)
-        start, end = _validity(valid_from, valid_to)
-        about = None if entities is None else text_list("entities", entities)
-        labels, sources = None if tags is None else tag_list(tags), source_list(source)
-        relations = edge_list(edges)
-        given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
-        given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
-
-        def body(work: Work) -> str:
-            old: Memory = work.load(id, "m")
-            work.project = old.project
-            attempt = MemoryCaptured(
-                content=content,
-                kind=checked_kind(old.kind if kind is None else kind),
-                status="active",
-                confidence=rules.millionths("confidence", confidence),
-                entities=old.entities if about is None else about,
-                tags=old.tags if labels is None else labels,
-                sources=sources,
-                valid_from=start or work.recorded_at,
-                valid_to=end,
-                supersedes=old.id,
-            )
-            attempt = with_sources(work, _in_time(work, attempt))
-            if old.status != "active":
-                raise domain.refusal(domain.Supersede(None, ""), old)
-            return _succeed(work, old, attempt, reason, relations)
-
-        return self._memory(self.writer.run("supersede", who(self.default, by), body, given))
-
-    # --- what it says of names -----------------------------------------------------------------------------------
-
-    def relate(
-        self,
-        memory_id: str,
-        source: str,
-        relation: str,
-        target: str,
-        *,
-        valid_from: Time | None = None,
-        valid_to: Time | None = None,
-        **by: Unpack[By],
-    ) -> answers.Memory:
-        """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
-
-        It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
-        other active memories say of the same two names in other words, over a time in common, is retracted with it.
-        """
-        start, end = _validity(valid_from, valid_to)
-        command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
-
-        def body(work: Work, memory: Memory) -> None:
-            graph_rules.relate(work, memory, command)
-
-        return self._change("graph.relate", memory_id, body, by, (memory_id, command))
-
-    def unrelate(
-        self, memory_id: str, source: str, relation: str, target: str, reason: str = "", **by: Unpack[By]
-    ) -> answers.Memory:
-        """The memory no longer says so; what it never said, it does not say."""
-        asked = edge_list([(source, relation, target)])[0]
-        command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
-        return self._change(
-            "graph.unrelate", memory_id, lambda work, memory: _emit(work, memory, command), by, (memory_id, command)
-        )
-
-    # --- out of use and back -------------------------------------------------------------------------------------
-
-    def invalidate(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """The memory was wrong."""
-        return self._simple("invalidate", id, domain.Invalidate, reason, by)
-
-    def retract(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Takes the memory out of use without a judgement; ``restore`` brings it back."""
-        return self._simple("retract", id, domain.Retract, reason, by)
-
-    def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Back to the status before it was superseded, invalidated, rejected or retracted."""
-        reason = check_reason("reason", reason)
-
-        def body(work: Work, memory: Memory) -> None:
-            if memory.status in domain.HIDDEN:
-                twins.refuse_twin(work, memory, memory.before or "active", "restore")
-                if memory.before == "active":
-                    budgets.check(work, memory.kind, memory.content)
-            _emit(work, memory, domain.Restore(reason))
-            status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
-            alive = [memory.id] if status == "active" and not memory.quarantined else []
-            evidence.put_back(work, [memory.id], alive, reason)
-
-        return self._change("restore", id, body, by, (id, reason))
-
-    def quarantine(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
-        return self._simple("guards.quarantine", id, domain.Quarantine, reason, by)
-
-    def release(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory:
-        return self._simple("guards.release", id, domain.Release, reason, by)
-
-    def _reinforce_memory(
-        self, id: str, delta: float | None = None, *, source: str | None = None, by: By
-    ) -> answers.Memory:
-        amount = None if delta is None else rules.millionths("delta", delta)
-
-        def body(work: Work, memory: Memory) -> None:
-            work.need("confidence")
-            interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
-            if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
-                return
-            policy = work.policy()
-            echo = interaction is not None and memory.id in interaction.memories_used
-            gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
-            name = interaction.id if interaction is not None else None
-            _emit(work, memory, domain.Reinforce(delta=gain, interaction=name, echo=echo))
-
-        return self._change("reinforce", id, body, by, (id, amount, source))
-
-    # --- the common road -----------------------------------------------------------------------------------------
-
-    def _simple(self, verb: str, id: str, command: Callable[[str], domain.Command], why: str, by: By) -> answers.Memory:
-        why = check_reason("reason", why)
-        return self._change(verb, id, lambda work, memory: _emit(work, memory, command(why)), by, (id, why))
-
-    def _change(
-        self, verb: str, id: str, body: Callable[[Work, Memory], None], by: By, arguments: object
-    ) -> answers.Memory:
-        def on_memory(work: Work) -> str:
-            memory: Memory = work.load(id, "m")
-            work.project = memory.project
-            body(work, memory)
-            return memory.id
-
-        return self._memory(self.writer.run(verb, who(self.default, by), on_memory, arguments))
-
-    def _memory(self, outcome: Outcome) -> answers.Memory:
-        if outcome.state is None:
-            raise SuspendedError(
-                f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
-                "so the memory cannot be shown; maintenance.rebuild() makes it again",
-            )
-        state: Memory = outcome.state
-        return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    state: Memory = outcome.state
+    return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:

@@ -16,8 +16,9 @@ from ledger.domain.conflict import Conflict
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
 from ledger.engine.snapshot import NOWHERE, load, named
+from ledger.engine.who import By, Whose, who
 from ledger.engine.work import Outcome, Who, Work
-from ledger.memories.commands import By, MemoryWrites, Whose, check_reason, text_list, who
+from ledger.memories.commands import answered, check_reason, text_list
 from ledger.merges import answers as merge_answers
 from ledger.merges.queries import MergeReads
 from ledger.policies import conflicts as conflict_rules
@@ -33,7 +34,7 @@ F = TypeVar("F")
 LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 
 
-class MergeWrites(MemoryWrites, MergeReads):
+class MergeWrites(MergeReads):
     """The part of the library door that brings near duplicates together and contradictions to an end."""
 
     vectors: VectorSearch | None
@@ -133,7 +134,7 @@ class MergeWrites(MemoryWrites, MergeReads):
 
         given = (memories if is_proposal else ids, content, reason)
         command = "merges.apply" if is_proposal else "merges.combine"
-        return self._memory(self.writer.run(command, who(self.default, by), body, given))
+        return answered(self.writer.run(command, who(self.default, by), body, given))
 
     @staticmethod
     def _own_memory(work: Work, given: str) -> str:

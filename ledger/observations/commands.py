@@ -23,9 +23,11 @@ from ledger.domain.events import (
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event, read_stream
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Work
 from ledger.interactions.commands import InteractionWrites
-from ledger.memories.commands import By, check_reason, own, source_list, tag_list, who
+from ledger.memories import commands as of_memories
+from ledger.memories.commands import check_reason, own, source_list, tag_list
 from ledger.observations import answers as observation_answers
 from ledger.observations.queries import NEEDED, ObservationReads
 from ledger.policies import evidence as rules_of_evidence
@@ -81,7 +83,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         arguments = (text, given, believed, project, labels, why)
         return self._observed(self.writer.run("observations.add", who(self.default, by), body, arguments))
 
-    def revise(  # type: ignore[override]
+    def revise(
         self, id: str, content: str, reason: str = "", **by: Unpack[By]
     ) -> answers.Memory | observation_answers.Observation:
         """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
@@ -89,7 +91,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         An observation's new wording is taken to be made from all of its live sources; without any it is refused.
         """
         if not _is_observation(id):
-            return super().revise(id, content, reason, **by)
+            return of_memories.revise(self.writer, who(self.default, by), id, content, reason)
         reason = check_reason("reason", reason)
         check_text("content", content, max_bytes=TEXT_BYTES)
 
@@ -111,12 +113,10 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         return self._change_observation("revise", id, body, by, (id, content, reason))
 
-    def retract(  # type: ignore[override]
-        self, id: str, reason: str = "", **by: Unpack[By]
-    ) -> answers.Memory | observation_answers.Observation:
+    def retract(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory | observation_answers.Observation:
         """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
         if not _is_observation(id):
-            return super().retract(id, reason, **by)
+            return of_memories.retract(self.writer, who(self.default, by), id, reason)
         command = domain.Retire("curated", reason=check_reason("reason", reason))
 
         def body(work: Work, state: Observation) -> None:
@@ -124,9 +124,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
 
         return self._change_observation("retract", id, body, by, (id, reason))
 
-    def restore(  # type: ignore[override]
-        self, id: str, reason: str = "", **by: Unpack[By]
-    ) -> Evident | observation_answers.Observation:
+    def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> Evident | observation_answers.Observation:
         """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
         A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
@@ -136,7 +134,7 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
             return self._restore_observation(id, reason, by)
         if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
             return self._restore_source(id, reason, by)
-        return super().restore(id, reason, **by)
+        return of_memories.restore(self.writer, who(self.default, by), id, reason)
 
     def _restore_observation(self, id: str, reason: str, by: By) -> observation_answers.Observation:
         reason = check_reason("reason", reason)

@@ -17,10 +17,11 @@ from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import NOWHERE, event_data, load, named, text_of
+from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.interactions.commands import InteractionWrites, has_to_wait
 from ledger.interactions.queries import answer_texts
-from ledger.memories.commands import By, source_list, tag_list, who
+from ledger.memories.commands import source_list, tag_list
 from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step

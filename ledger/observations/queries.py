@@ -13,8 +13,8 @@ from ledger.domain.observation import STATUSES, Observation
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, event_data, listed, load, named, stream_of, text_of
+from ledger.engine.who import Time
 from ledger.interactions.queries import answer_texts
-from ledger.memories.commands import Time
 from ledger.observations import answers
 from projections.views import control, documents, observations, projects, quarantine
 

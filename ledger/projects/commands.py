@@ -14,8 +14,8 @@ from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.engine.reads import Reads
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
-from ledger.memories.commands import By, who
 from ledger.projects.queries import shown as project_shown
 
 

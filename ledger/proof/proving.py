@@ -12,8 +12,8 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
 from ledger.engine.reads import Reads
+from ledger.engine.who import By, who
 from ledger.engine.work import Work
-from ledger.memories.commands import By, who
 from ledger.proof import checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree

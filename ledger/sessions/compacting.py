@@ -21,9 +21,9 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
+from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
-from ledger.memories.commands import By
 from ledger.sessions import answers
 from ledger.sessions.reconciling import Reconciling
 from ledger.sessions.summarising import (

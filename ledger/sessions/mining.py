@@ -32,11 +32,11 @@ from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import load
+from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.language.port import Model
-from ledger.memories.commands import By
 from ledger.memories.queries import memories_shown
 from ledger.policies import turns as found_in
 from ledger.policies.extraction import finding

@@ -15,9 +15,9 @@ from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.snapshot import event_data
+from ledger.engine.who import By
 from ledger.engine.work import Work
 from ledger.guards.guarding import Taken
-from ledger.memories.commands import By
 from ledger.sessions import answers
 from ledger.sessions.reading import Told
 from ledger.sessions.summary_writes import SummaryWrites

@@ -15,7 +15,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
 from ledger.domain.session import Session as State
 from ledger.engine.snapshot import listed
-from ledger.memories.commands import Time
+from ledger.engine.who import Time
 from ledger.recall.asked import UNITS, one_of
 from ledger.recall.recalling import Recalling
 from ledger.sessions.expanding import Expanding

@@ -12,8 +12,9 @@ from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, Summar
 from ledger.domain.session import Session as State
 from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
+from ledger.engine.who import By
 from ledger.engine.work import Work
-from ledger.memories.commands import By, check_reason
+from ledger.memories.commands import check_reason
 from ledger.sessions import answers
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import SessionWrites, invalidate

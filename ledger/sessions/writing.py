@@ -23,8 +23,8 @@ from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.engine.pipeline import Writer
+from ledger.engine.who import By, Time, who
 from ledger.engine.work import Outcome, Who, Work
-from ledger.memories.commands import By, Time, who
 from ledger.sessions import answers
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.reading import SessionReads, session_name

@@ -26,7 +26,6 @@ from ledger.engine.pipeline import Writer
 from ledger.engine.who import CHANNELS
 from ledger.engine.work import Clock, Random, Who, Work, now, system_random
 from ledger.erasure.erasing import Erasing
-from ledger.graph.queries import GraphReads
 from ledger.guards.guarding import Guard, Scanner, as_scanners
 from ledger.guards.quarantining import Quarantining
 from ledger.history.moments import Moments
@@ -40,7 +39,6 @@ from ledger.maintenance.doctor import Doctoring
 from ledger.maintenance.rebuilding import tables_fit
 from ledger.maintenance.transfer import Progress, Transfer, import_log
 from ledger.observations.commands import ObservationWrites
-from ledger.projects.commands import ProjectWrites
 from ledger.proof.proving import Proving
 from ledger.recall.reopening import Reopening
 from ledger.sessions.counting import as_counter
@@ -70,7 +68,6 @@ class Core(
     ModelConsolidating,
     Running,
     Quarantining,
-    ProjectWrites,
     DocumentWrites,
     Reopening,
     Erasing,
@@ -82,7 +79,6 @@ class Core(
     Proving,
     Moments,
     Sessions,
-    GraphReads,
     Language,
     Trail,
 ):

@@ -54,7 +54,7 @@ class Reads:
             yield self._seen(connection)
 
     def _seen(self, connection: Any) -> Snapshot:
-        return LiveSnapshot(connection, self.writer.secret, self.valid)
+        return LiveSnapshot(connection, self.writer.secret, self.valid, self.writer.now)
 
     @contextmanager
     def _read(self, *needs: str) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventError
@@ -22,12 +22,15 @@ PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is
 
 
 class Snapshot:
-    """Queries take one and cannot tell of which moment it is. ``valid`` is a time of the world: what is believed of then."""
+    """Queries take one and cannot tell of which moment it is. ``valid`` is a time of the world: what is believed of then.
 
-    __slots__ = ("connection", "secret", "valid")
+    ``now`` gives the present, or of a moment of the past the latest time recorded by then.
+    """
 
-    def __init__(self, connection: Any, secret: bytes, valid: str | None) -> None:
-        self.connection, self.secret, self.valid = connection, secret, valid
+    __slots__ = ("connection", "now", "secret", "valid")
+
+    def __init__(self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str]) -> None:
+        self.connection, self.secret, self.valid, self.now = connection, secret, valid, now
 
     def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
         """Of each memory that an active one says already: that one's id."""

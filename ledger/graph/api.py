@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from ledger.answers import Graph, Memory
 from ledger.engine.paging import checked_limit
 from ledger.engine.scope import Area
+from ledger.graph import queries
 from ledger.memories import commands
 from ledger.types import Time, WriteOptions
 
@@ -35,14 +36,17 @@ class RelationsRead(Area):
             limit: The most neighbors, up to 1,000; relations first, each by the number of memories behind it.
             extracted: False for names that memories were given, without those that only stand in their text.
         """
-        return self._core.graph(
-            text,
-            user=self._scope.user,
-            project=project,
-            relation=relation,
-            limit=checked_limit(limit),
-            supplied_only=not extracted,
-        )
+        count = checked_limit(limit)
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            return queries.neighbors(
+                snapshot,
+                self._scope.user,
+                text,
+                project=project,
+                relation=relation,
+                limit=count,
+                supplied_only=not extracted,
+            )
 
 
 class Relations(RelationsRead):

@@ -17,7 +17,6 @@ from ledger.engine.pipeline import Writer
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, AsOfSnapshot, Snapshot, named
 from ledger.engine.work import Who
-from ledger.graph.queries import GraphReads
 from ledger.guards.quarantining import Quarantining
 from ledger.history.distrusting import Distrusting
 from ledger.history.trail import Trail
@@ -132,7 +131,7 @@ def _time(name: str, given: object) -> object:
     return given
 
 
-class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail, Numbers):
+class Moment(Recalling, SessionsRead, MergeReads, ModelReads, Trail, Numbers):
     """A ledger as it was known at ``position``; ``as_of`` is the latest time recorded by then, and its present.
 
     It only reads, needs no closing, holds nothing between two calls, and may be used by many threads.
@@ -227,7 +226,7 @@ class Moment(Recalling, SessionsRead, GraphReads, MergeReads, ModelReads, Trail,
         return cast("_Past", self.store)
 
     def _seen(self, connection: Any) -> Snapshot:
-        return AsOfSnapshot(connection, self.writer.secret, self.valid)
+        return AsOfSnapshot(connection, self.writer.secret, self.valid, self.writer.now)
 
     # --- what changed --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from ledger.domain.errors import NotFoundError
 from ledger.domain.project import check_category
 from ledger.engine.paging import LIMIT, page, texts
 from ledger.engine.scope import Area
-from ledger.projects import queries
+from ledger.projects import commands, queries
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
 
@@ -100,7 +100,7 @@ class Projects(ProjectsRead):
             name: What it is called, at most 1,024 bytes.
             description: What it is about.
         """
-        return self._core.register_project(name, description, **self._scope.by(options))
+        return commands.add(self._core.writer, self._scope.asker(options), name, description)
 
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
         """Give a project another name; what was recorded under the project is found by it from now on.
@@ -111,7 +111,7 @@ class Projects(ProjectsRead):
         Raises:
             ConflictError: Another project has this name.
         """
-        return self._core.add_alias(project, alias, **self._scope.by(options))
+        return commands.add_alias(self._core.writer, self._scope.asker(options), project, alias)
 
     def set_state(
         self,
@@ -135,7 +135,9 @@ class Projects(ProjectsRead):
         Raises:
             RejectedError: The channel is not "user".
         """
-        return self._core.set_state(project, category, name, value, source=source, **self._scope.by(options))
+        return commands.set_state(
+            self._core.writer, self._scope.asker(options), project, category, name, value, source=source
+        )
 
     def remove_state(
         self, project: str, category: StateCategory, name: str, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -150,4 +152,4 @@ class Projects(ProjectsRead):
             NotFoundError: This user has no such project.
             RejectedError: The channel is not "user".
         """
-        return self._core.invalidate_state(project, category, name, reason, **self._scope.by(options))
+        return commands.remove_state(self._core.writer, self._scope.asker(options), project, category, name, reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Unpack
 
 from msgspec.structs import replace
 
@@ -13,118 +12,109 @@ from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
-from ledger.engine.reads import Reads
-from ledger.engine.who import By, who
+from ledger.engine.pipeline import Writer
 from ledger.engine.work import Outcome, Who, Work
 from ledger.projects.queries import shown as project_shown
 
 
-class ProjectWrites(Reads):
-    """The half of the library door that changes projects."""
+def add(writer: Writer, asker: Who, name: str, description: str = "") -> answers.Project:
+    """Makes a project known; one that is known by this name or alias comes back as it is."""
+    _name("a project's name", name)
+    check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
 
-    def register_project(self, name: str, description: str = "", **by: Unpack[By]) -> answers.Project:
-        """Makes a project known; one that is known by this name or alias comes back as it is."""
-        _name("a project's name", name)
-        check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
+    def body(work: Work) -> str:
+        known = writer.named(work.who.user, "p", name)
+        if known is not None:
+            work.absorbed = True
+            return known
+        stream = work.new_id("p")
+        work.emit(stream, ProjectRegistered(name, description))
+        return stream
 
-        def body(work: Work) -> str:
-            known = self.writer.named(work.who.user, "p", name)
-            if known is not None:
-                work.absorbed = True
-                return known
-            stream = work.new_id("p")
-            work.emit(stream, ProjectRegistered(name, description))
-            return stream
+    return _answered(writer.run("projects.add", asker, body, (name, description)))
 
-        return self._project_answer(self.writer.run("projects.add", who(self.default, by), body, (name, description)))
 
-    def add_alias(self, project: str, alias: str, **by: Unpack[By]) -> answers.Project:
-        """Another name for a project; what was recorded under the project is found by it from now on."""
-        _name("an alias", alias)
+def add_alias(writer: Writer, asker: Who, project: str, alias: str) -> answers.Project:
+    """Another name for a project; what was recorded under the project is found by it from now on."""
+    _name("an alias", alias)
 
-        def body(work: Work, state: Project) -> None:
-            known = self.writer.named(work.who.user, "p", alias)
-            if known is not None and known != state.id:
-                raise ConflictError(f"the name {alias!r:.60} stands for another project already")
-            _emit(work, state, domain.AddAlias(alias))
+    def body(work: Work, state: Project) -> None:
+        known = writer.named(work.who.user, "p", alias)
+        if known is not None and known != state.id:
+            raise ConflictError(f"the name {alias!r:.60} stands for another project already")
+        _emit(work, state, domain.AddAlias(alias))
 
-        return self._change_project("projects.add_alias", project, body, by, (project, alias))
+    return _change(writer, asker, "projects.add_alias", project, body, (project, alias))
 
-    def set_state(
-        self,
-        project: str,
-        category: str,
-        name: str,
-        value: str,
-        *,
-        source: str = "",
-        **by: Unpack[By],
-    ) -> answers.Project:
-        """Trusted state: a person's statement, kept with its history, never set by a policy.
 
-        ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
-        """
-        _name("name", name)
-        check_text("value", value, max_bytes=VALUE_BYTES)
-        check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
-        domain.check_category(category)
-        command = domain.SetState(category, name, value, source)
-        return self._by_person("projects.set_state", project, command, by, register=True)
+def set_state(
+    writer: Writer, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
+) -> answers.Project:
+    """Trusted state: a person's statement, kept with its history, never set by a policy.
 
-    def invalidate_state(
-        self,
-        project: str,
-        category: str,
-        name: str,
-        reason: str = "",
-        **by: Unpack[By],
-    ) -> answers.Project:
-        """Takes a value of trusted state out of use; it stays in the history."""
-        domain.check_category(category)
-        check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
-        return self._by_person("projects.remove_state", project, domain.InvalidateState(category, name, reason), by)
+    ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
+    """
+    _name("name", name)
+    check_text("value", value, max_bytes=VALUE_BYTES)
+    check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
+    domain.check_category(category)
+    command = domain.SetState(category, name, value, source)
+    return _by_person(writer, asker, "projects.set_state", project, command, register=True)
 
-    def _by_person(
-        self, verb: str, project: str, command: domain.Command, by: By, *, register: bool = False
-    ) -> answers.Project:
-        def body(work: Work, state: Project) -> None:
-            _check_person(work.who, state)
-            _emit(work, state, _cleaned(work, command))
 
-        return self._change_project(verb, project, body, by, (project, command), register=register)
+def remove_state(
+    writer: Writer, asker: Who, project: str, category: str, name: str, reason: str = ""
+) -> answers.Project:
+    """Takes a value of trusted state out of use; it stays in the history."""
+    domain.check_category(category)
+    check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
+    return _by_person(writer, asker, "projects.remove_state", project, domain.InvalidateState(category, name, reason))
 
-    def _change_project(
-        self,
-        verb: str,
-        project: str,
-        body: Callable[[Work, Project], None],
-        by: By,
-        arguments: object,
-        *,
-        register: bool = False,
-    ) -> answers.Project:
-        def on_project(work: Work) -> str:
-            state = self._known_project(work, project, register)
-            work.project = state.id
-            body(work, state)
-            return state.id
 
-        return self._project_answer(self.writer.run(verb, who(self.default, by), on_project, arguments))
+def _by_person(
+    writer: Writer, asker: Who, verb: str, project: str, command: domain.Command, *, register: bool = False
+) -> answers.Project:
+    def body(work: Work, state: Project) -> None:
+        _check_person(work.who, state)
+        _emit(work, state, _cleaned(work, command))
 
-    def _known_project(self, work: Work, project: str, register: bool) -> Project:
-        """The project of that name; with ``register`` an unknown one begins in this append."""
-        check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
-        named = self.writer.named(work.who.user, "p", project) if project.strip() else None
-        if named is not None:
-            state: Project = work.load(named, "p")
-            return state
-        stream = work.project_named(project) if register else None
-        if stream is None:
-            raise NotFoundError(f"no project of this user is called {project!r:.60}")
-        return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
+    return _change(writer, asker, verb, project, body, (project, command), register=register)
 
-    def _project_answer(self, outcome: Outcome) -> answers.Project:
-        return project_shown(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+def _change(
+    writer: Writer,
+    asker: Who,
+    verb: str,
+    project: str,
+    body: Callable[[Work, Project], None],
+    arguments: object,
+    *,
+    register: bool = False,
+) -> answers.Project:
+    def on_project(work: Work) -> str:
+        state = _known(writer, work, project, register)
+        work.project = state.id
+        body(work, state)
+        return state.id
+
+    return _answered(writer.run(verb, asker, on_project, arguments))
+
+
+def _known(writer: Writer, work: Work, project: str, register: bool) -> Project:
+    """The project of that name; with ``register`` an unknown one begins in this append."""
+    check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
+    named = writer.named(work.who.user, "p", project) if project.strip() else None
+    if named is not None:
+        state: Project = work.load(named, "p")
+        return state
+    stream = work.project_named(project) if register else None
+    if stream is None:
+        raise NotFoundError(f"no project of this user is called {project!r:.60}")
+    return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
+
+
+def _answered(outcome: Outcome) -> answers.Project:
+    return project_shown(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _cleaned(work: Work, command: domain.Command) -> domain.Command:

@@ -19,13 +19,12 @@ import pytest
 from conftest import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
+from old_names import Ledger, Past
 from test_properties import LONG, QUICK, RESPONSES, START, TEXTS, USERS
 from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, SuspendedError
 from ledger.cli.app import app
-from ledger.history.moments import Moment
 from ledger.store.event_store import EventStore
 from projections.core import as_of
 from projections.core.rows import CURRENT, Table
@@ -341,7 +340,7 @@ NOT_OF_THE_PAST = {
 def test_every_read_of_the_door_is_there_under_at():
     """A new verb is a read, which a moment answers too, or is named above."""
     verbs = {name for name, each in inspect.getmembers(Ledger, inspect.isroutine) if not name.startswith("_")}
-    reads = {name for name in verbs if hasattr(Moment, name)}
+    reads = {name for name in verbs if hasattr(Past, name)}
     assert sorted(verbs - reads - NOT_OF_THE_PAST) == []
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
+from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
@@ -40,9 +41,16 @@ class DocumentsRead(Area):
         tags = plural("tags", tags)
 
         def fetch(count: int, start: str | None) -> list[Document]:
-            return self._core.documents(
-                user=self._scope.user, project=project, tags=tags, status=wanted or "all", limit=count, after=start
-            )
+            with self._core.snapshot(*queries.NEEDS) as snapshot:
+                return queries.listing(
+                    snapshot,
+                    self._scope.user,
+                    project=project,
+                    tags=tags,
+                    statuses=wanted,
+                    limit=count,
+                    after=start,
+                )
 
         filters = {"user": self._scope.user, "project": project, "tags": tags, "statuses": wanted}
         return page("documents", filters, limit, after, fetch, lambda each: each.id)
@@ -57,7 +65,8 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such document.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("document", id, self._core.document(id, text=text, user=self._scope.user))
+        with self._core.snapshot(*queries.NEEDS) as snapshot:
+            return found("document", id, queries.get(snapshot, self._scope.user, id, text=text))
 
     def get_chunk(self, id: str) -> Chunk:
         """Return one chunk with what it says, also one that its document no longer has, which its status shows.
@@ -66,7 +75,8 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such chunk.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("chunk", id, self._core.chunk(id, user=self._scope.user))
+        with self._core.snapshot(*queries.CHUNK_NEEDS) as snapshot:
+            return found("chunk", id, queries.get_chunk(snapshot, self._scope.user, id))
 
 
 class Documents(DocumentsRead):
@@ -103,20 +113,21 @@ class Documents(DocumentsRead):
             RejectedError: The source is no text, blank, too large, or a link out of its own directory.
             NotFoundError: There is no such file.
         """
-        return self._core.ingest(
+        return commands.add(
+            self._core,
+            self._scope.asker(options),
             source,
             title=title,
             tags=None if tags is None else plural("tags", tags),
             project=project,
             path=path,
             doc_type=type,
-            **self._scope.by(options),
         )
 
     def remove(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
         """Take a document and its chunks out of use; what was remembered from it stays."""
-        return self._core.remove_document(id, reason, **self._scope.by(options))
+        return commands.remove(self._core, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
         """Bring a removed document back."""
-        return self._core.restore_document(id, reason, **self._scope.by(options))
+        return commands.restore(self._core, self._scope.asker(options), id, reason)

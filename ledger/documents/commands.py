@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.documents import answers
+from ledger.documents import answers, queries
 from ledger.documents.files import SUFFIXES, read_document
-from ledger.documents.queries import DocumentReads
 from ledger.domain import chunking
 from ledger.domain import document as domain
 from ledger.domain.document import Document
@@ -19,7 +18,7 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event
-from ledger.engine.who import By, who
+from ledger.engine.reads import Reads
 from ledger.engine.work import Outcome, Who, Work
 from ledger.guards.guarding import Taken
 from ledger.memories.commands import check_reason, tag_list
@@ -36,108 +35,113 @@ class _Text(Struct, frozen=True):
     pieces: tuple[chunking.Piece, ...] | None
 
 
-class DocumentWrites(DocumentReads):
-    """The part of the library door that takes documents in."""
+def add(
+    engine: Reads,
+    asker: Who,
+    source: str | os.PathLike[str],
+    *,
+    title: str = "",
+    tags: Iterable[str] | None = None,
+    project: str | None = None,
+    path: str | None = None,
+    doc_type: str | None = None,
+) -> answers.Document:
+    """Takes a document in, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
 
-    def ingest(
-        self,
-        source: str | os.PathLike[str],
-        *,
-        title: str = "",
-        tags: Iterable[str] | None = None,
-        project: str | None = None,
-        path: str | None = None,
-        doc_type: str | None = None,
-        **by: Unpack[By],
-    ) -> answers.Document:
-        """Takes a document in, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
+    A document is known by its ``path`` (of a file its absolute path, unless another is given), or if it has none by
+    its text. The same again changes nothing (``absorbed``); another text replaces the one it had, and the chunks
+    that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags`` and
+    ``project`` stays; a new document is called by its front matter, its first heading, or its file.
 
-        A document is known by its ``path`` (of a file its absolute path, unless another is given), or if it has none by
-        its text. The same again changes nothing (``absorbed``); another text replaces the one it had, and the chunks
-        that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags`` and
-        ``project`` stays; a new document is called by its front matter, its first heading, or its file.
+    ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
+    is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
+    """
+    text, name = _given(source, path)
+    text, taken = _without_secrets(engine, text, asker.user)
+    labels = tag_list(tags) if tags is not None else None
+    if title:
+        check_text("title", title, max_bytes=domain.TITLE_BYTES)
+    given = _cut(engine, text, name, doc_type, asker.user)
+    command = domain.Ingest(
+        digest=given.digest,
+        size=len(text),
+        pieces=(),
+        fresh=(),
+        prints=(),
+        path=name,
+        title=title or None,
+        tags=labels,
+    )
 
-        ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
-        is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
-        """
-        told = who(self.default, by)
-        text, name = _given(source, path)
-        text, taken = self._without_secrets(text, told)
-        labels = tag_list(tags) if tags is not None else None
-        if title:
-            check_text("title", title, max_bytes=domain.TITLE_BYTES)
-        given = self._cut(text, name, doc_type, told)
-        command = domain.Ingest(
-            digest=given.digest,
-            size=len(text),
-            pieces=(),
-            fresh=(),
-            prints=(),
-            path=name,
-            title=title or None,
-            tags=labels,
+    def body(work: Work) -> str:
+        work.need("documents")
+        work.taken.update(taken)
+        return _ingest(work, given, command, project, doc_type)
+
+    outcome = engine.writer.run("documents.add", asker, body, (given.digest, name, title, labels, project, doc_type))
+    return _answered(engine, outcome)
+
+
+def _without_secrets(engine: Reads, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
+    """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
+    with engine.snapshot("force") as snapshot:
+        policy = control.policy(snapshot.connection, user).secrets
+    taken: dict[str, tuple[Taken, ...]] = {}
+    return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
+
+
+def _cut(engine: Reads, text: str, path: str, doc_type: str | None, user: str) -> _Text:
+    """The text in pieces, outside the lock; not those of one that is known as it is."""
+    digest = engine.writer.mac("document", user, text).hex()
+    with engine.snapshot("documents") as snapshot:
+        known = documents.known_as(snapshot.connection, user, path, digest)
+    kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
+    if kind not in chunking.KINDS:
+        raise RejectedError(f"a document is one of {', '.join(chunking.KINDS)}, and not {kind!r:.40}")
+    is_known = known is not None and known.digest == digest and known.doc_type == kind
+    return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
+
+
+def remove(engine: Reads, asker: Who, id: str, reason: str = "") -> answers.Document:
+    """Takes a document out of use, with its chunks; what was remembered from it stays. ``restore_document`` brings it
+    back, and so does taking it in again."""
+    return _on_document(engine, asker, "documents.remove", id, domain.Remove(check_reason("reason", reason)))
+
+
+def restore(engine: Reads, asker: Who, id: str, reason: str = "") -> answers.Document:
+    """Brings a removed document back."""
+    return _on_document(engine, asker, "documents.restore", id, domain.Restore(check_reason("reason", reason)))
+
+
+def _on_document(
+    engine: Reads, asker: Who, verb: str, id: str, command: domain.Remove | domain.Restore
+) -> answers.Document:
+    def body(work: Work) -> str:
+        state: Document = work.load(id, "d")
+        work.project = state.project
+        for event in domain.decide(command, state):
+            work.emit(state.id, event, first=state.row)
+        return state.id
+
+    return _answered(engine, engine.writer.run(verb, asker, body, (id, command)))
+
+
+def _answered(engine: Reads, outcome: Outcome) -> answers.Document:
+    if outcome.state is None:
+        raise SuspendedError(
+            f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "
+            "so the document cannot be shown; maintenance.rebuild() makes it again",
         )
-
-        def body(work: Work) -> str:
-            work.need("documents")
-            work.taken.update(taken)
-            return _ingest(work, given, command, project, doc_type)
-
-        outcome = self.writer.run("documents.add", told, body, (given.digest, name, title, labels, project, doc_type))
-        return self._document_answer(outcome)
-
-    def _without_secrets(self, text: str, told: Who) -> tuple[str, dict[str, tuple[Taken, ...]]]:
-        """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
-        with self._read("force") as connection:
-            policy = control.policy(connection, told.user).secrets
-        taken: dict[str, tuple[Taken, ...]] = {}
-        return (self.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
-
-    def _cut(self, text: str, path: str, doc_type: str | None, told: Who) -> _Text:
-        """The text in pieces, outside the lock; not those of one that is known as it is."""
-        digest = self.writer.mac("document", told.user, text).hex()
-        with self._read("documents") as connection:
-            known = documents.known_as(connection, told.user, path, digest)
-        kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
-        if kind not in chunking.KINDS:
-            raise RejectedError(f"a document is one of {', '.join(chunking.KINDS)}, and not {kind!r:.40}")
-        is_known = known is not None and known.digest == digest and known.doc_type == kind
-        return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
-
-    def remove_document(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Document:
-        """Takes a document out of use, with its chunks; what was remembered from it stays. ``restore_document`` brings it
-        back, and so does taking it in again."""
-        return self._on_document("documents.remove", id, domain.Remove(check_reason("reason", reason)), by)
-
-    def restore_document(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Document:
-        """Brings a removed document back."""
-        return self._on_document("documents.restore", id, domain.Restore(check_reason("reason", reason)), by)
-
-    def _on_document(self, verb: str, id: str, command: domain.Remove | domain.Restore, by: By) -> answers.Document:
-        def body(work: Work) -> str:
-            state: Document = work.load(id, "d")
-            work.project = state.project
-            for event in domain.decide(command, state):
-                work.emit(state.id, event, first=state.row)
-            return state.id
-
-        return self._document_answer(self.writer.run(verb, who(self.default, by), body, (id, command)))
-
-    def _document_answer(self, outcome: Outcome) -> answers.Document:
-        if outcome.state is None:
-            raise SuspendedError(
-                f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "
-                "so the document cannot be shown; maintenance.rebuild() makes it again",
-            )
-        told = [event.data for event in outcome.events]
-        dropped = sum(last - first + 1 for data in told if isinstance(data, DocumentReplaced)
-                      for first, last in data.removed)  # fmt: skip
-        added = sum(isinstance(data, ChunkAdded) for data in told)
-        answer = self.document(outcome.subject, user=outcome.state.user)
-        if answer is None:
-            raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")
-        flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
-        return replace(answer, added=added, dropped=dropped, **flags)
+    told = [event.data for event in outcome.events]
+    dropped = sum(last - first + 1 for data in told if isinstance(data, DocumentReplaced)
+                  for first, last in data.removed)  # fmt: skip
+    added = sum(isinstance(data, ChunkAdded) for data in told)
+    with engine.snapshot(*queries.NEEDS) as snapshot:
+        answer = queries.get(snapshot, outcome.state.user, outcome.subject)
+    if answer is None:
+        raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")
+    flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
+    return replace(answer, added=added, dropped=dropped, **flags)
 
 
 def _ingest(work: Work, given: _Text, command: domain.Ingest, project: str | None, doc_type: str | None) -> str:

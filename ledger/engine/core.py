@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ledger.documents.commands import DocumentWrites
 from ledger.domain.errors import (
     DamagedError,
     LedgerError,
@@ -68,7 +67,6 @@ class Core(
     ModelConsolidating,
     Running,
     Quarantining,
-    DocumentWrites,
     Reopening,
     Erasing,
     Supposing,

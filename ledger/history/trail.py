@@ -9,7 +9,8 @@ import msgspec
 
 from ledger import answers
 from ledger.documents import answers as document_answers
-from ledger.documents.queries import DocumentReads
+from ledger.documents.queries import chunk_shown
+from ledger.documents.queries import shown as document_shown
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain.errors import RejectedError
@@ -41,7 +42,7 @@ from projections.views.audit import Entry
 _OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
 
 
-class Trail(DocumentReads, ObservationReads):
+class Trail(ObservationReads):
     """The reads of the library door that explain."""
 
     def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
@@ -69,7 +70,7 @@ class Trail(DocumentReads, ObservationReads):
                 provenance=provenance(connection, state) if state is not None else None,
                 chunks=tuple(self._cited_chunks(connection, cited, owner)),
                 documents=tuple(
-                    self._document(connection, each, text=False)
+                    document_shown(connection, each, text=False)
                     for source in cited
                     if (each := load(connection, source, "d", owner)) is not None
                 ),
@@ -191,7 +192,7 @@ class Trail(DocumentReads, ObservationReads):
     def _cited_chunks(self, connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
         for source in cited:
             if (found := documents.find_chunk(connection, source, owner)) is not None:
-                yield self._one_chunk(connection, found)
+                yield chunk_shown(connection, found)
 
     def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
         """The memories before or after this one in its supersession chain, the nearest first."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.documents import answers as document_answers
-from ledger.documents.queries import DocumentReads
+from ledger.documents import queries as of_documents
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -39,7 +39,7 @@ GIVEN = "given/1"  # the confidence is as somebody gave it
 Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
-class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
+class ObservationWrites(InteractionWrites, ObservationReads):
     """The part of the library door that changes observations; what it shares with memories goes by the letter of the id."""
 
     def observe(
@@ -158,9 +158,11 @@ class ObservationWrites(InteractionWrites, DocumentReads, ObservationReads):
         outcome = self.writer.run("restore", told, body, (id, reason))
         source = outcome.subject
         if source[0] == "c":
-            return self.chunk(source, user=told.user)
+            with self.snapshot(*of_documents.CHUNK_NEEDS) as snapshot:
+                return of_documents.get_chunk(snapshot, told.user, source)
         if source[0] == "d":
-            return self.document(source, user=told.user)
+            with self.snapshot(*of_documents.NEEDS) as snapshot:
+                return of_documents.get(snapshot, told.user, source)
         found = self.interaction(source, user=told.user)
         return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 

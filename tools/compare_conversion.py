@@ -39,7 +39,7 @@ from tools import conversion_tables as tables  # noqa: E402
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)  # when both are asked
 QUESTIONS = ("coffee tea marathon", "What does the user like?", "Where does Ana live?", "How many masts has a ketch?")
-KEYS = {  # names in the answers of ee43cfd, and what today's call them
+KEYS = {  # names in the answers of ee43cfd, and what today's call them: one of several, joined by "|"
     "context_pack": "context",
     "created_at": "occurred_at",
     "doc_type": "type",
@@ -53,7 +53,8 @@ KEYS = {  # names in the answers of ee43cfd, and what today's call them
     "retired": "retracted",
     "session_id": "session",
     "slot": "attribute",
-    "source": "origin",
+    "source": "origin|subject",
+    "target": "object",
     "text": "content",
     "trending": "trend",
 }
@@ -432,7 +433,9 @@ def renamed(value: Json, field: str = "") -> Json:
 
 def differences(path: str, one: Json, other: Json) -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict):
-        today = {name: name if name in other else KEYS.get(name, name) for name in one}
+        today = {
+            name: next((new for new in (name, *KEYS.get(name, "").split("|")) if new in other), name) for name in one
+        }
         for name, new in today.items():
             if new in other:
                 yield from differences(f"{path}.{new}", one[name], other[new])

@@ -124,7 +124,7 @@ class Oracle:
         """The subject that a repeated key is answered with."""
         for each in self.keys:
             if (each.user, each.name) == (user, key) and each.bearer not in self.out:
-                erased = each.bearer.subject in self.erased  # what was asked is not known any more
+                erased = each.subject in self.erased  # what was asked is not known any more
                 if each.asked != asked and not (erased and each.asked[0] == asked[0]):
                     raise Refused("ConflictError")
                 return each.subject

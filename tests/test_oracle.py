@@ -9,7 +9,7 @@ import pytest
 from conftest import Clock
 from msgspec.structs import replace
 from old_names import Ledger
-from oracle import Act, Oracle, Part
+from oracle import Act, Oracle, Part, Refused
 
 from ledger import ConflictError
 
@@ -76,6 +76,29 @@ def test_a_key_is_free_while_its_command_is_undone() -> None:
     assert oracle.known("", "k", ("propose",)) is None and oracle.fits_again("undo")
     oracle.done(4, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
     assert not oracle.fits_again("undo")
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(ledger: Ledger, changed: bool) -> None:
+    """Also where the command had nothing to change: what it was asked is erased with the memory that was its answer."""
+    fact = ledger.remember("Tea.", "fact")
+    end = "2031-01-01T00:00:00.000000Z" if changed else None
+    ledger.set_validity(fact.id, None, end, key="k")
+    ledger.erase(fact.id)
+    again = ledger.set_validity(fact.id, None, "2040-01-01", key="k")
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    asked = oracle.ask("set_validity", "", "m_1", {"start": None, "end": end})
+    oracle.done(3, "", "", "m_1", asked, ("k", ("set_validity", end)))
+    oracle.erased.add("m_1")
+    assert oracle.known("", "k", ("set_validity", "2040-01-01")) == "m_1" and (again.replayed, again.id) == (
+        True,
+        fact.id,
+    )
+    with pytest.raises(ConflictError):
+        ledger.retag(fact.id, ["a"], (), key="k")
+    with pytest.raises(Refused):
+        oracle.known("", "k", ("retag",))
 
 
 # --- what the oracle found -------------------------------------------------------------------------------------------

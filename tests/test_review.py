@@ -192,6 +192,17 @@ def test_superseding_by_the_same_text_is_nothing_and_by_a_known_one_inserts_noth
     assert ledger.memory(coffee.id).superseded_by == tea.id  # type: ignore[union-attr]
 
 
+def test_superseding_by_its_own_text_is_nothing_also_beside_an_older_one_that_says_the_same(ledger: Ledger) -> None:
+    older = ledger.remember("The user drinks coffee.")
+    change = ledger.supersede(older.id, "The user drinks tea.")
+    younger = ledger.remember("The user drinks coffee.")
+    ledger.undo(change.position)  # and both are active
+    position = ledger.position
+    for each in (older, younger):
+        assert ledger.supersede(each.id, "the user drinks  COFFEE.").id == each.id
+    assert ledger.position == position and {each.status for each in ledger.memories(status="all")} == {"active"}
+
+
 def test_a_successor_that_was_proposed_before_by_the_same_hand_keeps_its_key(ledger: Ledger) -> None:
     coffee, tea = ledger.remember("The user drinks coffee."), ledger.remember("The user drinks tea.")
     ledger.remember("The user drinks tea.")

@@ -468,8 +468,7 @@ def _replaced(work: Work, candidate: Memory) -> Memory | None:
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     attempt = work.cleaned(attempt)
-    known = twins.twin(work, attempt, "active")
-    if known is not None and known.row == old.row:
+    if twins.is_said_by(old, attempt):  # asked of itself: an undo may have left an older one that says the same
         return old.id
     twins.refuse_threat(work, attempt.content or "", "supersede by")
     successor = twins.capture(work, attempt, replaces=old)

@@ -19,6 +19,13 @@ def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
     return same(work, attempt.kind, work.project, attempt.content, status)
 
 
+def is_said_by(memory: Memory, attempt: MemoryCaptured) -> bool:
+    """Whether a memory says what an attempt in its own project says."""
+    if memory.content is None or attempt.content is None:
+        return False
+    return memory.kind == attempt.kind and normalise(memory.content) == normalise(attempt.content)
+
+
 def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> Memory | None:

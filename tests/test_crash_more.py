@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # where the product is installed without its tools
     sys.path.insert(0, str(ROOT))
 
-from ledger import Ledger  # noqa: E402
+from ledger import Ledger, RejectedError  # noqa: E402
 from tools.crash import __main__ as harness  # noqa: E402
-from tools.crash import bits, concurrency, erasure, fuzz, malice  # noqa: E402
+from tools.crash import bits, concurrency, erasure, fuzz, malice, model  # noqa: E402
 
 # --- bits ------------------------------------------------------------------------------------------------------------
 
@@ -129,3 +130,17 @@ def test_the_harness_starts_without_a_python_path() -> None:
     command = [sys.executable, "-E", "tools/crash", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "--long" in done.stdout, done.stderr
+
+
+# --- model -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_that_did_not_come_is_told_with_its_seed_and_steps() -> None:
+    class Unrefused(RuleBasedStateMachine):
+        @rule()
+        def step(self) -> None:
+            with pytest.raises(RejectedError):
+                pass
+
+    told = model.one_go(Unrefused, 5, 3, shrink=False)
+    assert told.startswith("seed 5:") and "DID NOT RAISE" in told and "state.step()" in told

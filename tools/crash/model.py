@@ -151,6 +151,7 @@ def machine() -> Any:
 
 def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     """Some examples from one seed; in words how the ledger and the oracle differ, or nothing."""
+    import pytest
     from hypothesis import HealthCheck, Phase, settings
     from hypothesis import seed as seeded
     from hypothesis.stateful import run_state_machine_as_test
@@ -165,7 +166,7 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     )
     try:
         run_state_machine_as_test(seeded(seed)(counted), settings=chosen)
-    except Exception as error:
+    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:  # what pytest raises is no Exception
         steps = "\n".join(noted(error))
         where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 4]
         return f"seed {seed}: {where}\n{steps[-TOLD_CHARS:]}"

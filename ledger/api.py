@@ -323,7 +323,7 @@ class Ledger(LedgerRead):
             scanners: Your own, besides those of the product: objects with a name and ``scan(text)``.
             sessions: Which sessions are ignored or read only, by name.
             jobs_after_capture: Jobs that follow each capture, besides reinforcement, which always does.
-            settings: What all of this falls back on, as ``Settings.load()`` reads it.
+            settings: What all of this falls back on.
             clock: Gives the time, for tests.
             random: Gives so many random bytes, for tests.
 

@@ -21,7 +21,7 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.reads import Reads
 from ledger.engine.work import Outcome, Who, Work
 from ledger.guards.guarding import Taken
-from ledger.memories.commands import check_reason, tag_list
+from ledger.memories.given import check_reason, tag_list
 from projections.views import control, documents
 
 

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from ledger import answers
 from ledger.domain import confidence as rules
-from ledger.domain import memory as memory_domain
-from ledger.domain import times
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.policy import MILLIONTHS
-from ledger.domain.project import check_category
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import check_tables
 from ledger.engine.pipeline import Writer
-from ledger.engine.snapshot import LIST_CAP, LIST_LIMIT, MEMORY_CAP, PAGE_CAP, LiveSnapshot, Snapshot, listed
-from ledger.engine.who import Time
+from ledger.engine.snapshot import LiveSnapshot, Snapshot
 from ledger.engine.work import Who
-from ledger.interactions import queries as of_interactions
-from ledger.memories import queries as of_memories
-from ledger.memories.commands import text_list
-from ledger.projects import queries as of_projects
 from ledger.sessions.counting import ESTIMATE, Counter
 from ledger.store.event_store import EventStore
 from projections.core import digests
@@ -87,90 +78,6 @@ class Reads:
     def _user(self, user: str | None) -> str:
         return self.default.user if user is None else check_text("user", user, max_bytes=1024, blank_allowed=True)
 
-    # --- the names of before, for those who do not use the namespaces yet ------------------------------------------
-
-    def interaction(self, id: str, *, user: str | None = None) -> answers.Interaction | None:
-        with self.snapshot(*of_interactions.NEEDS) as snapshot:
-            return of_interactions.get(snapshot, self._user(user), id)
-
-    def interactions(
-        self,
-        *,
-        user: str | None = None,
-        project: str | None = None,
-        session_id: str | None = None,
-        client: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        limit: int = LIST_LIMIT,
-        after: str | None = None,
-    ) -> list[answers.Interaction]:
-        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
-        filters = {"project": project, "session": session_id, "client": client, "after": after} | bounds
-        with self.snapshot(*of_interactions.NEEDS) as snapshot:
-            return of_interactions.listing(snapshot, self._user(user), limit=listed(limit, PAGE_CAP), **filters)
-
-    def memory(self, id: str, *, user: str | None = None) -> answers.Memory | None:
-        with self.snapshot(*of_memories.NEEDS) as snapshot:
-            return of_memories.get(snapshot, self._user(user), id)
-
-    def memories(
-        self,
-        *,
-        user: str | None = None,
-        status: str | Iterable[str] = "active",
-        kind: str | Iterable[str] = (),
-        project: str | None = None,
-        tag: str | None = None,
-        tags: Iterable[str] = (),
-        min_confidence: float = 0.0,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> list[answers.Memory]:
-        with self.snapshot(*of_memories.NEEDS) as snapshot:
-            return of_memories.listing(
-                snapshot,
-                self._user(user),
-                statuses=_statuses(status),
-                kinds=text_list("kind", kind),
-                project=project,
-                tags=(*tags, *((tag,) if tag is not None else ())),
-                least=rules.millionths("min_confidence", min_confidence),
-                limit=listed(limit, MEMORY_CAP),
-                after=after,
-            )
-
-    def review(
-        self, *, user: str | None = None, project: str | None = None, limit: int = LIST_CAP, after: str | None = None
-    ) -> list[answers.Candidate]:
-        count = listed(limit, MEMORY_CAP)
-        with self.snapshot(*of_memories.REVIEW_NEEDS) as snapshot:
-            return of_memories.review(snapshot, self._user(user), project=project, limit=count, after=after)
-
-    def projects(
-        self, *, user: str | None = None, limit: int | None = None, after: str | None = None
-    ) -> list[answers.Project]:
-        with self.snapshot(*of_projects.NEEDS) as snapshot:
-            return of_projects.listing(snapshot, self._user(user), limit=listed(limit, MEMORY_CAP), after=after)
-
-    def project(self, name: str, *, user: str | None = None) -> answers.Project | None:
-        with self.snapshot(*of_projects.NEEDS) as snapshot:
-            return of_projects.get(snapshot, self._user(user), name)
-
-    def state(
-        self,
-        project: str,
-        category: str | None = None,
-        name: str | None = None,
-        *,
-        history: bool = False,
-        user: str | None = None,
-    ) -> list[answers.StateEntry]:
-        if category is not None:
-            check_category(category)
-        with self.snapshot(*of_projects.NEEDS) as snapshot:
-            return of_projects.state(snapshot, self._user(user), project, category, name, history=history)
-
     def policy(self, *, user: str | None = None) -> dict[str, Any]:
         """The parameters of the policy in force for a user; gains as decimals."""
         with self._read("force") as connection:
@@ -203,15 +110,3 @@ class Reads:
             msgspec.json.encode((owner, *words, *numbers)) for words, numbers in zip(said, counted, strict=True)
         )
         return hashlib.sha256(b"\n".join(lines)).hexdigest()
-
-
-def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    wanted = text_list("status", status)
-    if wanted == ("all",):
-        return ()
-    for each in wanted:
-        if each not in memory_domain.STATUSES:
-            raise RejectedError(
-                f"no status is called {each!r:.40}; there are: {', '.join(memory_domain.STATUSES)}, and all"
-            )
-    return wanted

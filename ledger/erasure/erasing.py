@@ -41,7 +41,7 @@ from ledger.erasure.holding import Holding, by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
 from ledger.history.distrusting import Distrusting
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from ledger.policies import bulk
 from ledger.store import lease
 from ledger.store.event_store import EventStore, Transaction

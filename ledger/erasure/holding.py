@@ -14,7 +14,7 @@ from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Work
 from ledger.erasure.planning import Asked, asked_for
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from projections.views import audit, documents, erasures
 from projections.views.erasures import Held
 

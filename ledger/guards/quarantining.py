@@ -23,7 +23,7 @@ from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.interactions.commands import InteractionWrites
 from ledger.memories import commands as of_memories
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from ledger.store.recorders import read_tip
 from projections.views import control, documents, memories, quarantine
 

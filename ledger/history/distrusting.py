@@ -28,7 +28,7 @@ from ledger.history.otherwise import Otherwise
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, undetermined
 from ledger.history.undoing import Done, Plan, Undoing, taken_again
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
 from projections.views import control

@@ -29,7 +29,7 @@ from ledger.engine.work import Outcome, Who, Work
 from ledger.history.fitting import Along, built_later, built_on, check, in_use
 from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from ledger.policies import bulk
 from ledger.store.event_store import EventStore
 from projections.views import audit, control

@@ -33,11 +33,13 @@ from ledger.engine.reads import Reads
 from ledger.engine.snapshot import load, stream_of
 from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
+from ledger.interactions import queries
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.memories import commands as of_memories
-from ledger.memories.commands import check_chunks, text_list
+from ledger.memories.given import text_list
 from ledger.memories.queries import memories_shown
+from ledger.memories.sources import check_chunks
 from ledger.merges.commands import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.policies.turns import MODEL_EXTRACTOR
@@ -180,7 +182,8 @@ class InteractionWrites(MergeWrites, Reads):
             self._try_reinforcement(subject, cause, told.correlation_id)
         if self.after_capture is not None and not outcome.replayed and not self.writer.batching:
             self.after_capture()
-        answer = self.interaction(subject.id, user=told.user)
+        with self.snapshot(*queries.NEEDS) as snapshot:
+            answer = queries.get(snapshot, told.user, subject.id)
         if answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
         return msgspec.structs.replace(answer, replayed=outcome.replayed)

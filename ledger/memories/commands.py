@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
-from ledger.domain import times
-from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
-from ledger.domain.events import LIST_ITEMS, MemoryCaptured
-from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.text import check_text, lowered
+from ledger.domain.text import check_text
 from ledger.engine.pipeline import Writer
-from ledger.engine.who import NAME_BYTES, Time
+from ledger.engine.who import Time
 from ledger.engine.work import Outcome, Who, Work
+from ledger.memories.given import (
+    TAGS,
+    Triple,
+    attempt_of,
+    check_reason,
+    checked_kind,
+    edge_list,
+    source_list,
+    tag_list,
+    text_list,
+    validity,
+)
+from ledger.memories.sources import own, with_sources
 from ledger.policies import budgets, evidence, twins
 from ledger.policies import edges as graph_rules
 from projections.views import confidence as timeline
-from projections.views import control, documents, observations
-
-Triple = tuple[str, str, str]  # (source, relation, target)
-REASON_BYTES = 16 * 1024
-TAGS = 10  # ATOCore
-CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
-_KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-
 
 # --- new memories --------------------------------------------------------------------------------------------
 
@@ -54,7 +56,7 @@ def remember(
 
     ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
     """
-    attempt = _attempt(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
+    attempt = attempt_of(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
     return _capture(writer, asker, "remember", attempt, project, session_id, edge_list(edges))
 
 
@@ -75,7 +77,7 @@ def propose(
     edges: Iterable[Triple] = (),
 ) -> answers.Memory:
     """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
-    attempt = _attempt(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
+    attempt = attempt_of(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
     return _capture(writer, asker, "propose", attempt, project, session_id, edge_list(edges))
 
 
@@ -205,7 +207,7 @@ def set_validity(
     reason: str = "",
 ) -> answers.Memory:
     """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
-    start, end = _validity(valid_from, valid_to)
+    start, end = validity(valid_from, valid_to)
     command = domain.SetValidity(start, end, check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), (id, command)
@@ -249,7 +251,7 @@ def supersede(
     """
     check_text("content", content, max_bytes=CONTENT_BYTES)
     reason = check_reason("reason", reason)
-    start, end = _validity(valid_from, valid_to)
+    start, end = validity(valid_from, valid_to)
     about = None if entities is None else text_list("entities", entities)
     labels, sources = None if tags is None else tag_list(tags), source_list(source)
     relations = edge_list(edges)
@@ -298,7 +300,7 @@ def relate(
     It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
     other active memories say of the same two names in other words, over a time in common, is retracted with it.
     """
-    start, end = _validity(valid_from, valid_to)
+    start, end = validity(valid_from, valid_to)
     command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
 
     def body(work: Work, memory: Memory) -> None:
@@ -484,175 +486,3 @@ def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
             f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"
         )
     return attempt
-
-
-def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
-    if not attempt.sources:
-        return attempt
-    return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
-
-
-def own(work: Work, source: str) -> str:
-    """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
-    this user that is in force, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
-    ``RejectedError`` for an observation all of whose sources were."""
-    if source[0] == "c":
-        return _own_chunk(work, source)
-    if work.find(source, source[0]) is None and work.of_another_user(source):
-        raise RejectedError(
-            f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
-        )
-    state = work.load(source, source[0])
-    if source[0] == "o" and not _is_borne_out(work, state.row):
-        raise RejectedError(
-            f"{state.id} has no live source, so nothing can rest on it; add other sources first",
-            rule="evidence",
-            subject=state.id,
-        )
-    return str(state.id)
-
-
-def _is_borne_out(work: Work, observation: int) -> bool:
-    """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
-    borne = observations.borne(work.rows, observation)
-    for each in [each for each in borne if not each.withdrawn] or borne:
-        if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
-            return True
-        found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
-        if found is not None and not _is_void(work, found):
-            return True
-    return False
-
-
-def _own_chunk(work: Work, source: str) -> str:
-    """One that a newer text no longer has is a source too: it is what was read."""
-    work.need("documents", "audit", "force")
-    work.rows.flush()
-    found = documents.find_chunk(work.connection(), source, work.who.user)
-    if found is not None and not _is_void(work, found):
-        return found.id
-    check_chunks(work, (source,))
-    raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
-
-
-def _is_void(work: Work, chunk: documents.Chunk) -> bool:
-    """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
-    return work.at_row(chunk.document, "d") is None or bool(control.taken_out_at(work.connection(), chunk.row))
-
-
-def check_chunks(work: Work, named: Iterable[str]) -> None:
-    """``RejectedError`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
-    for each in named:
-        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
-        state = work.at_row(row, "d") if row is not None else None
-        if state is not None and state.user != work.who.user:
-            raise RejectedError(
-                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
-            )
-
-
-# --- what strangers hand us ------------------------------------------------------------------------------------------
-
-
-def _attempt(
-    content: str,
-    kind: str,
-    status: str,
-    confidence: float,
-    entities: Iterable[str],
-    tags: Iterable[str],
-    source: str | Iterable[str],
-    valid_from: Time | None,
-    valid_to: Time | None,
-) -> MemoryCaptured:
-    start, end = _validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
-    return MemoryCaptured(
-        content=check_text("content", content, max_bytes=CONTENT_BYTES),
-        kind=checked_kind(kind),
-        status=status,
-        confidence=rules.ONE
-        if confidence == 1.0 and confidence is not True
-        else rules.millionths("confidence", confidence),
-        entities=text_list("entities", entities) if entities else (),
-        tags=tag_list(tags) if tags else (),
-        sources=source_list(source) if source else (),
-        valid_from=start,
-        valid_to=end,
-    )
-
-
-def checked_kind(kind: str) -> str:
-    if kind in domain.KINDS:
-        return kind
-    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
-        raise RejectedError(
-            f"a kind is a word of lower-case letters, digits, _ and -, up to 64, and {kind!r:.40} is not; "
-            f"known: {', '.join(domain.KINDS)}"
-        )
-    return kind
-
-
-def check_reason(name: str, text: str) -> str:
-    return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
-
-
-def _validity(valid_from: Time | None, valid_to: Time | None) -> tuple[str | None, str | None]:
-    start = times.moment("valid_from", valid_from) if valid_from is not None else None
-    end = times.until("valid_to", valid_to) if valid_to is not None else None
-    if start is not None and end is not None and end <= start:
-        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty")
-    return start, end
-
-
-def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
-    """Strings without repeats, in the order given."""
-    if isinstance(given, str):
-        given = (given,)
-    if not isinstance(given, Iterable):
-        raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
-    found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
-    if len(found) > items:
-        raise RejectedError(
-            f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
-        )
-    return found
-
-
-def tag_list(given: Iterable[str]) -> tuple[str, ...]:
-    labels = [
-        lowered(each.strip()) if isinstance(each, str) else each
-        for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
-    ]
-    return text_list("tags", labels, items=TAGS)
-
-
-def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
-    """(source, relation, target) of each edge, as texts."""
-    if given == ():  # as with most memories
-        return ()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
-    found = []
-    for each in given:
-        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
-            raise RejectedError("each relation is three texts: (subject, relation, object)")
-        parts = [
-            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
-            for what, part in zip(("source", "relation", "target"), each, strict=True)
-        ]
-        found.append(domain.Relate(*parts))
-        if len(found) > domain.EDGES:
-            raise RejectedError(
-                f"a memory has at most {domain.EDGES} relations", rule="size", limit=domain.EDGES, requested=len(found)
-            )
-    return tuple(found)
-
-
-def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
-    found = text_list("sources", given)
-    for each in found:
-        if each[:1] not in CITABLE or not is_prefix(each, each[0]):
-            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
-    return found

@@ -18,7 +18,8 @@ from ledger.domain.merge import Merge
 from ledger.engine.snapshot import NOWHERE, load, named
 from ledger.engine.who import By, Whose, who
 from ledger.engine.work import Outcome, Who, Work
-from ledger.memories.commands import answered, check_reason, text_list
+from ledger.memories.commands import answered
+from ledger.memories.given import check_reason, text_list
 from ledger.merges import answers as merge_answers
 from ledger.merges.queries import MergeReads
 from ledger.policies import conflicts as conflict_rules

@@ -25,9 +25,11 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Work
+from ledger.interactions import queries as of_interactions
 from ledger.interactions.commands import InteractionWrites
 from ledger.memories import commands as of_memories
-from ledger.memories.commands import check_reason, own, source_list, tag_list
+from ledger.memories.given import check_reason, source_list, tag_list
+from ledger.memories.sources import own
 from ledger.observations import answers as observation_answers
 from ledger.observations.queries import NEEDED, ObservationReads
 from ledger.policies import evidence as rules_of_evidence
@@ -163,7 +165,8 @@ class ObservationWrites(InteractionWrites, ObservationReads):
         if source[0] == "d":
             with self.snapshot(*of_documents.NEEDS) as snapshot:
                 return of_documents.get(snapshot, told.user, source)
-        found = self.interaction(source, user=told.user)
+        with self.snapshot(*of_interactions.NEEDS) as snapshot:
+            found = of_interactions.get(snapshot, told.user, source)
         return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 
     # --- withdrawing sources -------------------------------------------------------------------------------------

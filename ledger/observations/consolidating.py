@@ -21,7 +21,7 @@ from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.interactions.commands import InteractionWrites, has_to_wait
 from ledger.interactions.queries import answer_texts
-from ledger.memories.commands import source_list, tag_list
+from ledger.memories.given import source_list, tag_list
 from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step

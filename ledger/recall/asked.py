@@ -12,7 +12,7 @@ from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
 from ledger.engine.snapshot import LIST_CAP
-from ledger.memories.commands import checked_kind, text_list
+from ledger.memories.given import checked_kind, text_list
 from projections.search.ranking import RANKINGS
 
 QUERY_BYTES = 1024 * 1024

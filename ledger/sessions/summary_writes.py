@@ -14,7 +14,7 @@ from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
 from ledger.engine.who import By
 from ledger.engine.work import Work
-from ledger.memories.commands import check_reason
+from ledger.memories.given import check_reason
 from ledger.sessions import answers
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import SessionWrites, invalidate

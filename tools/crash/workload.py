@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import ledger.engine.pipeline
 import ledger.maintenance.backing_up
-import ledger.memories.commands
+import ledger.memories.given
 import ledger.store.event_store
 import ledger.store.sqlite_files
 import projections.core.projector
@@ -295,7 +295,7 @@ def synchronous_off() -> None:
 
 def texts_garbled() -> None:
     """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
-    writes: Any = ledger.memories.commands
+    writes: Any = ledger.memories.given
     checked = writes.check_text
     writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 

@@ -1,0 +1,79 @@
+"""What may be cited as a source: something of the same user that is in effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.events import MemoryCaptured
+from ledger.domain.ids import LENGTH
+from ledger.engine.work import Work
+from projections.views import control, documents, observations
+
+
+def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
+    if not attempt.sources:
+        return attempt
+    return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
+
+
+def own(work: Work, source: str) -> str:
+    """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
+    this user that is in force, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
+    ``RejectedError`` for an observation all of whose sources were."""
+    if source[0] == "c":
+        return _own_chunk(work, source)
+    if work.find(source, source[0]) is None and work.of_another_user(source):
+        raise RejectedError(
+            f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
+        )
+    state = work.load(source, source[0])
+    if source[0] == "o" and not _is_borne_out(work, state.row):
+        raise RejectedError(
+            f"{state.id} has no live source, so nothing can rest on it; add other sources first",
+            rule="evidence",
+            subject=state.id,
+        )
+    return str(state.id)
+
+
+def _is_borne_out(work: Work, observation: int) -> bool:
+    """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
+    borne = observations.borne(work.rows, observation)
+    for each in [each for each in borne if not each.withdrawn] or borne:
+        if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
+            return True
+        found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
+        if found is not None and not _is_void(work, found):
+            return True
+    return False
+
+
+def _own_chunk(work: Work, source: str) -> str:
+    """One that a newer text no longer has is a source too: it is what was read."""
+    work.need("documents", "audit", "force")
+    work.rows.flush()
+    found = documents.find_chunk(work.connection(), source, work.who.user)
+    if found is not None and not _is_void(work, found):
+        return found.id
+    check_chunks(work, (source,))
+    raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
+
+
+def _is_void(work: Work, chunk: documents.Chunk) -> bool:
+    """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
+    return work.at_row(chunk.document, "d") is None or bool(control.taken_out_at(work.connection(), chunk.row))
+
+
+def check_chunks(work: Work, named: Iterable[str]) -> None:
+    """``RejectedError`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
+    for each in named:
+        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
+        state = work.at_row(row, "d") if row is not None else None
+        if state is not None and state.user != work.who.user:
+            raise RejectedError(
+                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
+            )

@@ -455,6 +455,16 @@ def test_a_schema_that_nobody_can_decode_is_made_again_from_the_sound_log(path, 
     assert log(path) == before
 
 
+def test_a_name_in_the_schema_that_became_bytes_is_made_again_from_the_sound_log(path):
+    """One bit of a record's header makes bytes of a text."""
+    before = log(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET name = CAST(name AS BLOB) WHERE name = 'keys'")
+    assert rebuilt(path) == answers()
+    assert log(path) == before
+
+
 def test_what_completed_an_erasure_and_cannot_be_read_is_no_error_of_python(path):
     with opened(path) as ledger:
         ledger.erase(ledger.remember("A secret.").id)

@@ -46,13 +46,14 @@ def has_changed(connection: sqlite3.Connection) -> bool:
 
 
 def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
-    for kind, name, table, sql in connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master"):
+    listed = connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master")
+    for kind, name, table, sql in ((str(part or "") for part in row) for row in listed):  # damage makes bytes of a text
         if kind == "index":
-            yield "index of", table, _body(str(sql or ""))
+            yield "index of", table, _body(sql)
         elif kind == "trigger":
-            yield kind, name, str(sql or "")
+            yield kind, name, sql
         elif not name.startswith("sqlite_stat"):
-            yield kind, name, _body(str(sql or ""))
+            yield kind, name, _body(sql)
 
 
 @lru_cache(1024)  # what a ledger has is what this product makes, and each open compares all of it

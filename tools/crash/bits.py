@@ -412,7 +412,7 @@ def fold_once() -> None:
         live = log._connect()
         try:
             said = tuple(tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs"))
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):  # the latter for the name of a column
             return fold_into(beside, log, *what, **how)
         if (kept := known.get((said, *what))) is not None:
             kept[0].backup(beside)

@@ -576,7 +576,7 @@ KILLED = """
 import os, sys
 from ledger import Ledger
 from ledger.erasure import erasing, purging
-from projections import refolding
+from projections.core import refolding
 path, point, subject = sys.argv[1:]
 ledger = Ledger.open(path)
 if point == "in the transaction":

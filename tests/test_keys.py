@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import folded_from_zero
 from old_names import Ledger
 
-from ledger import ConflictError, RejectedError
+from ledger import ConflictError, KeyReusedError, RejectedError
 from ledger.engine.who import By
 from ledger.policies import reinforcement
 
@@ -199,6 +200,17 @@ def test_an_undone_command_releases_its_key_and_a_redo_takes_it_again(ledger: Le
     assert not second.replayed
     with pytest.raises(ConflictError, match="used again since"):
         ledger.redo(first.position)
+
+
+def test_a_redo_takes_its_key_again_that_another_command_had_meanwhile(ledger: Ledger) -> None:
+    """Undone, used for something else, that undone too, and the first redone: the first has it again."""
+    undone = ledger.undo(ledger.remember("Tea is in the tin.", key="k").position)
+    ledger.undo(ledger.remember("Something else.", key="k").position)
+    ledger.redo(undone.position)
+    assert ledger.remember("Tea is in the tin.", key="k").replayed
+    with pytest.raises(KeyReusedError):
+        ledger.remember("Something else.", key="k")
+    assert folded_from_zero(ledger) == ledger.digest()
 
 
 def test_a_key_whose_answer_was_undone_still_gives_the_first_answer(ledger: Ledger) -> None:

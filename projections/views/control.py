@@ -29,7 +29,7 @@ from projections.core.subjects import EVERYTHING, Change, end, ended
 KEYS = Table(
     "keys",
     (
-        "key BLOB PRIMARY KEY",
+        "key BLOB NOT NULL",
         "position INTEGER NOT NULL",
         "command TEXT NOT NULL",
         "command_id TEXT NOT NULL",
@@ -38,7 +38,7 @@ KEYS = Table(
         "seen INTEGER NOT NULL",
         "released_at INTEGER",
     ),
-    ("key",),
+    ("key", "position"),  # undone and used again, and then redone: each use is a row of its own
     (("position", ""),),
     rowid=False,
     then=CURRENT,
@@ -148,7 +148,7 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 class Keys:
-    name, version, follows = "keys", 2, EVERYTHING
+    name, version, follows = "keys", 3, EVERYTHING
     tables = (KEYS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -157,10 +157,10 @@ class Keys:
             answered = isinstance(data, CommandAnswered)
             subject, seen = (data.subject, data.seen) if answered else (event.stream, event.position)
             told = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
-            rows.put(KEYS, (event.key,), (event.key, event.position, *told))
+            rows.put(KEYS, (event.key, event.position), (event.key, event.position, *told))
         if isinstance(event.data, WAYS_BACK):
             for row in rows.within(KEYS, "position", event.data.ranges):
-                rows.put(KEYS, row[:1], (*row[:-1], since(rows, row[1])))
+                rows.put(KEYS, row[:2], (*row[:-1], since(rows, row[1])))
 
 
 class Refusals:
@@ -255,9 +255,7 @@ class Sources:
 
 def answer(rows: Rows, key: bytes) -> Answer | None:
     """The command in force that used a key."""
-    row = rows.get(KEYS, (key,))
-    found = Answer(*row) if row is not None else None
-    return found if found is not None and found.released_at is None else None
+    return next((Answer(*row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
 def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:

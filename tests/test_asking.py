@@ -143,6 +143,7 @@ def test_retry_after_is_seconds_or_a_date(header: object, seconds: float | None)
     assert seconds_of(header, NOW) == seconds
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_header_is_a_failure_of_its_own(header: str) -> None:
     found = seconds_of(header, NOW)

@@ -221,6 +221,7 @@ def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
     assert copy.read_text() == "theirs"
 
 
+@pytest.mark.slow
 def test_a_ledger_opened_for_reading_can_be_backed_up(path, copy):
     digest = backed_up(path, path.parent / "first.db")
     with Ledger.open(path, readonly=True) as ledger:
@@ -286,6 +287,7 @@ def test_a_disk_that_fills_up_during_a_rebuild_leaves_the_live_tables(tmp_path):
 # --- recover ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_recovered_is_the_ledger_at_the_moment_of_the_backup(path, copy, target):
     digest = backed_up(path, copy)
     with Ledger.open(path) as ledger:

@@ -130,6 +130,7 @@ def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
     assert [each for each in found if each.split()[:2] in [["SCAN", "memories"], ["SCAN", "observations"]]] == []
 
 
+@pytest.mark.slow
 def test_a_trust_that_takes_much_along_takes_steps_in_proportion(path: Path) -> None:
     def trusted(count: int) -> int:
         with Ledger.open(path.with_name(f"{count}.db"), actor="ann") as ledger:
@@ -170,6 +171,7 @@ with Ledger.open(sys.argv[1], actor="ann") as ledger:
 """
 
 
+@pytest.mark.slow
 def test_an_act_that_is_killed_leaves_nothing(path: Path) -> None:
     with Ledger.open(path) as ledger:
         facts(ledger, 30)
@@ -246,6 +248,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erasing, "USER_EVENTS", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", ["ada", ""])
 def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, user: str) -> None:
     facts(ledger, 8, user=user)
@@ -296,6 +299,7 @@ def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: No
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_what_a_user_writes_while_all_is_erased_goes_too(
     ledger: Ledger, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

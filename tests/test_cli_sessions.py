@@ -52,6 +52,7 @@ def shown(*arguments: str, db: str, **more: Any) -> str:
 # --- every command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_verb_of_a_session_is_a_command() -> None:
     verbs = {
         name for name, _ in inspect.getmembers(Session, inspect.isroutine) if not name.startswith("_")

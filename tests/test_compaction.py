@@ -155,6 +155,7 @@ def test_a_run_is_old_messages_side_by_side_and_long_enough(items: list[WindowIt
         assert len(run.context) <= 2 and all(each.is_summary and each.level != FALLBACK for each in run.context)
 
 
+@pytest.mark.slow
 @given(ANY_WINDOWS, st.integers(0, 40), st.booleans())
 def test_nothing_in_the_tail_loses_its_call(items: list[WindowItem], protect: int, force: bool) -> None:
     users = [at for at, item in enumerate(items) if item.role == "user" and not item.results]

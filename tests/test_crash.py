@@ -190,6 +190,7 @@ def shim(tmp_path_factory) -> Path:
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_the_shim_records_fails_and_kills(shim, tmp_path):
     folder, trace = tmp_path / "watched", tmp_path / "trace"
     folder.mkdir()

@@ -334,6 +334,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_next_to_a_damaged_row_works_or_appends_nothing(tmp_path, name):
     the, draw = prepared()[1], Random(name)
@@ -381,6 +382,7 @@ def spoil(path, pages):
             file.write(b"\xff" * 64)
 
 
+@pytest.mark.slow
 def test_with_every_table_unreadable_the_ledger_opens_says_so_and_is_rebuilt(path):
     spoil(path, roots(path).values())
     the, before = prepared()[1], log(path)
@@ -445,6 +447,7 @@ def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
         assert all(each.state == "completed" for each in ledger.erasures())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [b"generation INTEGER", b"(ABORT, 'an event is never deleted"])
 def test_a_schema_that_nobody_can_decode_is_made_again_from_the_sound_log(path, text):
     """A rebuild of the tables alone would leave it as it was, and the next look would call for another, for ever."""

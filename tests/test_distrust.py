@@ -857,6 +857,7 @@ def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledge
     assert ledger.audit(limit=1)[0].type == "OriginTrusted" and ledger.memories() == [] == ledger.distrusted()
 
 
+@pytest.mark.slow
 def test_a_distrust_of_several_events_can_be_erased_with_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def everything(ledger):
 # --- healthy ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
     filled(path)
     before = fingerprint(path)
@@ -452,6 +453,7 @@ def damaged_log(path, how):
             connection.execute("DELETE FROM events WHERE position > 500")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["page", "bit"])
 def test_a_damaged_log_is_named_and_never_touched(path, how, tmp_path):
     damaged_log(path, how)

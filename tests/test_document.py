@@ -100,6 +100,7 @@ def test_what_moves_as_a_whole_is_one_range_and_an_unchanged_text_too() -> None:
     assert matched([], [1]) == ([], [0]) and matched([1], []) == ([], [])
 
 
+@pytest.mark.slow
 def test_lists_of_an_event_stay_below_two_thousand() -> None:
     kept, new = matched(list(range(9_000)), list(reversed(range(9_000))))
     assert len(kept) == domain.KEPT_RANGES and len(new) == 9_000 - domain.KEPT_RANGES

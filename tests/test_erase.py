@@ -129,6 +129,7 @@ def test_erasing_twice_is_refused_and_writes_nothing(ledger: Ledger) -> None:
     assert ledger.position == position
 
 
+@pytest.mark.slow
 def test_a_span_first_and_then_the_rest(ledger: Ledger) -> None:
     fact = ledger.remember(RARE)
     ledger.erase(fact.position, spans=[("data.content", 0, 12)])
@@ -333,6 +334,7 @@ def test_an_erased_turn_is_neither_matched_nor_extracted(ledger: Ledger) -> None
     agrees(ledger)
 
 
+@pytest.mark.slow
 def test_a_large_text_in_a_blob_goes_too(tmp_path: Path) -> None:
     text = " ".join(f"Zanzibarquux {number} in Harbour Row." for number in range(12_000))
     with Ledger.open(tmp_path / "memory.db") as ledger:
@@ -470,6 +472,7 @@ def test_nothing_that_the_same_command_recorded_can_confirm_a_guess(ledger: Ledg
     agrees(ledger)
 
 
+@pytest.mark.slow
 def test_importing_the_same_file_again_brings_nothing_back(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text("".join(json.dumps({"prompt": f"Turn {n}", "response": f"{RARE} {n}"}) + "\n" for n in range(3)))
@@ -633,6 +636,7 @@ def older_and_live(tmp_path: Path, erase: Callable[[Ledger], Any]) -> tuple[Path
         return tmp_path / "older.db", ledger.certificates()
 
 
+@pytest.mark.slow
 def test_a_certificate_erases_the_same_in_an_older_backup(tmp_path: Path) -> None:
     backup, certificates = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
     (tmp_path / "aside").mkdir()
@@ -662,6 +666,7 @@ def test_certificates_of_one_row_erased_twice_apply_in_their_order(tmp_path: Pat
         agrees(ledger)
 
 
+@pytest.mark.slow
 def test_a_certificate_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: Path) -> None:
     backup, certificates = older_and_live(tmp_path, lambda ledger: ledger.erase(ledger.memories()[1].id, sources="cut"))
     with Ledger.open(tmp_path / "foreign.db") as foreign:
@@ -929,6 +934,7 @@ def test_the_tags_of_a_consolidation_go_with_its_project(ledger: Ledger) -> None
     agrees(ledger)
 
 
+@pytest.mark.slow
 def test_the_tags_of_a_consolidation_go_with_the_last_memory_that_has_them(ledger: Ledger) -> None:
     one, two = _consolidated(ledger)
     ledger.erase(one, derived="erase", quotes="keep")
@@ -940,6 +946,7 @@ def test_the_tags_of_a_consolidation_go_with_the_last_memory_that_has_them(ledge
     agrees(ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["memories_used", "chunks_used"])
 def test_what_is_no_id_among_the_ids_of_what_was_used_is_text(tmp_path: Path, field: str) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:

@@ -1013,6 +1013,7 @@ def test_a_process_may_end_without_closing(tmp_path):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_dropped_closes_its_connections(tmp_path):
     """In a program of its own: Python 3.13 warns of what is dropped and not closed, as it should."""
     code = f"from ledger import Ledger; Ledger.open({str(tmp_path / 'memory.db')!r}).remember('tea')"

@@ -231,6 +231,7 @@ def test_another_relation_of_the_same_two_takes_the_place_of_the_first(ledger: L
     assert around(ledger, "Ana")[("works_at", "out", "Acme")] == 2
 
 
+@pytest.mark.slow
 def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Ledger) -> None:
     fact = ledger.remember("Ana's life.", edges=[("Ana", "works_at", "Acme"), ("Ana", "lives_in", "Porto")])
     left = ledger.unrelate(fact.id, "Ana", "works_at", "Acme", reason="she left")

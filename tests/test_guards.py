@@ -111,6 +111,7 @@ def test_a_disguise_is_seen_through(hidden: str) -> None:
     assert "prompt_injection" in labels(hidden)
 
 
+@pytest.mark.slow
 def test_what_is_encoded_is_read_only_so_deep_and_so_long() -> None:
     text = ORDER
     for _ in range(5):
@@ -215,6 +216,7 @@ ALL = [each["text"] for name in ("attacks", "benign") for each in corpus(name)]
 ALL += [*(text for _, text, _ in synthetic_secrets()), *EXAMPLES]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_is_tried_only_where_it_may_match_finds_the_same() -> None:
     assert [told(text) for text in ALL] == [everywhere(text) for text in ALL]
     assert [secrets_told(text) for text in ALL] == [named_everywhere(text) for text in ALL]

@@ -368,6 +368,7 @@ def test_a_secret_in_a_name_is_refused_for_a_name_is_looked_up(ledger: Ledger, n
     assert told == ([] if name == "user" else [("github_token", "secrets/1")]), "nobody's, where the user is the secret"
 
 
+@pytest.mark.slow
 def test_the_policy_may_refuse_secrets_or_leave_them(ledger: Ledger) -> None:
     ledger.adopt_policy(secrets="refuse")
     for write in (

@@ -234,6 +234,7 @@ def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: 
     assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_an_export_never_overwrites_and_an_import_takes_no_taken_place(lived: Ledger, tmp_path: Path) -> None:
     export = tmp_path / "export.jsonl"
     lived.export_file(export)
@@ -280,6 +281,7 @@ EDITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 def test_an_export_that_was_cut_or_edited_leaves_nothing_behind(lived: Ledger, tmp_path: Path, name: str) -> None:
     lived.export_file(tmp_path / "export.jsonl")

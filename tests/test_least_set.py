@@ -38,6 +38,7 @@ def played(ledger: Ledger, steps: Iterable[Step]) -> None:
             hand.do(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["distrust", "undo"])
 @given(steps=st.lists(step, min_size=3, max_size=12), which=st.integers(0, 20))
 @example(steps=FITS_AGAIN, which=0)
@@ -61,6 +62,7 @@ def test_what_falls_is_the_least_set_that_follows_from_the_log(how: str, steps: 
         assert ledger.digest() == folded_from_zero(ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["distrust", "undo"])
 @given(steps=st.lists(step, min_size=3, max_size=30), which=st.integers(0, 20), order=st.integers(0, 9))
 @example(steps=FITS_AGAIN, which=0, order=0)

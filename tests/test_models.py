@@ -173,6 +173,7 @@ def test_a_directory_without_a_model_is_not_found(tmp_path: Path) -> None:
         embedder_named(f"onnx:{tmp_path}")
 
 
+@pytest.mark.slow
 def test_opening_a_ledger_loads_no_numpy() -> None:
     code = "import sys; from ledger import Ledger; print([m for m in ('numpy', 'onnxruntime') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -128,6 +128,7 @@ def notes(shape: str, count: int) -> list[tuple[int, frozenset[str]]]:
     return [(n, frozenset({f"t{k}" for k in range(12)} - {f"t{n % 3}"})) for n in range(count)]  # copies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["prose", "one template", "nearly alike", "few words", "copies"])
 def test_ten_times_the_notes_take_at_most_fourteen_times_the_comparisons(
     shape: str, monkeypatch: pytest.MonkeyPatch

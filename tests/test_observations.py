@@ -554,6 +554,7 @@ def test_observations_are_read_where_nothing_can_be_written(ledger: Ledger) -> N
         assert reader.at(seen.position).observation(seen.id) is not None
 
 
+@pytest.mark.slow
 def test_doctor_and_verify_know_the_tables(ledger: Ledger) -> None:
     seen = ledger.observe(COFFEE, two(ledger))
     ledger.revise(seen.id, "The user takes coffee seriously.")

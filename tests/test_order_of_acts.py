@@ -343,6 +343,7 @@ def without_support(ledger: Ledger) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @given(acts)
 @example(  # built on what a distrust had put back
     [("remember", "ann", 0, 0), ("undo", "bob", 0, 0), ("distrust", "bob", 0, 0), ("cite", "ann", 0, 1)]

@@ -313,6 +313,7 @@ def remains(directory: Path) -> list[tuple[str, bytes]]:
     return hits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended", [False, True], ids=["standing", "once undone"])
 @pytest.mark.parametrize("size", [1, 9_000], ids=["short", "beside the log"])
 @pytest.mark.parametrize("taken_in", [False, True], ids=["waiting", "in the index"])
@@ -345,6 +346,7 @@ def test_of_a_turn_erased_in_part_the_rest_is_found(ledger: Ledger) -> None:
     assert [text for _, _, text in found(ledger, "zebra")] == ["The zebra lives at " + "█" * 11 + "."]
 
 
+@pytest.mark.slow
 def test_the_index_holds_what_the_passages_say(tmp_path: Path, clock: Clock) -> None:
     """Taking a text out of the index needs the very words that went in; what differs would stay for ever."""
     path = tmp_path / "memory.db"

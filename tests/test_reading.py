@@ -156,6 +156,7 @@ def test_numbers_that_are_none_and_digits_without_end_are_wrong_types() -> None:
     assert reasons(parsed) == [("add", "wrong_type")] * 3
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_text_is_a_failure_of_its_own(text: str) -> None:
     read(text)

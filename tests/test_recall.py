@@ -304,6 +304,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_question_is_an_error_and_none_changes_anything(stocked: Ledger) -> None:
     stocked.recall("tea", among="all")
     before = stocked.digest(), stocked.position
@@ -337,6 +338,7 @@ def test_a_question_of_a_mebibyte_is_one_and_of_more_is_refused(stocked: Ledger)
             stocked.recall(surrogate)
 
 
+@pytest.mark.slow
 def test_nothing_found_is_an_answer_of_its_own(ledger: Ledger) -> None:
     assert ledger.recall("zebra").as_text() == "nothing found, 0 searched"
     with ledger.batch():

@@ -42,6 +42,7 @@ def test_messages_are_searched_where_turns_are(ledger: Ledger) -> None:
     assert texts(ledger.recall("gearbox", among="all")) == ["The gearbox rattles."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["truncate", "clear"])
 def test_a_hidden_message_is_never_recalled(ledger: Ledger, act: str) -> None:
     session = ledger.session("monday")

@@ -312,6 +312,7 @@ def test_another_users_are_never_recalled(ledger: Ledger) -> None:
     assert receipt is not None and ledger.reopen(receipt) is None
 
 
+@pytest.mark.slow
 def test_one_is_found_beneath_a_thousand_of_somebody_else(ledger: Ledger) -> None:
     ours, theirs = said(ledger, "Ours."), said(ledger, "Theirs.", user="ben")
     with ledger.batch():

@@ -94,6 +94,7 @@ def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> N
     assert all(reopened(stocked, pack).changed for pack in packs)
 
 
+@pytest.mark.slow
 def test_another_process_reopens_it(stocked: Ledger) -> None:
     pack = served(stocked, among="all", explain=True)
     with Ledger.open(stocked.path, readonly=True) as reader:
@@ -113,6 +114,7 @@ def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
         assert copy.digest() == folded_from_zero(copy)
 
 
+@pytest.mark.slow
 def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked: Ledger) -> None:
     stocked.remember("Coffee again.")
     assert as_given(stocked, served(stocked))
@@ -240,6 +242,7 @@ def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) ->
 # --- whose, and when -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
     stocked.remember("Ann drinks coffee.", user="ann")
     mine, hers = served(stocked), served(stocked, user="ann")
@@ -247,6 +250,7 @@ def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
     assert reopened(stocked, hers, user="ann") == hers
 
 
+@pytest.mark.slow
 def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stocked: Ledger) -> None:
     nothing: Any
     for nothing in ("", "nope", "\0", "m_0123456789abcdef", "%", "0", None, 7, b"x"):
@@ -268,6 +272,7 @@ def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     assert stocked.position == position + 1
 
 
+@pytest.mark.slow
 def test_the_same_question_again_is_another_receipt(stocked: Ledger) -> None:
     first, second = served(stocked), served(stocked)
     assert first.receipt != second.receipt and reopened(stocked, first) == first
@@ -280,17 +285,20 @@ def test_a_moment_gives_no_receipt(stocked: Ledger) -> None:
         moment.recall("coffee", receipt=True)
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_file_gives_no_receipt(stocked: Ledger) -> None:
     with Ledger.open(stocked.path, readonly=True) as reader, pytest.raises(RejectedError, match="readonly"):
         reader.recall("coffee", receipt=True)
 
 
+@pytest.mark.slow
 def test_an_undone_receipt_still_reopens_because_it_was_given(stocked: Ledger) -> None:
     pack = served(stocked)
     stocked.undo(stocked.position)
     assert reopened(stocked, pack) == pack
 
 
+@pytest.mark.slow
 def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None:
     with stocked.batch():
         stocked.remember("Coffee of the batch.")

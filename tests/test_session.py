@@ -199,6 +199,7 @@ def test_what_is_no_message_is_refused_by_name_and_leaves_nothing(ledger: Ledger
     assert ledger.position == before and ledger.session("chat").id is None
 
 
+@pytest.mark.slow
 def test_deep_arguments_are_refused(ledger: Ledger) -> None:
     deep: list = []
     for _ in range(100_000):
@@ -351,6 +352,7 @@ def test_every_command_takes_a_key(ledger: Ledger) -> None:
 USERS = ("ann", "ben", "cid")
 
 
+@pytest.mark.slow
 def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
     ids = {}
     for user in USERS:

@@ -231,6 +231,7 @@ def session_of(ledger: Ledger, messages, do) -> Any:
     return session
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(steps, acts, st.sampled_from([1, 40, 150, 400, 1_000, 5_000, 10**6]), st.sampled_from([1, 3, 32]))
 def test_what_is_given_to_a_model_is_within_the_budget_valid_and_accounted_for(

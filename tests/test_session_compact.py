@@ -118,6 +118,7 @@ def test_a_few_long_messages_are_a_leaf_too_and_a_chunk_has_its_bounds(chat) -> 
     assert (summary.messages, summary.source_tokens) == (4, LEAF_CHUNK_TOKENS)
 
 
+@pytest.mark.slow
 def test_without_a_budget_one_leaf_is_made_and_forced_one_thing_more(chat) -> None:
     talk(chat, TAIL + 40, 1_000)
     assert len(chat.compact(summariser=Writer()).created) == 1
@@ -146,6 +147,7 @@ def test_leaves_give_way_to_condensed_summaries_while_the_window_is_due(chat) ->
     assert all(request.previous == () or len(request.previous) <= 2 for request in writer.asked)
 
 
+@pytest.mark.slow
 def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> None:
     talk(chat, TAIL + 80, 1_000)
     while chat.compact(summariser=Writer(lambda _: words(1_000))).created:
@@ -212,6 +214,7 @@ def test_an_empty_answer_is_asked_for_again_coldly_and_then_more_sternly(chat, n
     assert chat.compact(summariser=writer).created[0].level == "normal" and len(writer.asked) == 2
 
 
+@pytest.mark.slow
 def test_a_condensed_summary_has_its_greatest_size_too_and_no_fallback(chat) -> None:
     talk(chat, TAIL + 80, 1_000)
     while chat.compact(summariser=Writer(lambda _: words(1_100))).created:
@@ -470,6 +473,7 @@ def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
     assert [each.content for each in session.summaries("window")] == ["Of another process."]
 
 
+@pytest.mark.slow
 def test_a_holder_that_was_killed_holds_nothing(elsewhere) -> None:
     session, other = elsewhere
     other.send_signal(signal.SIGKILL)
@@ -480,6 +484,7 @@ def test_a_holder_that_was_killed_holds_nothing(elsewhere) -> None:
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_append_holds_all_events_of_a_summary(ledger: Ledger, chat) -> None:
     talk(chat, TAIL + 100, 1_000)
     found = chat.compact(4_000, summariser=Writer(*[lambda _: words(700)] * 40))
@@ -530,6 +535,7 @@ def test_it_goes_into_the_tail_but_not_into_the_last_turn(chat) -> None:
     assert not chat.compact_until_under(100, summariser=Writer()).under
 
 
+@pytest.mark.slow
 def test_a_long_turn_in_the_middle_is_no_last_turn(chat) -> None:
     """The view of a long window ends somewhere: the last user message in the view need not be the last one."""
     chat.append("user", "Do it.")
@@ -567,6 +573,7 @@ def deep(chat):
     return chat, top
 
 
+@pytest.mark.slow
 def test_an_invalidated_summary_gives_its_sources_back(deep) -> None:
     chat, top = deep
     found = chat.invalidate_summary(top.id, "wrong")
@@ -580,6 +587,7 @@ def test_an_invalidated_summary_gives_its_sources_back(deep) -> None:
     whole(chat)
 
 
+@pytest.mark.slow
 def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
     chat, top = deep
     found = chat.invalidate_summary(top.id, subtree=True)
@@ -591,6 +599,7 @@ def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
     whole(chat)
 
 
+@pytest.mark.slow
 def test_one_beneath_another_takes_that_with_it(deep) -> None:
     chat, top = deep
     beneath, *others = top.summaries
@@ -601,6 +610,7 @@ def test_one_beneath_another_takes_that_with_it(deep) -> None:
     whole(chat)
 
 
+@pytest.mark.slow
 def test_a_summary_is_restored_where_all_it_stood_for_is_there(ledger: Ledger, deep) -> None:
     chat, top = deep
     before = window(chat)
@@ -671,6 +681,7 @@ def test_of_a_summary_under_another_the_other_falls(deep) -> None:
     whole(chat)
 
 
+@pytest.mark.slow
 def test_a_condensed_summary_is_written_anew_from_its_summaries(deep) -> None:
     chat, top = deep
     writer = Writer("Anew.")

@@ -49,6 +49,7 @@ def test_a_dry_run_lists_the_summaries_written_from_a_message(ledger: Ledger) ->
     assert ledger.erase(said[7].position, dry_run=True).derived == ()
 
 
+@pytest.mark.slow
 def test_an_erased_message_leaves_its_summaries_and_its_sources_are_in_the_window(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session, said, leaves, top = talked(ledger)
@@ -249,6 +250,7 @@ def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monk
         ledger.erase(said[1].position)
 
 
+@pytest.mark.slow
 def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledger: Ledger) -> None:
     session = ledger.session("talk")
     said = [session.append("user", f"Word number {each}. " + RARE * (each == 1)) for each in range(60)]
@@ -326,6 +328,7 @@ def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(ledger: L
     assert kept.id in {each.subject for each in ledger.erase(again.position, dry_run=True).derived}
 
 
+@pytest.mark.slow
 def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all_that_it_read(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

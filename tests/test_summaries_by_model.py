@@ -171,6 +171,7 @@ def test_replay_asks_no_model(ledger: Ledger, model: Model) -> None:
     assert probe.rebuild(ledger).digest == before and len(model.asked) == 1
 
 
+@pytest.mark.slow
 def test_with_messages_the_call_for_their_summary_stays_and_says_nothing_of_them(ledger: Ledger) -> None:
     chat = talk(ledger)
     chat.compact()

@@ -251,6 +251,7 @@ def test_json_nests_at_most_64_levels() -> None:
         check_json("metadata", [[]], max_depth=1)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_levels_or_a_circle_are_refused_not_recursed_into() -> None:
     circle: list[object] = []
     circle.append(circle)
@@ -259,6 +260,7 @@ def test_a_hundred_thousand_levels_or_a_circle_are_refused_not_recursed_into() -
             check_json("metadata", value)
 
 
+@pytest.mark.slow
 def test_lists_that_share_members_cannot_stand_for_endless_values() -> None:
     value: object = 1
     for _ in range(30):

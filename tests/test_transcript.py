@@ -154,6 +154,7 @@ def test_carried_out_the_session_says_what_the_transcript_says(
     assert reconcile(after, theirs) == Plan("unchanged", len(theirs))
 
 
+@pytest.mark.slow
 def test_a_long_transcript_takes_as_many_steps_as_it_has_messages() -> None:
     def took(count: int) -> int:
         many = [line(f"message {number}", created_at=f"2026-01-01T12:00:00.{number:06d}Z") for number in range(count)]

@@ -69,6 +69,7 @@ def kept(path):
 # --- what is sound ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sound_ledger_has_no_problems_however_it_is_asked(path):
     for how in ({}, {"full": True}, {"projections": False}):
         report = check(path, **how)

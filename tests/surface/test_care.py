@@ -34,6 +34,7 @@ def lengths(texts: list[str]) -> list[list[float]]:
 # --- erasures and holds ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_erasure_leaves_a_certificate_by_which_a_backup_loses_the_same_text(ledger: Ledger, tmp_path: Path) -> None:
     fact = ledger.remember("The vault code is kept by Zebulon.")
     ledger.maintenance.backup(tmp_path / "backup.db")

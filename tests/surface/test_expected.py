@@ -203,6 +203,7 @@ def test_every_write_is_tried() -> None:
     assert sorted(set(writes()) - set(CALLS)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_write_is_refused_where_somebody_came_first(
     ledger: Ledger, the: dict[str, Any], tmp_path: Path, name: str

@@ -13,7 +13,6 @@ from ledger.domain.errors import (
     DamagedError,
     LedgerError,
     NewerFormatError,
-    RejectedError,
     StorageError,
     UnknownEventError,
 )
@@ -22,7 +21,7 @@ from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
 from ledger.engine.pipeline import Writer
-from ledger.engine.who import CHANNELS
+from ledger.engine.who import check_channel
 from ledger.engine.work import Clock, Random, Who, Work, now, system_random
 from ledger.erasure.erasing import Erasing
 from ledger.guards.guarding import Guard, Scanner, as_scanners
@@ -240,15 +239,6 @@ class Core(
         return f"<Core {self.path!r}>"
 
 
-def _of_before(name: str) -> property:
-    """The private name by which tests still reach an attribute; they go when their tests ask through the library."""
-    return property(lambda core: getattr(core, name), lambda core, value: setattr(core, name, value))
-
-
-for _name in ("store", "writer", "default", "created", "model", "vectors", "summariser", "settings"):
-    setattr(Core, f"_{_name}", _of_before(_name))
-
-
 def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
     """What calls fall back on: what was said, or else what the settings say."""
     told: dict[str, Any] = {
@@ -256,8 +246,7 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
     }
     for name, value in told.items():
         check_text(name, value, max_bytes=1024, blank_allowed=True)
-    if channel not in CHANNELS:
-        raise RejectedError(f"no channel is called {channel!r:.40}; there are: {', '.join(CHANNELS)}")
+    check_channel(channel)
     return Who(channel=channel, **told)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
-from ledger.engine.who import By, who
+from ledger.engine.who import NAME_BYTES, By, check_channel, who
 from ledger.engine.work import Who
 from ledger.types import Since, WriteOptions
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ledger.engine.core import Core
     from ledger.history.moments import Moment as PastCore
 
-NAME_BYTES = 1024
-CHANNELS = ("user", "tool", "web", "agent", "file")
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 _OF_THE_CORE = {"idempotency_key": "key"}
 
@@ -67,11 +65,6 @@ class Scope(Struct, frozen=True):
         if options.get("idempotency_key") is not None:
             raise RejectedError("a search takes no idempotency_key: looking again records nothing twice")
         return {name: value for name, value in self.by(options).items() if name != "key"}
-
-
-def check_channel(given: object) -> None:
-    if given not in CHANNELS:
-        raise RejectedError(f"no channel is called {given!r:.40}; there are: {', '.join(CHANNELS)}")
 
 
 def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:

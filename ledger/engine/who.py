@@ -54,8 +54,7 @@ def who(default: Who, by: By) -> Who:
     told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
     for name in ("user", "actor", "client", "agent"):
         check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
-    if told["channel"] not in CHANNELS:
-        raise RejectedError(f"no channel is called {told['channel']!r:.40}; there are: {', '.join(CHANNELS)}")
+    check_channel(told["channel"])
     for name in ("causation_id", "correlation_id"):
         if told[name] is not None:
             check_text(name, told[name], max_bytes=NAME_BYTES)
@@ -64,6 +63,11 @@ def who(default: Who, by: By) -> Who:
     if told["expected"] is not None:
         told["expected"] = _expected(told["expected"])
     return Who(**told)
+
+
+def check_channel(given: object) -> None:
+    if given not in CHANNELS:
+        raise RejectedError(f"no channel is called {given!r:.40}; there are: {', '.join(CHANNELS)}")
 
 
 def _expected(given: object) -> Expected:

@@ -66,7 +66,7 @@ class MergeWrites(MergeReads):
 
     def _known_vectors(self) -> merging.Vectors | None:
         """What gives the vectors that were made already of the texts as they are; None without an embedder."""
-        if getattr(self, "_vectors", None) is None:
+        if getattr(self, "vectors", None) is None:
             return None
         model, secret = self.vectors.embedder.name, self.writer.secret  # type: ignore[union-attr]
 

@@ -8,7 +8,7 @@ or stands on nothing, falls too: an undo takes whole commands along, a distrust 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,29 +247,31 @@ def meaning(state: dict[str, Any]) -> tuple[Any, ...]:
     return state["kind"], state["project"], state["status"], said
 
 
-def standing(parts: Iterable[Part]) -> set[str]:
-    """The subjects that are there: each begins by itself, or cites one that is."""
-    beginning = [part for part in parts if part.verb in ("say", "turn")]
-    there: set[str] = set()
-    size = -1
-    while size != len(there):
-        size = len(there)
+def standing(parts: Iterable[Part]) -> dict[str, int]:
+    """The subjects that are there, each with where it begins: by itself, or citing one that is there."""
+    beginning = [part for part in parts if part.verb in ("say", "turn") and part.subject is not None]
+    there: dict[str, int] = {}
+    before: dict[str, int] | None = None
+    while there != before:
+        before = there.copy()
         for part in beginning:
             sources = part.data.get("sources", ())
-            if part.subject is not None and (not sources or not there.isdisjoint(sources)):
-                there.add(part.subject)
+            if not sources or not there.keys().isdisjoint(sources):
+                there[str(part.subject)] = min(part.number, there.get(str(part.subject), part.number))
     return there
 
 
-def stands(part: Part, there: Collection[str]) -> bool:
-    """Whether a part has a subject, and what it cites or names is there."""
+def stands(part: Part, there: Mapping[str, int]) -> bool:
+    """Whether a part has a subject that has begun by then, and what it cites or names is there."""
     if part.verb == "answer":
         return True
+    if part.subject not in there or part.number < there[part.subject]:
+        return False
     sources = part.data.get("sources") or [each for each in (part.data.get("source"), part.data.get("by")) if each]
-    return part.subject in there and (not sources or any(each in there for each in sources))
+    return not sources or any(each in there for each in sources)
 
 
-def fits(state: dict[str, Any] | None, part: Part, there: Collection[str]) -> bool:
+def fits(state: dict[str, Any] | None, part: Part, there: Mapping[str, int]) -> bool:
     if not stands(part, there):
         return False
     if part.verb in ("say", "turn", "answer"):

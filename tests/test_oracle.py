@@ -51,6 +51,28 @@ def test_what_was_restored_is_a_candidate_again_without_its_promotion(ledger: Le
     assert found.status == oracle.memories("")["m_1"]["status"] == "candidate"
 
 
+def test_what_another_act_holds_back_falls_too_when_its_memory_begins_only_later_now(ledger: Ledger) -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "eve", "m_1", oracle.ask("promote", "", "m_1", {}), None)
+    oracle.done(4, "", "", "m_1", [Part("say", None, SAID | {"status": "active", "again": ("said",)})], None)
+    oracle.acts["distrust"] = Act("", "eve", oracle.distrust("", "eve"))
+    oracle.acts["undo"] = Act("", None, oracle.undo(2))
+    assert oracle.fits_again("distrust"), "the promotion comes back with the proposal, not with Eve"
+    idea = ledger.propose("Tea.")
+    ledger.promote(idea.id, actor="eve")
+    assert ledger.remember("Tea.", kind=idea.kind).id == idea.id
+    ledger.distrust("eve", kind="actor")
+    undone = ledger.undo(idea.position)
+    ledger.trust("eve", kind="actor")
+    assert not ledger.distrusted()
+    del oracle.acts["distrust"]
+    ledger.redo(undone.command_id or "")
+    del oracle.acts["undo"]
+    (found,) = ledger.memories(status="all")
+    assert found.status == oracle.memories("")["m_1"]["status"] == "active"
+
+
 def test_an_undo_takes_whole_commands_along_and_a_distrust_parts_of_them() -> None:
     oracle = Oracle()
     oracle.done(2, "", "eve", "m_1", [Part("say", None, SAID | {"status": "active"})], None)

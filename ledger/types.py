@@ -117,7 +117,9 @@ class GroupOptions(TypedDict, total=False):
     agent: str
     """For which agent it is."""
     expected: int | None
-    """A position: refused with ``ConflictError`` if what the command changes was changed after it, by an act like undo too."""
+    """A position: refused with ``ConflictError`` if what the command changes was changed after it, by an act like undo too.
+
+    An undo, a redo, a distrust, a trust and an erasure change whatever the events that they name belong to."""
 
 
 class WriteOptions(GroupOptions, total=False):

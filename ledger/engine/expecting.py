@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, WAYS_BACK
+from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, ContentErased, Event
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Expected, Work
 from projections.core.projector import FAMILIES, OWNERS
@@ -16,6 +16,10 @@ _OF_A_SUBJECT = "SELECT position FROM main.events WHERE stream = ? AND position 
 _ERASED = "SELECT erased_by FROM main.events WHERE stream = ? AND erased_by > ?"
 _OF_THE_LEDGER = "SELECT position FROM audit WHERE type = ? AND user = ? AND position > ?"
 _ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(each.__name__) for each in WAYS_BACK)}) AND position > ?"
+_NAMED = (
+    "SELECT stream, type, (SELECT position FROM main.events AS f WHERE f.stream = e.stream AND f.version = 1)"
+    " FROM main.events AS e WHERE position BETWEEN ? AND ?"
+)
 _AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
 
 
@@ -23,8 +27,8 @@ def check(work: Work, expected: Expected, last: int) -> None:
     """Refuse what a command is about to record where somebody else came first.
 
     That is a later event of a subject that it changes, or a later act that took events of it out of force, put them back or
-    erased them; on the ledger's own stream, which all share, the same of events of that type for this user. ``last`` is
-    where the log ends.
+    erased them; on the ledger's own stream, which all share, the same of events of that type for this user. An act changes
+    whatever the events that it names belong to. ``last`` is where the log ends.
     """
     if expected.position > last:
         raise RejectedError(
@@ -32,16 +36,38 @@ def check(work: Work, expected: Expected, last: int) -> None:
             limit=last,
             requested=expected.position,
         )
-    for stream, first, data, *_ in work.emitted:
+    for (stream, type_), first in _changed(work).items():
         if stream == LEDGER_STREAM:
-            what = f"another {type(data).__name__}"
-            changes = _of_the_ledger(work, type(data).__name__, expected.position)
+            what = f"another {type_}"
+            changes = _of_the_ledger(work, type_, expected.position)
         else:
             what, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
         if others := [position for position in changes if position not in expected.own]:
             raise ConflictError(
                 f"{what} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
             )
+
+
+def _changed(work: Work) -> dict[tuple[str, str], int]:
+    """What a command changes, with the row of each: subjects, and types of events on the ledger's own stream."""
+    changed: dict[tuple[str, str], int] = {}
+    for stream, first, data, *_ in work.emitted:
+        erased = isinstance(data, ContentErased)
+        if spans := _named_by(data):
+            found = (each for span in spans for each in work.connection().execute(_NAMED, span))
+            for of, type_, row in found:
+                if not (erased and of == LEDGER_STREAM):  # of what all share it takes a text, and changes nothing else
+                    changed[of, type_ if of == LEDGER_STREAM else ""] = row or 0
+        else:
+            changed[stream, type(data).__name__ if stream == LEDGER_STREAM else ""] = first
+    return changed
+
+
+def _named_by(data: Event) -> Sequence[tuple[int, int]]:
+    """The positions that an act is about, as ranges."""
+    if isinstance(data, ContentErased):
+        return [(target.position, target.position) for target in data.targets]
+    return data.ranges if isinstance(data, WAYS_BACK) else ()
 
 
 def _of_a_subject(work: Work, stream: str, first: int, after: int) -> Iterator[int]:

@@ -17,8 +17,9 @@ if str(ROOT) not in sys.path:  # where the product is installed without its tool
     sys.path.insert(0, str(ROOT))
 
 from ledger import ConflictError, RejectedError  # noqa: E402
+from ledger.answers import AuditEntry  # noqa: E402
 from ledger.api import Ledger  # noqa: E402
-from ledger.types import Event, Project  # noqa: E402
+from ledger.types import EVERYTHING, Event, Project  # noqa: E402
 from tools.public_surface import writes  # noqa: E402
 
 LEDGER = "ledger"
@@ -177,26 +178,28 @@ def the(filled: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     return filled[1]
 
 
-def events(ledger: Ledger, after: int) -> list[tuple[int, str, str]]:
-    """(position, subject, type) of what was recorded after a position, for what the oracle has to know."""
-    found = ledger.history.audit(limit=500)
-    return sorted((each.position, each.subject, each.type) for each in found if each.position > after)
+def recorded(ledger: Ledger) -> dict[int, AuditEntry]:
+    return {each.position: each for each in ledger.history.audit(limit=1_000)}
 
 
 def changed_last(ledger: Ledger, path: Path, call: Callable[[Ledger], Any]) -> int:
-    """Where the last event lies of what a call changes first; 0 where it begins something. Tried on a copy."""
+    """Where what a call changes first was changed last; 0 where it begins something. Tried on a copy."""
     ledger.maintenance.backup(path)
     with opened(path) as twin:
-        before, known = twin.position, events(twin, 0)
-        command = (call(twin), twin.history.audit(limit=500))[1]
-        new = [each for each in command if each.position > before]
-        first = min(new, key=lambda each: each.position).command_id
-        keys = {_key(each.subject, each.type) for each in new if each.command_id == first}
-    return max((position for position, subject, kind in known if _key(subject, kind) in keys), default=0)
+        known = recorded(twin)
+        log = (call(twin), recorded(twin))[1]
+        new = [each for position, each in sorted(log.items()) if position not in known]
+        things = {thing for each in new if each.command_id == new[0].command_id for thing in changed(each, log)}
+    return max((position for position, each in known.items() if things & changed(each, known)), default=0)
 
 
-def _key(subject: str, kind: str) -> tuple[str, str]:
-    return (subject, kind if subject == LEDGER else "")
+def changed(entry: AuditEntry, log: dict[int, AuditEntry]) -> set[tuple[str, str]]:
+    """What an event changes: its subject, or on the ledger's own stream what is of its type; an act what it names."""
+    erased = entry.data.get("targets", ()) if entry.type == "ContentErased" else ()
+    spans = [(each["position"],) * 2 for each in erased] or entry.data.get("ranges", ())
+    named = [position for first, last in spans for position in range(first, last + 1)]
+    of = [log[each] for each in named] or [entry]
+    return {(each.subject, each.type if each.subject == LEDGER else "") for each in of}
 
 
 def test_every_write_is_tried() -> None:
@@ -262,12 +265,12 @@ def test_what_is_no_position_of_the_log_is_rejected(ledger: Ledger, the: dict[st
     assert ledger.position == before
 
 
-ACTS: dict[str, Callable[[Ledger, dict[str, Any]], Any]] = {
-    "undo": lambda g, the: g.undo(the["revised"]),
-    "redo": lambda g, the: g.redo(the["revised"]),
-    "distrust": lambda g, the: g.history.distrust("eve", kind="actor"),
-    "trust": lambda g, the: g.history.trust("eve", kind="actor"),
-    "erase": lambda g, the: g.erase(Event(the["revised"], ["data.reason"])),
+ACTS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
+    "undo": lambda g, the, by: g.undo(the["revised"], cascade=True, **by),
+    "redo": lambda g, the, by: g.redo(the["revised"], **by),
+    "distrust": lambda g, the, by: g.history.distrust("eve", kind="actor", **by),
+    "trust": lambda g, the, by: g.history.trust("eve", kind="actor", cascade=True, **by),
+    "erase": lambda g, the, by: g.erase(Event(the["revised"], ["data.reason"]), **by),
 }
 
 
@@ -288,7 +291,7 @@ def test_an_act_on_what_was_recorded_is_a_change_of_its_subject_and_of_no_other(
     with opened(tmp_path / "memory.db") as ledger:
         the = revised(ledger, act)
         seen = ledger.position
-        ACTS[act](ledger, the)
+        ACTS[act](ledger, the, {})
         before = ledger.position
         with pytest.raises(ConflictError, match=f"a change of {the['fact']} was recorded at position {seen + 1}"):
             ledger.memories.tag(the["fact"], add=["drinks"], expected=seen)
@@ -330,3 +333,57 @@ def test_what_expected_asks_is_found_by_an_index(ledger: Ledger, the: dict[str, 
     for each in questions:
         plan = connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()
         assert [line for *_, line in plan if line.startswith("SCAN")] == [], each
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_is_refused_where_what_it_changes_was_changed_meanwhile(tmp_path: Path, act: str) -> None:
+    with opened(tmp_path / "memory.db") as ledger:
+        the = revised(ledger, act)
+        seen = ledger.position
+        ledger.memories.tag(the["fact"], add=["drinks"])
+        with pytest.raises(ConflictError, match=f"a change of {the['fact']} was recorded at position {seen + 1}"):
+            ACTS[act](ledger, the, {"expected": seen})
+        assert ledger.position == seen + 1
+        ACTS[act](ledger, the, {"expected": seen + 1})
+        assert ledger.position > seen + 1
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_is_not_refused_for_what_it_does_not_change(tmp_path: Path, act: str) -> None:
+    with opened(tmp_path / "memory.db") as ledger:
+        the = revised(ledger, act)
+        seen = ledger.position
+        ledger.memories.tag(the["other"], add=["drinks"])
+        ledger.undo(ledger.remember("Cleo drinks water.").position)
+        ledger.erase(the["other"])
+        before = ledger.position
+        ACTS[act](ledger, the, {"expected": seen})
+        assert ledger.position > before
+
+
+def test_an_erasure_is_refused_where_its_memory_was_revised_meanwhile(ledger: Ledger, the: dict[str, Any]) -> None:
+    seen = ledger.position
+    ledger.revise(the["fact"], "The user prefers a dark roast.")
+    with pytest.raises(ConflictError, match=f"a change of {the['fact']} was recorded at position {seen + 1}"):
+        ledger.erase(the["fact"], derived="erase", sources="cut", quotes="cut", expected=seen)
+    assert ledger.memories.get(the["fact"]).content == "The user prefers a dark roast."
+
+
+def test_undoing_a_policy_is_refused_where_another_was_adopted_meanwhile(ledger: Ledger) -> None:
+    ledger.policy.set(gain=0.06)
+    seen = ledger.position
+    ledger.policy.set(gain=0.07)
+    with pytest.raises(ConflictError, match=f"another PolicyAdopted was recorded at position {seen + 1}"):
+        ledger.undo(seen, expected=seen)
+    assert ledger.undo(seen, expected=seen + 1).events == 1
+
+
+def test_a_whole_user_is_erased_in_parts_that_are_no_conflict_of_each_other(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.erasure.erasing.USER_EVENTS", 3)
+    bob = ledger.bind(user="bob")
+    fact = bob.remember("Bob drinks tea.").id
+    for word in ("coffee", "milk", "water"):
+        bob.revise(fact, f"Bob drinks {word}.")
+    assert bob.erase(EVERYTHING, expected=ledger.position).earlier

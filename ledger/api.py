@@ -838,11 +838,12 @@ class Ledger(LedgerRead):
             tags: Only sources that have each of these tags.
             method: "grouping" (rules) or "model"; None for the model if there is one.
             limit: The most new sources, from 1; None for all.
+            dry_run: Only return what would become of them. A model is asked all the same, and not even the call is recorded.
             progress: Called with (sources done, sources).
 
         Raises:
             ModelError: The model failed, which is recorded; the sources are new as before.
-            RejectedError: A dry run with a model, whose calls are always recorded; or an ``idempotency_key``.
+            RejectedError: An ``idempotency_key``, or a model inside a batch.
         """
         return self._core.consolidate(
             over,

@@ -371,11 +371,55 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
     assert [type(each) for each in told] == [ConsolidationFailed] * 4
 
 
-def test_a_model_is_not_asked_in_a_batch_or_for_a_dry_run(door: Door) -> None:
+def test_a_dry_run_asks_the_model_and_writes_nothing(door: Door) -> None:
+    ledger, asked, answers = door
+    sources = [ledger.remember(f"The user drinks tea number {number}.").id for number in range(25)]
+    before, answered = ledger.position, [[create(), create("Of no source.", [99])], [create("Something else.", [2])]]
+    answers += answered
+    planned = ledger.consolidate(dry_run=True)
+    assert len(asked) == 2 and planned.dry_run and (planned.calls, planned.sources, planned.formed) == (2, 25, 2)
+    assert [(each.what, each.content, each.sources) for each in planned.actions] == [
+        ("formed", TEA, (sources[0],)),
+        ("formed", "Something else.", (sources[21],)),
+    ]
+    assert ledger.position == before and not ledger.audit(type="ModelCalled") and not ledger.observations()
+    answers += answered
+    done = ledger.consolidate()
+    assert (done.formed, done.skipped, done.sources) == (planned.formed, planned.skipped, planned.sources)
+
+
+def test_a_dry_run_says_once_what_becomes_of_a_stale_observation(door: Door) -> None:
+    ledger, _, answers = door
+    observation = formed(door)
+    gone, left = (ledger.get(each.id) for each in observation.sources)
+    ledger.retract(gone.id)
+    before = ledger.position
+    for answer, content in (([update(text="Worded anew.")], "Worded anew."), ([], left.content)):
+        answers.append(answer)
+        planned = ledger.consolidate(dry_run=True)
+        assert [(each.id, each.what, each.content) for each in planned.actions] == [
+            (observation.id, "revised", content)
+        ]
+    answers.append("no")
+    with pytest.raises(ModelError):
+        ledger.consolidate(dry_run=True)
+    assert ledger.position == before
+
+
+def test_a_model_is_not_asked_where_nothing_can_be_written(door: Door, tmp_path: Path) -> None:
     ledger, asked, _ = door
     ledger.remember(TEA)
-    with pytest.raises(RejectedError):
-        ledger.consolidate(dry_run=True)
+    turn = ledger.capture("I live in Oslo and I love green tea.", "Noted.").id
+    with Ledger.open(tmp_path / "memory.db", readonly=True, model=probe.model(ledger)) as reading:
+        for call in (lambda: reading.consolidate(dry_run=True), reading.consolidate, lambda: reading.extract(turn)):
+            with pytest.raises(RejectedError, match="for reading"):
+                call()  # type: ignore[operator]
+    assert not asked
+
+
+def test_a_model_is_not_asked_in_a_batch(door: Door) -> None:
+    ledger, asked, _ = door
+    ledger.remember(TEA)
     with ledger.batch(), pytest.raises(RejectedError):
         ledger.consolidate()
     assert not asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,6 +37,10 @@ NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
 NEAREST = 15  # observations that are looked for (astrocyte)
 
 
+class _NothingWritten(Exception):
+    """What a dry run ends a command with, once it is known what it would come to."""
+
+
 class ModelConsolidating(Consolidating, Language):
     """What consolidation is with a model."""
 
@@ -45,10 +50,6 @@ class ModelConsolidating(Consolidating, Language):
         return CONSOLIDATOR if using != "grouping" and self.model is not None else GROUPING
 
     def _by_model(self, run: Run) -> None:
-        if run.dry_run:
-            raise RejectedError(
-                "a call of a model is always recorded, so there is no dry run with one: method='grouping' has one"
-            )
         while (news := self._for_model(run)).pieces or news.standing:
             if not self._one_call(run, news) or run.full:
                 break
@@ -103,7 +104,8 @@ class ModelConsolidating(Consolidating, Language):
             asked = ask(self._asked_model, request)
             parsed = answered(asked, consolidator.kinds())
         except ModelError as error:
-            self._record_model_failure(run, request, error, ranges, news.head)
+            if not run.dry_run:
+                self._record_model_failure(run, request, error, ranges, news.head)
             raise
         run.calls, run.looks = run.calls + 1, False
         told = self._record_answer(run, news.after, batch, (request, asked, parsed, ranges), upto)
@@ -205,10 +207,13 @@ class ModelConsolidating(Consolidating, Language):
                 taken = answer.taken
             left = parsed.left_over
             emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
+            if run.dry_run:
+                raise _NothingWritten
             return LEDGER_STREAM
 
-        outcome = self.writer.run("consolidate", run.told, body)
-        run.position = max(run.position, outcome.position)
+        with suppress(_NothingWritten):
+            outcome = self.writer.run("consolidate", run.told, body)
+            run.position = max(run.position, outcome.position)
         return done[0] if done else None
 
     def _record_model_failure(
@@ -230,7 +235,8 @@ class ModelConsolidating(Consolidating, Language):
         with self._read(*NEEDED) as connection:
             rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
             standing = consolidations.standing(connection, run.scope, rows) if rows else []
-            left = [each for each in standing if each.stale and each.live]
+            told = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
+            left = [each for each in standing if each.stale and each.live and each.state.id not in told]
         if not left:
             return
         resolving = replace(

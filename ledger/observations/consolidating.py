@@ -131,8 +131,8 @@ class Consolidating(InteractionWrites):
         at. The scope is a user's memories in one ``project``, or in none, that have all of the ``tags``; observations of another
         scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded anew)
         or "model"; by default the model that the ledger was opened with, if there is one. At most ``limit`` sources are
-        looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing; with a model
-        it is refused, for its calls are always recorded. ``progress`` is called with (sources done, sources).
+        looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing, not
+        even that a model was asked. ``progress`` is called with (sources done, sources).
 
         ``ModelError`` where the model fails, which is recorded; the sources are new as before.
         """

@@ -166,7 +166,10 @@ def check_call(timeout: object, cancelled: object) -> None:
 
 
 def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
-    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted: so no model is asked."""
+    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
+    is asked."""
+    if ledger.store.readonly:
+        ledger.store.refuse_writing()
     with ledger._read("memories") as connection:
         found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
     sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}

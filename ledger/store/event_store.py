@@ -137,7 +137,7 @@ class EventStore:
 
     def _enter(self, durable: bool) -> Transaction:
         if self._closed or self._pool.foreign or self.readonly:
-            self._refuse_writing()
+            self.refuse_writing()
         if not self._lock.acquire(timeout=self._file.busy_timeout_seconds):
             raise ConflictError("another thread kept the ledger locked for longer than the timeout")
         if self._depth:
@@ -184,7 +184,7 @@ class EventStore:
 
     def _open_writer(self) -> sqlite3.Cursor:
         if self._closed:
-            self._refuse_writing()
+            self.refuse_writing()
         self._cursor = self._pool.get_connection().raw.cursor()
         return self._cursor
 
@@ -235,7 +235,7 @@ class EventStore:
             if self._cursor is not None and self._cursor.connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
 
-    def _refuse_writing(self) -> Never:
+    def refuse_writing(self) -> Never:
         self._check_open()
         raise RejectedError(
             "this ledger was opened for reading (readonly=True) and accepts no command", rule="readonly"
@@ -394,7 +394,7 @@ class EventStore:
     def checkpoint(self) -> bool:
         """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
         if self._closed or self._pool.foreign or self.readonly:
-            self._refuse_writing()
+            self.refuse_writing()
         if self._owner == get_ident():
             return False
         with self._file.hold(), self._exclusively():

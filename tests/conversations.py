@@ -46,12 +46,12 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
     chosen = items(session)[first : last + 1]
 
     def sources(window: OpenWindow) -> Sources:
-        beneath = tuple(each for each in window.summaries if each.id == chosen[0].id)
-        old, fresh = beneath[0], of_messages(window, chosen[1].place, chosen[-1].place)
+        underlying = tuple(each for each in window.summaries if each.id == chosen[0].id)
+        old, fresh = underlying[0], of_messages(window, chosen[1].place, chosen[-1].place)
         assert fresh is not None
         spans = joined(window.connection, window.state.row, (*old.ranges, *fresh.ranges))
         sums = old.messages + fresh.messages, old.source_tokens + fresh.tokens
-        return Sources(spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), beneath)
+        return Sources(spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), underlying)
 
     return written(session, sources, Written(LEAF, "fallback", text, 3, "given"), **who)
 
@@ -62,8 +62,8 @@ def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> s
     def sources(window: OpenWindow) -> Sources:
         known = {each.id: each for each in summaries.of_session(window.connection, window.state.row)}
         old = known[id]
-        beneath = tuple(known[each] for each in old.summaries)
-        return Sources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, beneath)
+        underlying = tuple(known[each] for each in old.summaries)
+        return Sources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, underlying)
 
     kind = next(each.kind for each in session.summaries() if each.id == id)
     return written(session, sources, Written(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who)

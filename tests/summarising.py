@@ -33,15 +33,15 @@ def summarise(
     with probe.session(session)._reading() as (connection, state):
         assert state is not None
         known = {each.id: each for each in summaries.of_session(connection, state.row)}
-        beneath = [known[id] for id in of]
-        covered = tuple(ranges) or tuple(each for row in beneath for each in row.ranges)
+        underlying = [known[id] for id in of]
+        covered = tuple(ranges) or tuple(each for row in underlying for each in row.ranges)
         rows = sessions.within(connection, state.row, covered)
     id = subject_id("y", (state.row << 20 | len(known)).to_bytes(10, "big"))
     created = SummaryCreated(
         summary=id,
         kind="condensed" if of else "leaf",
         level="normal",
-        depth=max((each.depth + 1 for each in beneath), default=0),
+        depth=max((each.depth + 1 for each in underlying), default=0),
         content=text,
         tokens=5,
         counter="given",

@@ -181,7 +181,7 @@ def test_what_makes_no_sense_is_refused(ledger: Ledger, over: Any, more: dict[st
 # --- how far ---------------------------------------------------------------------------------------------------------
 
 
-SAYINGS = (
+STATEMENTS = (
     *COFFEE, *ROME, "Ann lives in Oslo.", "The port of staging is 5432.", "The port of staging is 5433.",
     "Ann lives in Rome now.",
     "The user prefers light roast coffee.",
@@ -191,7 +191,7 @@ SAYINGS = (
 
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from(SAYINGS), st.booleans()), max_size=14), st.booleans())
+@given(st.lists(st.tuples(st.sampled_from(STATEMENTS), st.booleans()), max_size=14), st.booleans())
 def test_all_at_once_and_in_steps_form_the_same(
     tmp_path_factory: Any, given: Sequence[tuple[str, bool]], limited: bool
 ) -> None:

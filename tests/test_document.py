@@ -77,7 +77,7 @@ def test_removing_and_restoring_and_what_is_already_so() -> None:
 @pytest.mark.parametrize("command", [ingest("a"), Remove(), Restore()])
 def test_nothing_is_decided_about_what_was_erased(command: domain.Command) -> None:
     with pytest.raises(RejectedError, match="erased"):
-        decide(command, document(status="erased", title=None, beneath="active"))
+        decide(command, document(status="erased", title=None, underlying="active"))
 
 
 @settings(max_examples=100)
@@ -127,9 +127,9 @@ def test_a_document_begins_with_its_ingestion_and_without_a_title_it_is_erased()
     assert evolve(None, recorded(EVENTS["ChunkAdded"])) is None
     erased = e.DocumentAdded(None, None, None, 2_400, 3, None)
     gone = evolve(None, recorded(erased, stream=DOCUMENT, version=1, position=7))
-    assert gone is not None and (gone.status, gone.beneath, gone.tags) == ("erased", "active", ())
+    assert gone is not None and (gone.status, gone.underlying, gone.tags) == ("erased", "active", ())
     after = evolve(gone, recorded(e.DocumentRemoved(), stream=DOCUMENT))
-    assert after is not None and (after.status, after.beneath) == ("erased", "removed")
+    assert after is not None and (after.status, after.underlying) == ("erased", "removed")
 
 
 def test_what_still_makes_sense_without_what_came_before() -> None:

@@ -137,7 +137,7 @@ def test_a_new_wording_is_fresh_and_an_old_one_goes_stale_until_it_is_confirmed(
 
 
 def test_an_erased_wording_ends_it_unless_a_later_one_is_whole() -> None:
-    assert STATES["erased"].beneath == "active"
+    assert STATES["erased"].underlying == "active"
     first = ObservationFormed(None, 700_000, "proof/1", "grouping/1", FORMED.evidence)
     assert folded(first, ObservationRevised(**_told())).status == "active"
     assert folded(first, ObservationRetracted("curated"), ObservationRestored()).status == "erased"

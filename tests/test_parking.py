@@ -32,7 +32,7 @@ CLASSES = {
     "audit": audit.Audit,
     "confidence": confidence.Confidence,
     "duplicates": duplicates.Duplicates,
-    "force": control.Force,
+    "in_effect": control.InEffect,
     "interactions": interactions.Interactions,
     "keys": control.Keys,
     "memories": memories.Memories,
@@ -70,10 +70,10 @@ def heal(monkeypatch, name, original):
     monkeypatch.setattr(CLASSES[name], "fold", original)
 
 
-def parked(ledger):
+def suspended(ledger):
     """(position, error) of what is suspended; asked of the table, for whatever is suspended may be what an answer needs."""
     with probe.store(ledger).snapshot() as connection:
-        rows = connection.execute("SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL")
+        rows = connection.execute("SELECT name, suspended_at, error FROM projections WHERE suspended_at IS NOT NULL")
         return {name: (at, error) for name, at, error in rows}
 
 
@@ -86,7 +86,7 @@ EVENTS = {  # a command whose first event concerns the projection
     "sources": lambda ledger: ledger.remember("poison"),
     "projects": lambda ledger: ledger.register_project("poison"),
     "keys": lambda ledger: ledger.remember("poison", key="k"),
-    "force": lambda ledger: _adopted(ledger),
+    "in_effect": lambda ledger: _adopted(ledger),
     "refusals": lambda ledger: _refused(ledger),
 }
 SAID = dict.fromkeys(("sessions", "summaries"), lambda ledger: ledger.session("s").append("user", "poison"))
@@ -109,7 +109,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
     poison(monkeypatch, name, at)
     EVENTS[name](ledger)
     assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
-    assert parked(ledger) == {name: (at, "ValueError")}
+    assert suspended(ledger) == {name: (at, "ValueError")}
     standing = {each.name: each.position for each in ledger.stats().projections}
     assert standing.pop(name) == at - 1
     assert set(standing.values()) == {at + 1}
@@ -117,7 +117,7 @@ def test_a_poisoned_event_parks_one_projection_and_its_command_commits(ledger, m
 
     heal(monkeypatch, name, original)
     report = probe.rebuild(ledger)
-    assert (report.suspended, parked(ledger)) == ((), {})
+    assert (report.suspended, suspended(ledger)) == ((), {})
     assert types(ledger)[-2:] == ["ProjectionSuspended", "ProjectionResumed"]
     assert "before" in contents(ledger)
     ledger.remember("after")
@@ -173,7 +173,7 @@ def test_rows_that_the_database_does_not_take_park_too(ledger, monkeypatch, act)
     poison(monkeypatch, "confidence", at, act)
     answer = ledger.remember("poison")
     assert (answer.content, ledger.memory(answer.id)) == ("poison", answer)
-    assert parked(ledger) == {"confidence": (at, ACTS[act])}
+    assert suspended(ledger) == {"confidence": (at, ACTS[act])}
     assert ledger.remember("another").position == at + 2
     heal(monkeypatch, "confidence", original)
     probe.rebuild(ledger)
@@ -189,8 +189,8 @@ def test_a_rebuild_that_meets_the_poison_parks_too(ledger, monkeypatch, act):
     poison(monkeypatch, "confidence", 3, act)
     report = probe.rebuild(ledger)
     assert report.suspended == ("confidence",)
-    (parked_at, error) = parked(ledger)["confidence"]
-    assert (error, parked_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
+    (suspended_at, error) = suspended(ledger)["confidence"]
+    assert (error, suspended_at <= 3) == (ACTS[act], True), "it stops at the poison or before"
     assert types(ledger)[-1] == "ProjectionSuspended"
     probe.rebuild(ledger)
     assert types(ledger).count("ProjectionSuspended") == 1, "what is suspended already is not parked again"
@@ -208,7 +208,7 @@ def test_poison_inside_a_batch_parks_and_the_batch_goes_on(ledger, monkeypatch):
             with ledger.batch():
                 for number in range(4):
                     ledger.remember(f"{act} {number}")
-        assert "confidence" in parked(ledger)
+        assert "confidence" in suspended(ledger)
         probe.rebuild(ledger)
     assert len(contents(ledger)) == 8
     assert types(ledger).count("ProjectionSuspended") == types(ledger).count("ProjectionResumed") == 2
@@ -274,7 +274,7 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
             ledger.capture("poison")
     else:
         (EVENTS | SAID)[name](ledger)
-    assert name in parked(ledger)
+    assert name in suspended(ledger)
     position = ledger.position
     with pytest.raises(SuspendedError, match=f"'{name}'"):
         WRITES[name](ledger, fact)
@@ -292,9 +292,9 @@ def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger,
     poison(monkeypatch, name, at)
     assert SAID[name](ledger).position == at
     assert types(ledger)[-1] == "ProjectionSuspended" and ledger.position == at + 1
-    assert parked(ledger) == {name: (at, "ValueError")}
+    assert suspended(ledger) == {name: (at, "ValueError")}
     heal(monkeypatch, name, original)
-    assert (probe.rebuild(ledger).suspended, parked(ledger)) == ((), {})
+    assert (probe.rebuild(ledger).suspended, suspended(ledger)) == ((), {})
     ledger.session("s").append("user", "after")
     assert [each.content for each in ledger.session("s").messages()] == ["before", "poison", "after"]
     assert_sound(ledger)
@@ -327,7 +327,7 @@ def test_a_session_that_cannot_be_folded_is_refused_by_name_and_the_rest_goes_on
     assert ledger.history(fact.id) and ledger.undo(fact.position).events == 1
 
 
-@pytest.mark.parametrize("name", ["memories", "keys", "force"])
+@pytest.mark.parametrize("name", ["memories", "keys", "in_effect"])
 def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp_path, name):
     ledger.remember("before")
     original = CLASSES[name].fold
@@ -382,7 +382,9 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
     with pytest.raises(SuspendedError, match=r"recorded at position .* suspended"):
         ledger.adjust(fact.id, 0.9)
     assert "ConfidenceAdjusted" in types(ledger)
-    assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(parked(ledger))
+    assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(
+        suspended(ledger)
+    )
     monkeypatch.setitem(FAMILIES, "m", memories.FAMILY)
     probe.rebuild(ledger)
     assert ledger.memory(fact.id).confidence == 0.9
@@ -395,7 +397,7 @@ def test_an_undo_whose_refold_fails_parks_too(ledger, monkeypatch):
     original = confidence.Confidence.fold
     poison(monkeypatch, "confidence", ledger.position + 1)
     ledger.undo(adjusted.position)
-    assert "confidence" in parked(ledger)
+    assert "confidence" in suspended(ledger)
     assert ledger.memory(fact.id).confidence == 0.5
     heal(monkeypatch, "confidence", original)
     probe.rebuild(ledger)
@@ -416,7 +418,7 @@ def test_a_failing_disk_parks_nothing(ledger, monkeypatch):
         poison(patch, "search", position + 1, failing)
         with pytest.raises(StorageError):
             ledger.remember("fact")
-    assert (ledger.position, parked(ledger)) == (position, {})
+    assert (ledger.position, suspended(ledger)) == (position, {})
     ledger.remember("fact")
     assert_sound(ledger)
 
@@ -428,7 +430,7 @@ def test_a_dropped_table_is_damage_and_no_poison(ledger):
     before = probe.store(ledger).head()
     with pytest.raises(DamagedError, match="the table dependents"):
         ledger.remember("fact", source=turn.id)
-    assert probe.store(ledger).head() == before and parked(ledger) == {}
+    assert probe.store(ledger).head() == before and suspended(ledger) == {}
     probe.rebuild(ledger)
     assert ledger.remember("fact", source=turn.id).sources == (turn.id,)
     assert_sound(ledger)

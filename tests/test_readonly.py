@@ -190,7 +190,7 @@ def test_projections_of_another_version_are_folded_privately(media, monkeypatch,
         assert probe.execute("SELECT count(*) FROM memories").fetchone() == (3,)
     probe.close()
     before = fingerprint(media)
-    monkeypatch.setattr(changed, "version", 7)
+    monkeypatch.setattr(changed, "version", 99)
 
     def work():
         with Ledger.open(path, readonly=True) as ledger:
@@ -216,7 +216,7 @@ def test_a_private_fold_really_hides_the_rows_of_the_file(media, monkeypatch):
     forger.close()
     with Ledger.open(path, readonly=True) as ledger:
         assert contents(ledger) == {"forged"}
-    monkeypatch.setattr(memories.Memories, "version", 7)
+    monkeypatch.setattr(memories.Memories, "version", 99)
     with Ledger.open(path, readonly=True) as ledger:
         check_reads(ledger, coffee, tea, turn)
 
@@ -225,7 +225,7 @@ def test_a_private_fold_really_hides_the_rows_of_the_file(media, monkeypatch):
 def test_threads_share_a_private_fold(media, monkeypatch):
     path = media / "memory.db"
     coffee, tea, turn, _ = filled(path)
-    monkeypatch.setattr(memories.Memories, "version", 7)
+    monkeypatch.setattr(memories.Memories, "version", 99)
     errors = []
     with Ledger.open(path, readonly=True) as ledger:
 
@@ -249,11 +249,11 @@ def test_a_private_fold_is_of_one_moment_and_can_be_closed(media, monkeypatch):
     coffee, tea, turn, _ = filled(path)
     with Ledger.open(path) as writer:
         with monkeypatch.context() as patch:
-            patch.setattr(memories.Memories, "version", 7)
+            patch.setattr(memories.Memories, "version", 99)
             with Ledger.open(path, readonly=True) as ledger:
                 patch.undo()
                 writer.remember("later")
-                patch.setattr(memories.Memories, "version", 7)
+                patch.setattr(memories.Memories, "version", 99)
                 check_reads(ledger, coffee, tea, turn)
         assert probe.rebuild(writer).suspended == ()
         assert "later" in contents(writer)

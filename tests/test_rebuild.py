@@ -100,7 +100,7 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
     owners = {table: each.name for each in projections(b"") for table in each.tables}
     owners = {table.name: name for table, name in owners.items()}
     read = {(reader, owners[table.name]) for reader, table in seen if owners[table.name] != reader}
-    assert ("passages", "documents") in read and ("keys", "force") in read
+    assert ("passages", "documents") in read and ("keys", "in_effect") in read
     assert [(reader, other) for reader, other in sorted(read) if reader not in projector.read_by(other)] == []
     for kind, owner in projector.OWNERS.items():
         follow = {each.name for each in projections(b"") if each.follows is not EVERYTHING and kind in each.follows}
@@ -250,7 +250,7 @@ def test_every_table_dropped_comes_back_on_open(path):
         "UPDATE memories SET content = 'forged', confidence = 1",
         "DELETE FROM keys",
         "UPDATE confidence_steps SET delta = delta + 1",
-        "INSERT INTO out_of_force VALUES (2, 3, 'x', 'CommandUndone')",
+        "INSERT INTO voided VALUES (2, 3, 'x', 'CommandUndone')",
         "INSERT INTO search (search) VALUES ('delete-all')",
         "DELETE FROM leases",
     ],
@@ -282,6 +282,7 @@ def test_damaged_rows_come_back_by_a_rebuild(path, damage):
         "UPDATE projections SET version = 99 WHERE name = 'audit'",
         "UPDATE projections SET name = 'nobody' WHERE name = 'audit'",
         "INSERT INTO projections (name, version) VALUES ('more', 1)",
+        "ALTER TABLE projections RENAME COLUMN suspended_at TO stopped_at",
     ],
 )
 def test_a_checkpoint_that_does_not_fit_the_log_means_a_rebuild_on_open(path, damage):

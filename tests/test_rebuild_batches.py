@@ -32,7 +32,7 @@ def ledger(tmp_path, monkeypatch):
         yield ledger
 
 
-def parked(ledger):
+def suspended(ledger):
     return {each.name: each.suspended_at for each in ledger.stats().projections if each.suspended_at}
 
 
@@ -75,7 +75,7 @@ def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteRows, "flush", refusing)
         assert probe.rebuild(ledger).suspended == ("audit",)
-    assert parked(ledger) == {"audit": 3 * rebuild.BATCH + 1}
+    assert suspended(ledger) == {"audit": 3 * rebuild.BATCH + 1}
     assert probe.rebuild(ledger).suspended == ()
     assert_sound(ledger)
 

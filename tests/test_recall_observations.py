@@ -510,9 +510,9 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
 # --- when something is in the way ------------------------------------------------------------------------------------
 
 
-def parked(ledger: Ledger, name: str) -> None:
+def suspended(ledger: Ledger, name: str) -> None:
     with probe.store(ledger).transact() as transaction:
-        sql = "UPDATE projections SET parked_at = 1, error = 'ValueError' WHERE name = ?"
+        sql = "UPDATE projections SET suspended_at = 1, error = 'ValueError' WHERE name = ?"
         transaction.connection.execute(sql, (name,))
 
 
@@ -522,7 +522,7 @@ def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
 ) -> None:
     ledger, _, id = drinker
     on = ledger.recall("dark", among="memories")
-    parked(ledger, name)
+    suspended(ledger, name)
     try:
         pack = ledger.recall("dark", among="memories", receipt=True)
         assert [item.id for item in pack.items] == [item.id for item in on.items] and pack.observations == ()
@@ -588,7 +588,7 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index(tmp_path: Path, clo
 
 def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> None:
     (source,) = said(ledger, "Dark roast.")
-    parked(ledger, "documents")
+    suspended(ledger, "documents")
     try:
         pack = ledger.recall("dark", among="memories")
         assert [item.id for item in pack.items] == [source] and pack.warnings == ()

@@ -34,7 +34,7 @@ def stocked(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def served(ledger: Ledger, query: str = "which coffee does the user drink?", **asked: Any) -> Pack:
+def delivered(ledger: Ledger, query: str = "which coffee does the user drink?", **asked: Any) -> Pack:
     return ledger.recall(query, receipt=True, **asked)
 
 
@@ -61,11 +61,11 @@ EVERY = [
 
 @pytest.mark.slow
 def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> None:
-    packs = [served(stocked, k=4, budget=600, **asked) for asked in EVERY]
-    packs += [served(stocked, k=k) for k in (0, 1, 500)]
-    packs += [served(stocked, "zebra", among="all"), served(stocked, ""), served(stocked, "x" * 300_000)]
-    packs += [served(stocked, budget=budget) for budget in (0, 10**30)]
-    packs += [served(stocked, status="all", kinds=["preference", "identity"], project="Nowhere")]
+    packs = [delivered(stocked, k=4, budget=600, **asked) for asked in EVERY]
+    packs += [delivered(stocked, k=k) for k in (0, 1, 500)]
+    packs += [delivered(stocked, "zebra", among="all"), delivered(stocked, ""), delivered(stocked, "x" * 300_000)]
+    packs += [delivered(stocked, budget=budget) for budget in (0, 10**30)]
+    packs += [delivered(stocked, status="all", kinds=["preference", "identity"], project="Nowhere")]
     assert len({pack.receipt for pack in packs}) == len(packs)
     assert sum(bool(pack.items) for pack in packs) >= 40 and any(pack.cut for pack in packs)
     for pack in packs:
@@ -76,7 +76,9 @@ def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> No
 
 @pytest.mark.slow
 def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> None:
-    packs = [served(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS]
+    packs = [
+        delivered(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS
+    ]
     drinks, sold = (stocked.memories(kind=kind)[-1] for kind in ("preference", "knowledge"))
     clock.advance(days=100)
     for act in (
@@ -96,7 +98,7 @@ def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> N
 
 @pytest.mark.slow
 def test_another_process_reopens_it(stocked: Ledger) -> None:
-    pack = served(stocked, among="all", explain=True)
+    pack = delivered(stocked, among="all", explain=True)
     with Ledger.open(stocked.path, readonly=True) as reader:
         assert reader.reopen(pack.receipt or "") == pack
 
@@ -104,8 +106,8 @@ def test_another_process_reopens_it(stocked: Ledger) -> None:
 @pytest.mark.slow
 def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
     packs = [
-        served(stocked, among="all", project="Home"),
-        served(stocked, packing="shares", budget=500, project="Home"),
+        delivered(stocked, among="all", project="Home"),
+        delivered(stocked, packing="shares", budget=500, project="Home"),
     ]
     stocked.export_file(tmp_path / "log.jsonl")
     Ledger.import_log(tmp_path / "log.jsonl", tmp_path / "copy.db")
@@ -117,7 +119,7 @@ def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked: Ledger) -> None:
     stocked.remember("Coffee again.")
-    assert as_given(stocked, served(stocked))
+    assert as_given(stocked, delivered(stocked))
 
 
 # --- what changed ----------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked
 
 def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
     some = [ledger.remember(f"tea of sort {name}") for name in "abcdefgh"]
-    pack = served(ledger, "tea", k=8)
+    pack = delivered(ledger, "tea", k=8)
     successor = ledger.supersede(some[0].id, "coffee")
     ledger.retract(some[1].id)
     ledger.revise(some[2].id, "tea of another sort")
@@ -153,7 +155,7 @@ def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
 
 def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
     some = [ledger.capture(f"Is tea {name} here at Harbour Row?", session_id="s", reinforce=False) for name in "abcd"]
-    pack = served(ledger, "tea", among="turns")
+    pack = delivered(ledger, "tea", among="turns")
     assert len(pack.items) == 4
     ledger.undo(some[0].position)
     ledger.erase(some[1].id)
@@ -168,7 +170,7 @@ def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
 def test_changed_says_that_trusted_state_was_set_again(ledger: Ledger) -> None:
     for key in ("a", "b", "c"):
         ledger.set_state("Home", "status", key, "old")
-    pack = served(ledger, "x", packing="shares", budget=900, project="Home")
+    pack = delivered(ledger, "x", packing="shares", budget=900, project="Home")
     assert [item.source for item in pack.items] == ["state"] * 3
     ledger.set_state("Home", "status", "a", "new")
     ledger.invalidate_state("Home", "status", "b")
@@ -181,7 +183,7 @@ def test_changed_says_that_trusted_state_was_set_again(ledger: Ledger) -> None:
 
 def test_changed_speaks_of_what_was_cut_too(ledger: Ledger) -> None:
     fact = ledger.remember("tea")
-    pack = served(ledger, "tea", budget=0)
+    pack = delivered(ledger, "tea", budget=0)
     assert pack.items == () and len(pack.cut) == 1
     ledger.retract(fact.id)
     assert reopened(ledger, pack).changed == (f"{fact.id}: active → retracted",)
@@ -201,7 +203,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
     fact = ledger.remember(f"{RARE} drinks tea.")
     turn = ledger.capture(f"Does {RARE} like tea?", reinforce=False)
     kept = ledger.remember("Tea is green.")
-    pack = served(ledger, "tea", among="all")
+    pack = delivered(ledger, "tea", among="all")
     ledger.erase(fact.id)
     ledger.erase(turn.id)
     again = reopened(ledger, pack)
@@ -219,8 +221,8 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
 def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.remember("Ann drinks tea.", user="ann")
-        pack = served(ledger, f"tea with {RARE}?", user="ann")
-        long = served(ledger, f"tea with {RARE}? " * 30_000, user="ann")
+        pack = delivered(ledger, f"tea with {RARE}?", user="ann")
+        long = delivered(ledger, f"tea with {RARE}? " * 30_000, user="ann")
         assert any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
         assert ledger.erase(user="ann").state == "completed"
         assert ledger.reopen(pack.receipt or "", user="ann") is ledger.reopen(long.receipt or "", user="ann") is None
@@ -230,7 +232,7 @@ def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:
 
 def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) -> None:
     fact = ledger.remember(f"The secret word of the house is {RARE}.")
-    served(ledger, f"Is it true? The secret word of the house is {RARE}.")
+    delivered(ledger, f"Is it true? The secret word of the house is {RARE}.")
     plan = ledger.erase(fact.id, dry_run=True)
     assert plan.quotes
     with pytest.raises(RejectedError, match="quotes"):
@@ -245,7 +247,7 @@ def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) ->
 @pytest.mark.slow
 def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
     stocked.remember("Ann drinks coffee.", user="ann")
-    mine, hers = served(stocked), served(stocked, user="ann")
+    mine, hers = delivered(stocked), delivered(stocked, user="ann")
     assert stocked.reopen(hers.receipt or "") is None and stocked.reopen(mine.receipt or "", user="ann") is None
     assert reopened(stocked, hers, user="ann") == hers
 
@@ -265,7 +267,7 @@ def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     for asked in EVERY:
         stocked.recall("coffee", budget=500, **asked)
     assert stocked.position == position
-    pack = served(stocked)
+    pack = delivered(stocked)
     assert stocked.position == position + 1 and pack.seen == position
     assert [entry.type for entry in stocked.audit(limit=1)] == ["RecallDelivered"]
     reopened(stocked, pack)
@@ -274,7 +276,7 @@ def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
 
 @pytest.mark.slow
 def test_the_same_question_again_is_another_receipt(stocked: Ledger) -> None:
-    first, second = served(stocked), served(stocked)
+    first, second = delivered(stocked), delivered(stocked)
     assert first.receipt != second.receipt and reopened(stocked, first) == first
     assert replace(second, receipt=first.receipt, seen=first.seen) == first
 
@@ -293,7 +295,7 @@ def test_a_reader_of_the_file_gives_no_receipt(stocked: Ledger) -> None:
 
 @pytest.mark.slow
 def test_an_undone_receipt_still_reopens_because_it_was_given(stocked: Ledger) -> None:
-    pack = served(stocked)
+    pack = delivered(stocked)
     stocked.undo(stocked.position)
     assert reopened(stocked, pack) == pack
 
@@ -302,7 +304,7 @@ def test_an_undone_receipt_still_reopens_because_it_was_given(stocked: Ledger) -
 def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None:
     with stocked.batch():
         stocked.remember("Coffee of the batch.")
-        pack = served(stocked, "batch")
+        pack = delivered(stocked, "batch")
     assert [item.content for item in pack.items] == ["Coffee of the batch."]
     assert reopened(stocked, pack) == pack
     with pytest.raises(NotFoundError):
@@ -321,7 +323,7 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
 
     with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
         ledger.remember("The user drinks coffee.", user="ada")
-        pack = served(ledger, f"does {RARE} drink coffee?", user="ada")
+        pack = delivered(ledger, f"does {RARE} drink coffee?", user="ada")
         assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
         ledger.erase(ledger.audit(type="RecallDelivered", user="ada")[0].position, user="ada")
         assert reopened(ledger, pack, user="ada").warnings == ()
@@ -331,8 +333,8 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
 def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> None:
     for kinds in (RARE.upper(), [f"k{number}" for number in range(2_001)], "a kind of coffee"):
         with pytest.raises(RejectedError):
-            served(ledger, kinds=kinds)
-    pack = served(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
+            delivered(ledger, kinds=kinds)
+    pack = delivered(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
     assert pack.receipt is not None
     told = ledger.audit(type="RecallDelivered")[0].data["settings"]
     assert told["kinds"] == ["fact"] and told["statuses"] == ["active"]
@@ -343,14 +345,14 @@ def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(2_100):
             ledger.set_state("Home", "status", f"key {number}", "coffee")
-    pack = served(ledger, project="Home", packing="shares", budget=1_000_000)
+    pack = delivered(ledger, project="Home", packing="shares", budget=1_000_000)
     assert len(pack.items) == 500 and "2,100" in pack.warnings[-1]
     assert reopened(ledger, pack).items == pack.items
 
 
 def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.remember("The user drinks coffee. " * 50)
-    pack = served(ledger, packing="shares", budget=10_000)
+    pack = delivered(ledger, packing="shares", budget=10_000)
     monkeypatch.setattr(context, "ENTRY_CHARS", 100)
     assert [item.content for item in reopened(ledger, pack).items] == [item.content for item in pack.items]
 
@@ -359,8 +361,8 @@ def test_the_questions_about_a_project_go_with_it(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.remember("The heating is old.", project="Home")
         ledger.remember("The user drinks coffee.", project="Work")
-        pack = served(ledger, f"how does {RARE} heat?", project="Home")
-        other = served(ledger, "who drinks coffee?", project="Work")
+        pack = delivered(ledger, f"how does {RARE} heat?", project="Home")
+        other = delivered(ledger, "who drinks coffee?", project="Work")
         ledger.erase(project="Home")
         assert ledger.reopen(pack.receipt or "") is not None
         assert reopened(ledger, other).items == other.items

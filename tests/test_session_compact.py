@@ -135,15 +135,15 @@ def test_leaves_give_way_to_condensed_summaries_while_the_window_is_due(chat) ->
     assert {each.kind for each in found.created} == {"leaf", "condensed"}
     condensed = [each for each in found.created if each.kind == "condensed"]
     for each in condensed:
-        beneath = [below for below in chat.summaries() if below.id in each.summaries]
-        assert len(beneath) >= 2 and {below.depth for below in beneath} == {each.depth - 1}
-        assert each.messages == sum(below.messages for below in beneath)
-        assert each.source_tokens == sum(below.source_tokens for below in beneath)
-        assert each.descendants == sum(below.descendants + 1 for below in beneath)
-        assert each.descendant_tokens == sum(below.descendant_tokens + below.tokens for below in beneath)
-        assert each.earliest == min(below.earliest for below in beneath)
-        assert each.latest == max(below.latest for below in beneath)
-        assert {below.status for below in beneath} == {"under"}
+        underlying = [below for below in chat.summaries() if below.id in each.summaries]
+        assert len(underlying) >= 2 and {below.depth for below in underlying} == {each.depth - 1}
+        assert each.messages == sum(below.messages for below in underlying)
+        assert each.source_tokens == sum(below.source_tokens for below in underlying)
+        assert each.descendants == sum(below.descendants + 1 for below in underlying)
+        assert each.descendant_tokens == sum(below.descendant_tokens + below.tokens for below in underlying)
+        assert each.earliest == min(below.earliest for below in underlying)
+        assert each.latest == max(below.latest for below in underlying)
+        assert {below.status for below in underlying} == {"under"}
     assert all(request.previous == () or len(request.previous) <= 2 for request in writer.asked)
 
 
@@ -602,11 +602,11 @@ def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
 @pytest.mark.slow
 def test_one_beneath_another_takes_that_with_it(deep) -> None:
     chat, top = deep
-    beneath, *others = top.summaries
-    found = chat.invalidate_summary(beneath)
-    assert set(found.invalidated) == {beneath, top.id}
+    underlying, *others = top.summaries
+    found = chat.invalidate_summary(underlying)
+    assert set(found.invalidated) == {underlying, top.id}
     standing = {each.id for each in chat.summaries("window")}
-    assert set(others) <= standing and not {beneath, top.id} & standing
+    assert set(others) <= standing and not {underlying, top.id} & standing
     whole(chat)
 
 
@@ -621,8 +621,8 @@ def test_a_summary_is_restored_where_all_it_stood_for_is_there(ledger: Ledger, d
     chat.invalidate_summary(top.id, subtree=True)
     with pytest.raises(RejectedError, match="restore that first"):
         chat.restore_summary(top.id)
-    for beneath in top.summaries:
-        chat.restore_summary(beneath)
+    for underlying in top.summaries:
+        chat.restore_summary(underlying)
     chat.restore_summary(top.id)
     assert window(chat) == before
 

@@ -200,13 +200,13 @@ class Sessions(RuleBasedStateMachine):
             assert info.window_items == info.messages - len(covered) + len(standing)
             assert sum(each.source_tokens for each in standing) == sum(covered)
             for each in summaries.values():
-                beneath = [summaries[id] for id in each.summaries]
-                assert (each.kind == "condensed") == bool(beneath)
-                assert each.descendants == sum(below.descendants + 1 for below in beneath)
-                assert not beneath or each.messages == sum(below.messages for below in beneath)
+                underlying = [summaries[id] for id in each.summaries]
+                assert (each.kind == "condensed") == bool(underlying)
+                assert each.descendants == sum(below.descendants + 1 for below in underlying)
+                assert not underlying or each.messages == sum(below.messages for below in underlying)
                 if each.status == "window":
-                    assert all(below.status == "under" for below in beneath)
-                assert not (each.level == "fallback" and beneath) and all(b.level != "fallback" for b in beneath)
+                    assert all(below.status == "under" for below in underlying)
+                assert not (each.level == "fallback" and underlying) and all(b.level != "fallback" for b in underlying)
 
     @invariant()
     def remember(self) -> None:

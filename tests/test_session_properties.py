@@ -181,7 +181,7 @@ def test_no_message_is_lost_or_shown_twice_and_every_moment_reads_as_it_was(done
             for name in NAMES:
                 check_window(ledger, name)
         assert ledger.digest() == folded_from_zero(ledger)
-        assert not probe.writer(ledger).projector.parked
+        assert not probe.writer(ledger).projector.suspended
         last = ledger.position
         for position in chance.sample(range(1, last + 1), min(SAMPLE, last)):
             compare(ledger, position)

@@ -41,8 +41,7 @@ from ledger.engine.citations import ATTEMPTS
 from ledger.engine.pipeline import _CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
-from ledger.history import elsewhere, source_plan, under_policy, undo_plan, undoing
-from ledger.history import in_effect as in_force
+from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing
 from ledger.history import uncertain as undetermined
 from projections.core.projector import FAMILIES
 
@@ -144,15 +143,15 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts that make void, in an undo": (undoing._TAKES_OUT, {"CommandUndone", "OriginDistrusted"}),
     "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
     "acts by the role of an id": (with_role("ends", effect="act"), {"CommandRedone", "OriginTrusted"}),
-    "names": (in_force.NAMES, {"ProjectRegistered", "SessionOpened"}),
-    "lasting": (in_force.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
-    "inert": (in_force.INERT, SAYING),
+    "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
+    "lasting": (in_effect.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
+    "inert": (in_effect.INERT, SAYING),
     "what an undo leaves": (undo_plan._STAYING, FOR_GOOD | ACTS),
     "what a distrust leaves": (source_plan._STAYING, FOR_GOOD | SAYING),
     "whole commands": (source_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
     "attempts at a memory": (ATTEMPTS, {"MemoryCaptured", "DuplicateAbsorbed"}),
     "what rests on its sources": (
-        in_force._RESTING,
+        in_effect._RESTING,
         {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
     ),
     "what falls with a ground": (

@@ -292,7 +292,7 @@ def test_a_cut_file_is_told(path):
         ("DELETE FROM search_waiting WHERE row = 3", "do not hold row 3 as the log has it"),
         ("INSERT INTO search (rowid, content, words, stems) VALUES (3, 'sly', '', '')", "text index search"),
         (
-            "UPDATE projections SET parked_at = 5 WHERE name = 'memories'",
+            "UPDATE projections SET suspended_at = 5 WHERE name = 'memories'",
             "says that it is suspended, and the log does not",
         ),
         ("UPDATE checkpoint SET position = 11", "do not stand at the last event"),
@@ -406,9 +406,9 @@ def test_what_a_newer_product_folded_where_it_alone_may_write_is_not_compared(pa
 
 
 def test_a_projection_that_an_older_product_did_not_have_is_no_problem(path):
-    tamper(path, "DELETE FROM projections WHERE name = 'served'", "DROP TABLE served")
+    tamper(path, "DELETE FROM projections WHERE name = 'delivered'", "DROP TABLE delivered")
     report = check(path)
-    assert report.ok and "served is not there" in report.warnings[0]
+    assert report.ok and "delivered is not there" in report.warnings[0]
 
 
 def test_where_nothing_can_be_written_the_files_own_tables_are_compared(path):

@@ -73,7 +73,6 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "ledger" / "docs").glob("*.md")))
 ALLOWED = {  # page -> texts in which a banned word is right
     "command-line": ("memory-ledger ingest",),
     "import-export": ("`response_summary`", "`session_id`", "`context_pack`"),  # of the files that are read
-    "schema": ("`beneath`", " beneath TEXT", "`served`", " served 2"),  # a column, a table
 }
 
 

@@ -84,7 +84,7 @@ def add(
 
 def _without_secrets(engine: Reads, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
     """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
-    with engine.snapshot("force") as snapshot:
+    with engine.snapshot("in_effect") as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
     taken: dict[str, tuple[Taken, ...]] = {}
     return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken

@@ -56,7 +56,7 @@ class Document(Struct, frozen=True):
     size: int
     chunks: int
     status: str
-    beneath: str | None  # the status that it would have, had it not been erased
+    underlying: str | None  # the status that it would have, had it not been erased
     text_at: int  # the position of the event that began its present text
     awaited: int  # chunks of it that are still to be added
     recorded_at: str
@@ -251,12 +251,12 @@ def evolve(document: Document | None, event: AnyEvent) -> Document | None:
     if document is None:
         return _gone(_begun(event, data)) if isinstance(data, DocumentAdded) else None
     if document.status == ERASED:  # folds on beneath, for a later title may not have been erased
-        document = replace(document, status=document.beneath or "active", beneath=None)
+        document = replace(document, status=document.underlying or "active", underlying=None)
     return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
 
 
 def _gone(document: Document) -> Document:
-    return document if document.title is not None else replace(document, status=ERASED, beneath=document.status)
+    return document if document.title is not None else replace(document, status=ERASED, underlying=document.status)
 
 
 def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
@@ -275,7 +275,7 @@ def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
         size=data.size,
         chunks=data.chunks,
         status="active",
-        beneath=None,
+        underlying=None,
         text_at=event.position,
         awaited=data.chunks,
         recorded_at=envelope.recorded_at,
@@ -325,8 +325,8 @@ def admits(document: Document | None, data: Event) -> bool:
         case ChunkAdded():
             return document.awaited > 0
         case DocumentRemoved():
-            return (document.beneath or document.status) == "active"
+            return (document.underlying or document.status) == "active"
         case DocumentRestored():
-            return (document.beneath or document.status) == "removed"
+            return (document.underlying or document.status) == "removed"
         case _:
             return True

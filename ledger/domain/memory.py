@@ -101,7 +101,7 @@ class Memory(Struct, frozen=True):
     quarantined: bool
     before: str | None  # the status that restore goes back to
     until_before: str | None  # ... and the end of validity that a supersession cut
-    beneath: str | None  # the status that it would have, had its content not been erased
+    underlying: str | None  # the status that it would have, had its content not been erased
     origin: Origin | None
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
@@ -382,13 +382,13 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
     if memory is None:
         return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
     if memory.status == ERASED:  # folds on beneath, for a later wording may not have been erased
-        memory = replace(memory, status=memory.beneath or "active", beneath=None)
+        memory = replace(memory, status=memory.underlying or "active", underlying=None)
     return _gone(replace(memory, version=event.version, position=event.position, **_changes(memory, event, data)))
 
 
 def _gone(memory: Memory) -> Memory:
     """Whatever happened to it: without content it is erased."""
-    return memory if memory.content is not None else replace(memory, status=ERASED, beneath=memory.status)
+    return memory if memory.content is not None else replace(memory, status=ERASED, underlying=memory.status)
 
 
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
@@ -515,4 +515,4 @@ def admits(memory: Memory | None, data: Event) -> bool:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:
         return (data.valid_from or memory.valid_from) < data.valid_to
-    return (memory.beneath or memory.status) in _NEEDS.get(type(data), STATUSES)
+    return (memory.underlying or memory.status) in _NEEDS.get(type(data), STATUSES)

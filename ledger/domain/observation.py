@@ -56,7 +56,7 @@ class Observation(Struct, frozen=True):
     stale: str
     retracted: str
     merged_into: str | None
-    beneath: str | None  # the status that it would have, had its text not been erased
+    underlying: str | None  # the status that it would have, had its text not been erased
     recorded_at: str
     revised_at: str
     version: int
@@ -213,13 +213,15 @@ def evolve(observation: Observation | None, event: AnyEvent) -> Observation | No
         return _gone(_formed(event, data)) if isinstance(data, ObservationFormed) else None
     # Another ObservationFormed is an equal attempt, which adds its evidence, and stands in for the first should that fall.
     if observation.status == ERASED:  # folds on beneath, for a later wording may not have been erased
-        observation = replace(observation, status=observation.beneath or "active", beneath=None)
+        observation = replace(observation, status=observation.underlying or "active", underlying=None)
     return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
 
 def _gone(observation: Observation) -> Observation:
     return (
-        observation if observation.text is not None else replace(observation, status=ERASED, beneath=observation.status)
+        observation
+        if observation.text is not None
+        else replace(observation, status=ERASED, underlying=observation.status)
     )
 
 
@@ -241,7 +243,7 @@ def _formed(event: AnyEvent, data: ObservationFormed) -> Observation:
         stale="",
         retracted="",
         merged_into=None,
-        beneath=None,
+        underlying=None,
         recorded_at=envelope.recorded_at,
         revised_at=envelope.recorded_at,
         version=event.version,
@@ -301,7 +303,7 @@ def admits(observation: Observation | None, data: Event) -> bool:
     """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
     if observation is None:
         return isinstance(data, ObservationFormed)
-    status = observation.beneath or observation.status
+    status = observation.underlying or observation.status
     needed = {ObservationRestored: ("retracted",), EvidenceAdded: ("active", "retracted")}
     if isinstance(data, EvidenceWithdrawn):
         return True

@@ -28,7 +28,7 @@ MINED_ROLES = ("user", "assistant")  # of whose messages something is extracted
 
 class Session(Struct, frozen=True):
     """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in force;
-    ``moved_to`` is the session that took its name. ``said_at`` is the position of the last message that something can be
+    ``moved_to`` is the session that took its name. ``extractable_at`` is the position of the last message that something can be
     extracted from, ``cursor`` that of the last one that was looked at for that, and ``failures`` counts the attempts to look
     further that failed one after the other since something was said."""
 
@@ -42,7 +42,7 @@ class Session(Struct, frozen=True):
     messages: int
     tokens: int
     summary_at: int | None
-    said_at: int
+    extractable_at: int
     cursor: int
     failures: int
     recorded_at: str
@@ -101,7 +101,7 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
     match data:
         case MessageAppended():
             counted = replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
-            return replace(counted, said_at=event.position, failures=0) if says_something(data) else counted
+            return replace(counted, extractable_at=event.position, failures=0) if says_something(data) else counted
         case ExtractionCursorMoved():
             return replace(now, cursor=data.to, failures=0)
         case ExtractionFailed():
@@ -132,7 +132,7 @@ def _opened(event: AnyEvent, data: SessionOpened) -> Session:
         messages=0,
         tokens=0,
         summary_at=None,
-        said_at=0,
+        extractable_at=0,
         cursor=0,
         failures=0,
         recorded_at=envelope.recorded_at,

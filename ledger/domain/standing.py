@@ -41,7 +41,7 @@ def moved(data: Any, find: Find) -> dict[str, str]:
         case ContextReplaced(summary, summaries) | SummaryRestored(summary, summaries):
             return _put(data, summary, summaries, find)
         case SummaryInvalidated(summaries, _, returned):
-            erased = [id for each in summaries for id in _beneath(each, find) if _status(id, find) == ERASED]
+            erased = [id for each in summaries for id in _underlying(each, find) if _status(id, find) == ERASED]
             back = meant((*returned, *erased), find)
             found = {id: WINDOW for id in back if _status(id, find) in (UNDER, WINDOW)}
             return found | {id: INVALID for id in summaries if _status(id, find) not in (None, ERASED)}
@@ -53,13 +53,13 @@ def _put(data: Any, summary: str, summaries: Sequence[str], find: Find) -> dict[
     known = find(summary)
     if known is None:
         return {}
-    beneath = set(meant(known[1], find))
+    underlying = set(meant(known[1], find))
     leaving = UNDER if isinstance(data, SummaryRestored) else REPLACED
-    found = {id: UNDER if id in beneath else leaving for id in meant(summaries, find)}
+    found = {id: UNDER if id in underlying else leaving for id in meant(summaries, find)}
     if known[0] != ERASED:
         return found | {summary: WINDOW}
-    return {id: status for id, status in found.items() if id not in beneath} | {
-        id: WINDOW for id in beneath if _status(id, find) == UNDER
+    return {id: status for id, status in found.items() if id not in underlying} | {
+        id: WINDOW for id in underlying if _status(id, find) == UNDER
     }
 
 
@@ -78,7 +78,7 @@ def _status(id: str, find: Find) -> str | None:
     return known[0] if known is not None else None
 
 
-def _beneath(id: str, find: Find) -> tuple[str, ...]:
+def _underlying(id: str, find: Find) -> tuple[str, ...]:
     known = find(id)
     return known[1] if known is not None else ()
 
@@ -178,9 +178,9 @@ class WindowFold:
         """All that these were written from, one beneath the other."""
         found, waiting = set[str](), list(standing)
         while waiting:
-            beneath = [each for each in self._made[waiting.pop()].summaries if each in self._made]
-            waiting += [each for each in beneath if each not in found]
-            found.update(beneath)
+            underlying = [each for each in self._made[waiting.pop()].summaries if each in self._made]
+            waiting += [each for each in underlying if each not in found]
+            found.update(underlying)
         return found
 
 

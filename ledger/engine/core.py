@@ -190,12 +190,12 @@ class Core(
         What upgraded it is asked of the audit trail, or where that does not fit, of the whole log (0.3 s a million events).
         """
         with self.store.snapshot() as connection:
-            parked = tables_fit(connection, self.writer.secret, self.created.ledger_id)
+            suspended = tables_fit(connection, self.writer.secret, self.created.ledger_id)
             last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
-            position = _last_upgrade(connection, by_trail=parked is not None and "audit" not in parked)
+            position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
             check_upgrade(connection, position, readonly=self.store.readonly)
         self.writer.looked_at = last
-        return parked is not None
+        return suspended is not None
 
     @classmethod
     def import_log(

@@ -110,14 +110,14 @@ def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> Ambig
 
 def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
     """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
-    found = connection.execute("SELECT name, version, parked_at FROM projections").fetchall()
+    found = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
     wanted = {each.name: each.version for each in projections(secret)}
     if {name: version for name, version, _ in found} != wanted:
         raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
     folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
     if folded is None:
         raise ConflictError("the checkpoint of this ledger's projections is gone: reopen it")
-    return folded[0], {name for name, _, parked_at in found if parked_at is not None}
+    return folded[0], {name for name, _, suspended_at in found if suspended_at is not None}
 
 
 def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:

@@ -43,7 +43,7 @@ from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Who, Work
 from ledger.guards.guarding import Guard
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, Transaction
-from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, park, text_indexes
+from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, suspend, text_indexes
 from projections.core.sqlite import SQLiteRows, take_in
 from projections.views import control, memories, projects
 
@@ -170,7 +170,7 @@ class Writer:
         given = [
             each for each in (getattr(state, "project", None), getattr(state, "session", None)) if each is not None
         ]
-        if not given or "projects" in self.projector.parked:
+        if not given or "projects" in self.projector.suspended:
             return {}
         known = self.labels(*given)
         return {each: known[each] for each in given if each in known}
@@ -316,11 +316,11 @@ class Writer:
         if not self._batch_thread:
             projector.flush(self.rows)
         if projector.poisoned:
-            self._park(transaction)
+            self._suspend(transaction)
         elif not self._batch_thread:
             checkpoint(transaction.connection, transaction.position, transaction.head)
 
-    def _park(self, transaction: Transaction) -> None:
+    def _suspend(self, transaction: Transaction) -> None:
         """Parks what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""
         failed = {name for name, *_ in self.projector.poisoned}
         if (damaged := self.store.find_damage(transaction.connection, failed)) is not None:
@@ -330,7 +330,7 @@ class Writer:
         work = Work(self, transaction, "suspend", who, self.now())
         for name, at, error in poisoned:
             _log.warning("the projection %s is suspended at position %d (%s)", name, at, error)
-            work.emit(LEDGER_STREAM, park(transaction.connection, name, at, error))
+            work.emit(LEDGER_STREAM, suspend(transaction.connection, name, at, error))
         self.append(work, None, None, LEDGER_STREAM)
 
     def now(self) -> str:
@@ -346,7 +346,7 @@ class Writer:
         self.attend(transaction)
         if transaction.position != self._left_at:
             self._catch_up(transaction)
-        if blocked := self.projector.parked.intersection(ESSENTIAL):
+        if blocked := self.projector.suspended.intersection(ESSENTIAL):
             name = min(blocked)
             raise SuspendedError(
                 f"the projection {name!r} is suspended, so nothing can be decided; maintenance.rebuild() makes it again",
@@ -383,7 +383,7 @@ class Writer:
         self.looked_at = transaction.position
         self.forget()
         self.projector.poisoned.clear()
-        self.generation, self.projector.parked = check_tables(transaction.connection, self.secret)
+        self.generation, self.projector.suspended = check_tables(transaction.connection, self.secret)
 
     def forget(self) -> None:
         self._left_at = -1
@@ -419,7 +419,7 @@ class Writer:
     def need(self, *names: str) -> None:
         """A parked projection answers nothing."""
         for name in names:
-            if name in self.projector.parked:
+            if name in self.projector.suspended:
                 raise SuspendedError(
                     f"the projection {name!r} is suspended; maintenance.rebuild() makes it again", projection=name
                 )
@@ -514,7 +514,7 @@ class Writer:
         if self._transaction is not None and self._batch_thread == threading.get_ident():
             self.projector.flush(self.rows)
             if self.projector.poisoned:
-                self._park(self._transaction)
+                self._suspend(self._transaction)
                 self.projector.flush(self.rows)
             self._transaction.flush()
             checkpoint(self._transaction.connection, self._transaction.position, self._transaction.head)
@@ -543,7 +543,7 @@ class Writer:
         self.begin(transaction)
         self.rows.flush()
         for owner, index in text_indexes():
-            if owner not in self.projector.parked:
+            if owner not in self.projector.suspended:
                 take_in(transaction.connection, index)
         self.rows.discard()
 

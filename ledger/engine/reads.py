@@ -52,9 +52,9 @@ class Reads:
         """The connection alone."""
         self.writer.settle()
         with self.store.snapshot() as connection:
-            _, parked = check_tables(connection, self.writer.secret)
+            _, suspended = check_tables(connection, self.writer.secret)
             for name in needs:
-                if name in parked:
+                if name in suspended:
                     raise SuspendedError(
                         f"the projection {name!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
                         projection=name,
@@ -80,7 +80,7 @@ class Reads:
 
     def policy(self, *, user: str | None = None) -> dict[str, Any]:
         """The parameters of the policy in force for a user; gains as decimals."""
-        with self._read("force") as connection:
+        with self._read("in_effect") as connection:
             told = msgspec.structs.asdict(control.policy(connection, self._user(user)))
         return told | {name: rules.shown(told[name]) for name in MILLIONTHS}
 

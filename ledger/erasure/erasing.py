@@ -287,17 +287,17 @@ class Erasing(Distrusting, Holding):
         by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
         writer, connection = self.writer, transaction.connection
         blob = Reading(lambda: connection).blob
-        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
+        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
         for position, (at, target) in by.items():
             _redact_row(connection, position, at, target)
         blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
         connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
-        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.parked, blob)
+        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
         refolding.replace(connection, writer.rows, before, after)
         writer.rows.flush()
-        gone = vectors.purge(connection, before.rows, after.rows, writer.projector.parked)
+        gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
         self.erased_vectors |= dict.fromkeys(gone)
-        refolding.empty(connection, writer.secret, writer.projector.parked)
+        refolding.empty(connection, writer.secret, writer.projector.suspended)
         writer.projector.forget()
         writer.forget_names()
         # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
@@ -380,7 +380,7 @@ class Erasing(Distrusting, Holding):
     def _purge_what_a_crash_left(self) -> None:
         """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
         with self.store.snapshot() as connection:
-            if _is_parked(connection):
+            if _is_suspended(connection):
                 return
             waiting = erasures.pending(connection)
             if not waiting or _under_way(connection):
@@ -497,10 +497,10 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
     return list(found.values())
 
 
-def _is_parked(connection: Any) -> bool:
+def _is_suspended(connection: Any) -> bool:
     """Whether a projection is suspended by which it is decided what is left to do."""
     needed = (*ESSENTIAL, "erasures")
-    found = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
+    found = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 
 

@@ -95,7 +95,7 @@ class Purging:
         while True:
             with self.store.transact() as transaction:
                 self.writer.attend(transaction)
-                if owner in self.writer.projector.parked:
+                if owner in self.writer.projector.suspended:
                     return
                 before = transaction.connection.total_changes
                 transaction.connection.execute(sql, (pages,))

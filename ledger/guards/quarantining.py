@@ -49,7 +49,7 @@ class Quarantining(InteractionWrites):
 
         Never a text.
         """
-        with self._read("quarantine", "memories", "force") as connection:
+        with self._read("quarantine", "memories", "in_effect") as connection:
             found = quarantine.listing(connection, self._user(user), listed(limit, CAP + 1), after)
             return [_shown(connection, each) for each in found]
 
@@ -224,11 +224,11 @@ class _Rescan:
         )
 
     def run(self) -> None:
-        with self._door._read("quarantine", "memories", "force") as connection:
+        with self._door._read("quarantine", "memories", "in_effect") as connection:
             head, _ = read_tip(connection.cursor())
         for first in range(self._since + 1, head + 1, TOGETHER):
             last = min(first + TOGETHER - 1, head)
-            with self._door._read("quarantine", "memories", "force") as connection:
+            with self._door._read("quarantine", "memories", "in_effect") as connection:
                 wanted = list(self._looked_at(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in wanted):
                 self._apply(user, [each[1:] for each in wanted if each[0] == user])
@@ -239,7 +239,7 @@ class _Rescan:
 
     def _looked_at(self, connection: Any, first: int, last: int) -> Iterator[tuple[str, int, str, Found | None]]:
         """(user, position, memory or "", finding) of what stands otherwise than it should."""
-        out = control.out_of_force(connection, first, last)
+        out = control.voided(connection, first, last)
         held = quarantine.among(connection, range(first, last + 1))
         for event in decode_range(connection, first, last):
             user = event.envelope.user
@@ -320,7 +320,7 @@ class _Rescan:
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
-        if not self._differs(held, found) or control.out_of_force(connection, at, at):
+        if not self._differs(held, found) or control.voided(connection, at, at):
             return False
         if found is None:
             assert held is not None

@@ -218,7 +218,7 @@ class Closure:
     def _count_again(self, act: str) -> None:
         """An undo falls: what it took out counts again, unless another act keeps it out."""
         self._given_back[act] = None
-        for position in control.taken_out_by(self.reader.connection, act):
+        for position in control.voided_by(self.reader.connection, act):
             if control.acts(self.reader.connection, position).keys() <= self._given_back.keys():
                 self.again.add(position)
                 self._changed(self.reader.event(position))
@@ -249,10 +249,10 @@ class Closure:
     def _hold(self, stream: str) -> None:
         """What is out of force already, and would fall as well were it in force: a redo does not bring it back then."""
         family, state, held = FAMILIES[stream[0]], None, list[int]()
-        in_force = {event.position for event in self._now.counting(stream)}
+        in_effect = {event.position for event in self._now.counting(stream)}
         for event in self._ever.counting(stream):
             if self._ever.is_unsupported(event) or (state is None and not family.admits(state, event.data)):
-                held += [event.position] if event.position not in in_force else []
+                held += [event.position] if event.position not in in_effect else []
             elif family.admits(state, event.data):
                 state = family.evolve(state, event)
         self._take(held)

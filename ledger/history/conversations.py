@@ -57,8 +57,8 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
             return data.interaction is None or not is_gone(data.interaction)
         case SummaryCreated():
             replaced = data.replaces is None or data.replaces in known
-            beneath = all(known.get(each) not in (None, INVALID) for each in data.summaries)
-            return replaced and beneath and not missing.of(event)
+            underlying = all(known.get(each) not in (None, INVALID) for each in data.summaries)
+            return replaced and underlying and not missing.of(event)
         case ContextReplaced():
             return data.summary in known and all(each in known for each in data.summaries)
         case SummaryInvalidated():

@@ -168,7 +168,7 @@ class Distrusting(Undoing):
     def distrusted(self, *, user: str | None = None) -> list[answers.Distrusted]:
         """The sources out of force, oldest first."""
         owner = self._user(user)
-        with self._read("force") as connection:
+        with self._read("in_effect") as connection:
             found = [each for each in control.distrusted(connection) if each.user == owner]
         return [
             answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
@@ -267,7 +267,7 @@ class Distrusting(Undoing):
             observations=observed,
             unsupported=left,
         )
-        acts = tuple((act, CommandUndone.__name__, tuple(control.taken_out_by(connection, act))) for act in plan.acts)
+        acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
         return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
 
 

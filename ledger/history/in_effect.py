@@ -24,7 +24,17 @@ from projections.core.projector import FAMILIES
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
 ASKED = (  # the projections that a plan is made by
-    *("audit", "force", "sources", "memories", "interactions", "projects", "documents", "confidence", "observations"),
+    *(
+        "audit",
+        "in_effect",
+        "sources",
+        "memories",
+        "interactions",
+        "projects",
+        "documents",
+        "confidence",
+        "observations",
+    ),
     "quarantine",
 )
 NAMES = type_names(of(effect="name"))  # others may use a name by now; an unused one harms nobody
@@ -64,7 +74,7 @@ class Reader:
     def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
         """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
         if stream not in self._streams:
-            sql = "SELECT o.position FROM events e CROSS JOIN out_of_force o ON o.position = e.position WHERE e.stream = ?"
+            sql = "SELECT o.position FROM events e CROSS JOIN voided o ON o.position = e.position WHERE e.stream = ?"
             out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
@@ -76,7 +86,7 @@ class Reader:
         """The positions of a stream that were ever out of force, each with from where to where in the log."""
         if stream not in self._were_out:
             found: dict[int, list[tuple[int, int]]] = {}
-            for table, until in (("out_of_force", 2**62), ("was_out_of_force", "o.to_position")):
+            for table, until in (("voided", 2**62), ("were_voided", "o.to_position")):
                 sql = (
                     f"SELECT o.position, o.from_position, {until} FROM events e"
                     f" CROSS JOIN {table} o ON o.position = e.position WHERE e.stream = ?"
@@ -128,13 +138,13 @@ class Reader:
                 if not self.is_gone(each, but, also):
                     return True
                 continue
-            for sources in self._beneath(each, but, also):
+            for sources in self._underlying(each, but, also):
                 if not sources:
                     return True
                 waiting += sources
         return False
 
-    def _beneath(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
+    def _underlying(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
         """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
         if subject[0] == "o":
             borne = [each for each, _ in borne_out(self.counting(subject, but, also)).values()]
@@ -221,7 +231,7 @@ class Reader:
         return {data.memory for data in told if isinstance(data, MemoriesMerged)}
 
     def is_out(self, position: int) -> bool:
-        return position not in self._back and bool(control.out_of_force(self.connection, position, position))
+        return position not in self._back and bool(control.voided(self.connection, position, position))
 
 
 def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:

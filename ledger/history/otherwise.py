@@ -124,7 +124,7 @@ class Otherwise:
 
     def _is_free(self, position: int) -> bool:
         """Whether the last word that would count on the text of an event is not that it is in quarantine."""
-        for at, held in quarantine.said_of(self.reader.connection, position):
+        for at, held in quarantine.decisions_on(self.reader.connection, position):
             if at not in self.out and (at in self._again or not self.reader.is_out(at)):
                 return not held
         return True

@@ -139,24 +139,24 @@ class Trail(ObservationReads):
         events = {event.position: event for event in stream_of(connection, stream)}
         first = min(events)
         points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
-        out = control.out_of_force(connection, first, max(events))
+        out = control.voided(connection, first, max(events))
         for position in points:
             if position not in events and (event := read_event(connection, position)) is not None:
                 events[position] = event
         steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
         for position in sorted(events):
             event, point = events[position], points.get(position)
-            in_force = position not in out
-            if in_force and event.stream == stream and not isinstance(event.data, Unknown):
+            in_effect = position not in out
+            if in_effect and event.stream == stream and not isinstance(event.data, Unknown):
                 state = evolve(state, event)
             status = state.status if isinstance(state, Memory | Observation) else None
             delta = point.delta if point is not None else 0
             confidence_then += delta
-            steps.append(self._step(event, delta, confidence_then, status, in_force))
+            steps.append(self._step(event, delta, confidence_then, status, in_effect))
         return steps
 
     def _step(
-        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_force: bool
+        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool
     ) -> answers.Step:
         return answers.Step(
             position=event.position,
@@ -167,7 +167,7 @@ class Trail(ObservationReads):
             delta=rules.shown(delta),
             confidence=rules.shown(confidence_then),
             status=status,
-            in_effect=in_force,
+            in_effect=in_effect,
             because=_because(event),
             data=self._shown(event),
         )
@@ -287,7 +287,7 @@ class Trail(ObservationReads):
 
     def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
         event = read_event(connection, entry.position)
-        out = control.out_of_force(connection, entry.position, entry.position)
+        out = control.voided(connection, entry.position, entry.position)
         data = self._shown(event) if event is not None else None
         project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
         return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)

@@ -49,7 +49,7 @@ from ledger.history.under_policy import Policies
 from ledger.policies import expiry
 from projections.core.projector import FAMILIES
 from projections.search import observation_hits
-from projections.views import audit, control, memories, merges, served
+from projections.views import audit, control, delivered, memories, merges
 
 _ASKED = type_names(of(verdict=True))
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
@@ -150,7 +150,7 @@ class _Search:
             built = [e.position for e, counts in events if counts and not isinstance(e.data, ATTEMPTS)]
             for event, counts in events if built else ():
                 if not counts and event.position not in self._plan.out and isinstance(event.data, ATTEMPTS):
-                    for at in control.taken_out_at(self._connection, event.position):
+                    for at in control.voided_at(self._connection, event.position):
                         undo = self._plan.reader.event(at)
                         if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
                             yield _told(undo, "something would have been built on what it took back")
@@ -397,8 +397,8 @@ def receipts(
         )
         if subject in wanted
     }
-    recalls = _receipts_at(connection, served.showing(connection, wanted, user))
-    woven = served.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # recalls that assemblies showed
+    recalls = _receipts_at(connection, delivered.showing(connection, wanted, user))
+    woven = delivered.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # recalls that assemblies showed
     found = recalls | _receipts_at(connection, woven)
     shown = dict.fromkeys(found[position] for position in sorted(found))
     return (*(turns[row] for row in sorted(turns)), *shown)

@@ -215,7 +215,7 @@ class Undoing(Reads):
                 return Refused(head, error)
 
     def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-        work.need("audit", "force", "sources", "documents", "observations")
+        work.need("audit", "in_effect", "sources", "documents", "observations")
         if planned is not None and planned.head == work.transaction.position:
             if isinstance(planned, Refused):
                 raise planned.error
@@ -293,7 +293,7 @@ class Undoing(Reads):
     def _back(self, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
         """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
         reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
-        held = [(act, control.taken_out_by(connection, act)) for act in acts]
+        held = [(act, control.voided_by(connection, act)) for act in acts]
         held = [(act, kept) for act, kept in held if kept or act in distrusts]
         ending = {act for act, _ in held}
         but = taken_again(connection, ending)

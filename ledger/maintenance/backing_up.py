@@ -126,9 +126,9 @@ class BackingUp(Rebuilding):
     ) -> dict[str, Any]:
         """Compares what was folded with what the backup held, and erases again; what the report says."""
         self._check()
-        parked, readonly = self._parked(), self.store.readonly
+        suspended, readonly = self._suspended(), self.store.readonly
         differing: tuple[str, ...] = ()
-        if held is not None and not parked and not readonly:
+        if held is not None and not suspended and not readonly:
             with self.store.snapshot() as connection:
                 now = _digests(connection, self.writer.secret)
             differing = tuple(sorted(name for name in held if held[name] != now[name]))
@@ -139,13 +139,13 @@ class BackingUp(Rebuilding):
             "digest": self.digest(),
             "rebuilt": ()
             if readonly
-            else tuple(sorted({each.name for each in projections(self.writer.secret)} - parked)),
-            "suspended": tuple(sorted(parked)),
-            "compared": held is not None and not parked and not readonly,
+            else tuple(sorted({each.name for each in projections(self.writer.secret)} - suspended)),
+            "suspended": tuple(sorted(suspended)),
+            "compared": held is not None and not suspended and not readonly,
             "differing": differing,
             "certificates": erased,
             "cut_before": cut_before,
-            "ok": not parked and not differing and cut_before is None,
+            "ok": not suspended and not differing and cut_before is None,
         }
 
     def _erase_again(self, certificates: Sequence[str]) -> int:

@@ -47,7 +47,7 @@ class Numbers(Reads):
             }
             columns = answers.ProjectionStatus.__struct_fields__
             sql = (
-                "SELECT p.name, p.version, coalesce(p.parked_at - 1, c.position), p.parked_at, p.error"
+                "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
                 " FROM projections p, checkpoint c ORDER BY p.name"
             )
             standing = [
@@ -101,37 +101,39 @@ class Care(Numbers):
                 f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}"
             )
         started = time.monotonic()
-        parked_before = self._parked()
+        suspended_before = self._suspended()
         only = projector.read_by(name) if name is not None else frozenset[str]()
         work = Rebuild(self.store, self.writer.secret, self.created.ledger_id, Reading, progress, only)
         events, digest = work.run(
-            lambda transaction, fold: self._switched(transaction, fold, work.names, parked_before, by)
+            lambda transaction, fold: self._switched(transaction, fold, work.names, suspended_before, by)
         )
-        parked, names = tuple(sorted(self._parked())), tuple(sorted(work.names))
+        suspended, names = tuple(sorted(self._suspended())), tuple(sorted(work.names))
         seconds = time.monotonic() - started
-        _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(parked) or "none")
-        return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=parked, projections=names)
+        _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
+        return answers.RebuildReport(
+            events=events, seconds=seconds, digest=digest, suspended=suspended, projections=names
+        )
 
-    def _parked(self) -> set[str]:
+    def _suspended(self) -> set[str]:
         with self.store.snapshot() as connection:
             try:
-                rows = connection.execute("SELECT name FROM projections WHERE parked_at IS NOT NULL").fetchall()
+                rows = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
             except sqlite3.OperationalError:
                 return set()
         return {name for (name,) in rows}
 
     def _switched(
-        self, transaction: Any, fold: Projector, names: frozenset[str], parked_before: set[str], by: By | None
+        self, transaction: Any, fold: Projector, names: frozenset[str], suspended_before: set[str], by: By | None
     ) -> None:
         """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
         writer, upto = self.writer, int(transaction.position)
         transaction.changed = True  # the tables are other ones
         writer.attend(transaction)
         work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
-        for name in sorted((parked_before & names) - fold.parked):
+        for name in sorted((suspended_before & names) - fold.suspended):
             work.emit(LEDGER_STREAM, resumed(name))
         for name, at, error in fold.poisoned:
-            if name in names - parked_before:
+            if name in names - suspended_before:
                 work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
         if work.emitted:
             writer.append(work, None, None, LEDGER_STREAM)

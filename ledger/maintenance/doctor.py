@@ -266,12 +266,12 @@ class _Visit:
             told = f"{len(report.projections)} are, row by row, what a fold of the log gives"
             self.tell("ok", "projections", told)
         for each in report.warnings:
-            parked = "suspended" in each
-            what = "projections" if parked or "projection" in each else "log"
-            self.tell("warning", what, each, "rebuild folds them again" if parked else "")
+            suspended = "suspended" in each
+            what = "projections" if suspended or "projection" in each else "log"
+            self.tell("warning", what, each, "rebuild folds them again" if suspended else "")
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
-        for look in (self.unknown, self.clock, self.leases, self.parked, self.unfinished):
+        for look in (self.unknown, self.clock, self.leases, self.suspended, self.unfinished):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # what is damaged was told already
                 look(connection)
 
@@ -333,8 +333,8 @@ class _Visit:
                 "note", "tables", f"{len(left)} are left of a rebuild that was killed", "the next rebuild drops them"
             )
 
-    def parked(self, connection: sqlite3.Connection) -> None:
-        sql = "SELECT name, parked_at, error FROM projections WHERE parked_at IS NOT NULL ORDER BY name"
+    def suspended(self, connection: sqlite3.Connection) -> None:
+        sql = "SELECT name, suspended_at, error FROM projections WHERE suspended_at IS NOT NULL ORDER BY name"
         for name, at, error in connection.execute(sql):
             self.tell("problem", "projections", f"{name} is suspended at position {at}: {error}",
                       "rebuild tries again, after an update that can fold that event")  # fmt: skip

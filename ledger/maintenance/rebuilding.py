@@ -77,12 +77,12 @@ class Rebuilding(Care):
         self._replace()
         if not recorded:
             self.writer.run("maintenance.rebuild", who(self.default, by or By()), self._rebuilt)
-        events, parked = self.store.head()[0], tuple(sorted(self._parked()))
+        events, suspended = self.store.head()[0], tuple(sorted(self._suspended()))
         return answers.RebuildReport(
             events=events,
             seconds=time.monotonic() - started,
             digest=self.digest(),
-            suspended=parked,
+            suspended=suspended,
             projections=tuple(sorted(projector.names())),
         )
 
@@ -169,7 +169,7 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
     try:
         if misshapen(connection):
             return None
-        _, parked = check_tables(connection, secret)
+        _, suspended = check_tables(connection, secret)
         last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
         folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
     except ConflictError:
@@ -178,4 +178,4 @@ def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | Non
         if not _is_of_damage(error):
             raise
         return None
-    return parked if [tuple(row) for row in folded] == [(ledger_id, *last)] else None
+    return suspended if [tuple(row) for row in folded] == [(ledger_id, *last)] else None

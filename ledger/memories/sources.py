@@ -54,7 +54,7 @@ def _is_borne_out(work: Work, observation: int) -> bool:
 
 def _own_chunk(work: Work, source: str) -> str:
     """One that a newer text no longer has is a source too: it is what was read."""
-    work.need("documents", "audit", "force")
+    work.need("documents", "audit", "in_effect")
     work.rows.flush()
     found = documents.find_chunk(work.connection(), source, work.who.user)
     if found is not None and not _is_void(work, found):
@@ -65,7 +65,7 @@ def _own_chunk(work: Work, source: str) -> str:
 
 def _is_void(work: Work, chunk: documents.Chunk) -> bool:
     """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
-    return work.at_row(chunk.document, "d") is None or bool(control.taken_out_at(work.connection(), chunk.row))
+    return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))
 
 
 def check_chunks(work: Work, named: Iterable[str]) -> None:

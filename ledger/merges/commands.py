@@ -232,7 +232,7 @@ class MergeWrites(MergeReads):
         record: Callable[[Who, Sequence[F]], list[str]],
     ) -> int:
         """Looks through the memories of each user once, and then at what has changed since this process looked."""
-        with self._read("memories", "force") as connection:
+        with self._read("memories", "in_effect") as connection:
             users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
         recorded = 0
         for user in users:

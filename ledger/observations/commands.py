@@ -325,7 +325,7 @@ def _formed_by(work: Work, known: Observation) -> set[str | None]:
     """Whose forming of it is in force."""
     connection = work.connection()
     events = read_stream(connection, known.id, 2**62)
-    out = control.out_of_force(connection, events[0].position, events[-1].position)
+    out = control.voided(connection, events[0].position, events[-1].position)
     formed = (event for event in events if isinstance(event.data, ObservationFormed) and event.position not in out)
     return {event.envelope.actor for event in formed}
 

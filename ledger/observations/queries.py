@@ -149,7 +149,7 @@ class ObservationReads(Reads):
     def _wordings(self, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
         """Every wording that it had, oldest first, also those out of force."""
         events = stream_of(connection, stream)
-        out = control.out_of_force(connection, events[0].position, events[-1].position)
+        out = control.voided(connection, events[0].position, events[-1].position)
         rule, confidence, found = "", 0, []
         for event in events:
             if not isinstance(event.data, ObservationFormed | ObservationRevised):

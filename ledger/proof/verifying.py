@@ -377,11 +377,11 @@ class _Look:
             fold = shadow.fold_into(beside, log, secret, ledger_id, self._last, self._head, progress=told)
             stuck = {name: at for name, at, _ in fold.poisoned}
             for each in fold.all:
-                version, parked_at = standing.get(each.name, (None, None))
+                version, suspended_at = standing.get(each.name, (None, None))
                 if version != each.version:
                     self._of_another_version(each, version)
-                elif parked_at is not None:
-                    self._warnings.append(f"{each.name} is suspended at position {parked_at}, and was not compared")
+                elif suspended_at is not None:
+                    self._warnings.append(f"{each.name} is suspended at position {suspended_at}, and was not compared")
                 elif each.name in stuck:
                     self.problem(
                         f"the projection {each.name}: it cannot fold the log from position {stuck[each.name]} on"
@@ -415,13 +415,13 @@ class _Look:
 
     def _standing(self) -> dict[str, tuple[int, int | None]]:
         """Version of each projection, and where it is suspended; what only says that it is suspended hides something."""
-        found = self._connection.execute("SELECT name, version, parked_at FROM main.projections").fetchall()
-        parked = {name for name, _, at in found if at is not None}
-        for name in parked - self._parked_by_the_log() if parked else ():
+        found = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
+        suspended = {name for name, _, at in found if at is not None}
+        for name in suspended - self._suspended_by_the_log() if suspended else ():
             self.problem(f"the projection {name}: its table says that it is suspended, and the log does not")
         return {name: (version, at) for name, version, at in found}
 
-    def _parked_by_the_log(self) -> set[str]:
+    def _suspended_by_the_log(self) -> set[str]:
         names: set[str] = set()
         sql = (
             "SELECT position, stream, version, type, state FROM main.events WHERE stream = ?"

@@ -82,7 +82,7 @@ class Observing:
         """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
-        stopped = observation_hits.parked(self._connection)
+        stopped = observation_hits.suspended(self._connection)
         unseen = self._door._unseen(self._connection, observations.SEARCH)
         none = "observations" not in stopped and not unseen
         if none and observation_hits.none(self._connection, self._door._schema()):

@@ -63,7 +63,7 @@ class Reopening(Recalling):
             settings["entry_chars"] = context.ENTRY_CHARS
         ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
         order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
-        items = tuple(map(_served, order))
+        items = tuple(map(_delivered, order))
 
         def body(work: Work) -> str:
             work.project, work.session = project, session
@@ -265,7 +265,7 @@ def _why_hidden(connection: Any, told: Passage) -> str:
     return next((each.why for each in gone if each.first <= told.position <= each.last), "")
 
 
-def _served(item: Item) -> Delivered:
+def _delivered(item: Item) -> Delivered:
     place: dict[str, Any] = {"position": 0}
     if item.memory is not None:
         place = {"position": item.memory.position}

@@ -181,11 +181,11 @@ class Compacting(Reconciling):
             row = self._summary_row(connection, self._needed(state), id)
             check_standing(row, "rewritten")
             known = {each.id: each for each in summaries.of_session(connection, row.session)}
-            beneath = tuple(known[each] for each in row.summaries if each in known)
-            sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, beneath)
+            underlying = tuple(known[each] for each in row.summaries if each in known)
+            sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
             texts = self._source_texts(connection, row.session, row.kind, sources)
             seen = erasures.last(connection)
-        size = sum(each.tokens for each in beneath) if row.kind == CONDENSED else row.source_tokens
+        size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
         if size > REBUILT_TOKENS:
             raise RejectedError(
                 f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"

@@ -59,8 +59,8 @@ class Expanding:
         if self._is_full:
             self._leave(row.ranges, row.id)
             return
-        beneath = (summaries.find(self._connection, self._state.row, id) for id in row.summaries)
-        children = [each for each in beneath if each is not None]
+        underlying = (summaries.find(self._connection, self._state.row, id) for id in row.summaries)
+        children = [each for each in underlying if each is not None]
         if len(children) < len(row.summaries):  # one of them was undone: its messages are what it stands for
             children = []
         for child in sorted(children, key=lambda each: (each.first, each.row)):

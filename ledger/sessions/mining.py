@@ -237,7 +237,7 @@ class SessionMining(SessionWrites):
         self._check_taken_in()
         with self._reading() as (connection, state):
             known = self._needed(state)
-            to, source = known.said_at, None
+            to, source = known.extractable_at, None
             if up_to is not None:
                 to = self._own_message(connection, known, up_to)
             if parent is not None:
@@ -301,7 +301,7 @@ class SessionMining(SessionWrites):
             start = state.cursor if start is None else start
             if by_itself:
                 start = max(start, sessions.looked_upto(connection, state.row))
-            if state.said_at <= start:
+            if state.extractable_at <= start:
                 return None
             lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
             for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
@@ -313,7 +313,7 @@ class SessionMining(SessionWrites):
                     rows.append(row.row)
                     tokens += row.tokens
                     lines += self._lines(connection, row, self._told_of(connection, row, event), gate=gate)
-            piece = turns.piece(lines, max(upto, state.said_at) if whole else upto, whole=whole, gate=gate)
+            piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
             covered = tuple(each for each in rows if each <= piece.to)
             return _Read(state, start, piece, covered, erasures.last(connection))
 

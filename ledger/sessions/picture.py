@@ -122,7 +122,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
     """A summary with all that is beneath it, which is drawn once."""
     row, again = rows[id], id in drawn
     drawn.add(id)
-    beneath = () if again else tuple(_node(each, rows, drawn) for each in row.summaries if each in rows)
+    underlying = () if again else tuple(_node(each, rows, drawn) for each in row.summaries if each in rows)
     return Node(
         kind=row.kind,
         first=row.ranges[0][0],
@@ -137,7 +137,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
         level=row.level,
         status=row.status,
         model=row.model,
-        sources=beneath,
+        sources=underlying,
         again=again,
     )
 
@@ -145,8 +145,8 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
 def _roots(known: Sequence[Summary], drawn: set[str]) -> list[str]:
     """Those not drawn yet that are beneath none of the others, in the order in which they were written."""
     left = [each for each in known if each.id not in drawn]
-    beneath = {id for each in left for id in each.summaries}
-    return [each.id for each in left if each.id not in beneath]
+    underlying = {id for each in left for id in each.summaries}
+    return [each.id for each in left if each.id not in underlying]
 
 
 def span(earliest: str, latest: str) -> str:

@@ -92,13 +92,13 @@ def joined(connection: Any, row: int, ranges: Iterable[tuple[int, int]]) -> Rang
 
 def record(work: Work, state: State, sources: Sources, written: Written, replaces: str | None = None) -> str:
     """The events of one summary: it stands for its messages, and what it was written from or replaces leaves the window."""
-    beneath = sources.summaries if written.kind == CONDENSED else ()
+    underlying = sources.summaries if written.kind == CONDENSED else ()
     made = work.new_id("y")
     created = SummaryCreated(
         summary=made,
         kind=written.kind,
         level=written.level,
-        depth=max((each.depth for each in beneath), default=-1) + 1,
+        depth=max((each.depth for each in underlying), default=-1) + 1,
         content=work.body(written.content),
         tokens=written.tokens,
         counter=written.counter,
@@ -108,9 +108,9 @@ def record(work: Work, state: State, sources: Sources, written: Written, replace
         first=sources.ranges[0][0],
         earliest=sources.earliest,
         latest=sources.latest,
-        summaries=tuple(each.id for each in beneath),
-        descendants=sum(each.descendants + 1 for each in beneath),
-        descendant_tokens=sum(each.descendant_tokens + each.tokens for each in beneath),
+        summaries=tuple(each.id for each in underlying),
+        descendants=sum(each.descendants + 1 for each in underlying),
+        descendant_tokens=sum(each.descendant_tokens + each.tokens for each in underlying),
         model=written.model,
         prompt=written.prompt,
         replaces=replaces,
@@ -140,8 +140,8 @@ class SummaryWrites(SessionWrites):
             fallen, by_id = {row.id}, {each.id: each for each in known}
             waiting = list(row.summaries) if subtree else []
             while waiting:
-                fallen.add(beneath := waiting.pop())
-                waiting += by_id[beneath].summaries if beneath in by_id else ()
+                fallen.add(underlying := waiting.pop())
+                waiting += by_id[underlying].summaries if underlying in by_id else ()
             invalidate(work, state, known, fallen, "asked", reason)
 
         return self._change("session.summaries.invalidate", body, (id, reason, subtree), by, "invalidated")
@@ -187,14 +187,14 @@ def _check_restorable(connection: Any, window: OpenWindow, row: Summary) -> None
             subject=row.id,
         )
     known = {each.id: (each.status, each.summaries) for each in summaries.of_session(connection, row.session)}
-    beneath, standing = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
-    if missing := [each for each in beneath if each not in standing]:
+    underlying, standing = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
+    if missing := [each for each in underlying if each not in standing]:
         raise RejectedError(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
             rule="transition",
             subject=row.id,
         )
-    others = [each for each in window.summaries if each.id not in beneath]
+    others = [each for each in window.summaries if each.id not in underlying]
     taken = [*window.hidden_ranges, *(span for each in others for span in each.ranges)]
     count, tokens = sessions.count(connection, window.state.row, row.ranges)
     if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):

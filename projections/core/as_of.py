@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from projections.core.projector import projections
 from projections.core.rows import Standing, Table, TextIndex
-from projections.views.control import OUT_OF_FORCE, WAS_OUT_OF_FORCE
+from projections.views.control import VOIDED, WERE_VOIDED
 
 MOMENT = "(SELECT position FROM temp.moment)"
 HEAD = 2**62  # a position that no log reaches: everything that is committed
@@ -26,8 +26,8 @@ _STANDING = {  # what is not a projection's own
     "events": f"{_LOG} WHERE position <= {MOMENT}",
     "checkpoint": f"SELECT id, ledger, generation, min(position, {MOMENT}) AS position,"
     f" (SELECT e.head FROM main.events e WHERE e.position = min(c.position, {MOMENT})) AS head FROM main.checkpoint c",
-    "projections": f"SELECT name, version, CASE WHEN parked_at <= {MOMENT} THEN parked_at END AS parked_at,"
-    f" CASE WHEN parked_at <= {MOMENT} THEN error END AS error FROM main.projections",
+    "projections": f"SELECT name, version, CASE WHEN suspended_at <= {MOMENT} THEN suspended_at END AS suspended_at,"
+    f" CASE WHEN suspended_at <= {MOMENT} THEN error END AS error FROM main.projections",
 }
 
 
@@ -88,7 +88,7 @@ def _column(name: str, then: Standing) -> str:
         still, was = (
             f"(SELECT min(o.from_position) FROM main.{each.name} o WHERE o.position = t.{then.since}"
             f" AND o.from_position <= {MOMENT}{until})"
-            for each, until in ((OUT_OF_FORCE, ""), (WAS_OUT_OF_FORCE, f" AND o.to_position > {MOMENT}"))
+            for each, until in ((VOIDED, ""), (WERE_VOIDED, f" AND o.to_position > {MOMENT}"))
         )
         return f"min(coalesce({still}, {was}), coalesce({was}, {still})) AS {name}"
     return f"t.{name}"

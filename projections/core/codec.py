@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Struct)
 
 _json = msgspec.json.encode
 _PLAIN = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
-_NAMES = {"values": "said", "index": "chunk_index", "limit": "limit_"}  # they are words of SQL
+_NAMES = {"values": "values_", "index": "chunk_index", "limit": "limit_"}  # they are words of SQL
 
 
 def columns(kind: type[Struct], always: Sequence[str] = (), *, rowid: bool = True) -> tuple[str, ...]:

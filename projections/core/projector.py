@@ -26,6 +26,7 @@ from projections.views import (
     confidence,
     conflicts,
     control,
+    delivered,
     documents,
     duplicates,
     erasures,
@@ -36,7 +37,6 @@ from projections.views import (
     observations,
     projects,
     quarantine,
-    served,
     sessions,
     summaries,
 )
@@ -60,7 +60,7 @@ _READERS = {  # what reads the states of each kind of subject
 }
 _READERS |= {"g": ("merges",), "k": ("conflicts",)}
 _BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
-ESSENTIAL = ("force", "keys", "memories")  # without one of these nothing can be decided
+ESSENTIAL = ("in_effect", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
 
@@ -84,7 +84,7 @@ class Log(Protocol):
 def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:
     """All projections, in the order in which they fold; only to fold do they need the log."""
     return (
-        control.Force(),
+        control.InEffect(),
         memories.Memories(),
         confidence.Confidence(),
         duplicates.Duplicates(secret),
@@ -105,7 +105,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         audit.Audit(),
         search.Search(),
         passages.Passages(log),
-        served.Delivered(),
+        delivered.Delivered(),
         calls.Calls(),
         quarantine.Quarantine(),
     )
@@ -118,7 +118,7 @@ def names() -> tuple[str, ...]:
 
 def read_by(name: str) -> frozenset[str]:
     """A projection with all whose rows rest on its rows: what it says wrong, they may have taken over."""
-    if name == "force":  # which events count is asked for whatever is folded again
+    if name == "in_effect":  # which events count is asked for whatever is folded again
         return frozenset(names())
     found, waiting = set[str](), [name]
     while waiting:
@@ -138,10 +138,10 @@ def text_indexes() -> list[tuple[str, TextIndex]]:
 class Projector:
     """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
 
-    def __init__(self, secret: bytes, log: Log, parked: Iterable[str] = ()) -> None:
+    def __init__(self, secret: bytes, log: Log, suspended: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
         self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
-        self._parked = frozenset(parked)
+        self._suspended = frozenset(suspended)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
         self._owners = {table: each.name for each in self.all for table in each.tables}
@@ -150,13 +150,13 @@ class Projector:
         self._last_version = 0
 
     @property
-    def parked(self) -> frozenset[str]:
-        return self._parked
+    def suspended(self) -> frozenset[str]:
+        return self._suspended
 
-    @parked.setter
-    def parked(self, names: Iterable[str]) -> None:
-        if self._parked != (parked := frozenset(names)):
-            self._parked = parked
+    @suspended.setter
+    def suspended(self, names: Iterable[str]) -> None:
+        if self._suspended != (suspended := frozenset(names)):
+            self._suspended = suspended
             self._routes.clear()
 
     def forget(self) -> None:
@@ -169,7 +169,7 @@ class Projector:
         if stream in self.states:
             return self.states[stream]
         family = FAMILIES[stream[0]]
-        if OWNERS[family.kind] in self.parked:
+        if OWNERS[family.kind] in self.suspended:
             return self._refolded(stream, first, rows, position - 1)[0]
         row = rows.get(family.live, (first,))
         return family.from_row(row) if row is not None else None
@@ -191,7 +191,7 @@ class Projector:
             self._refold(event, rows)
 
     def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
-        if projection.name not in self.parked:
+        if projection.name not in self.suspended:
             try:
                 projection.fold(event, changes, rows)
             except Exception as error:
@@ -209,7 +209,7 @@ class Projector:
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
         """The projections that a type of event concerns on such a stream: by what they say of themselves; none that is parked."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
-        standing = (each for each in self.all if each.name not in self._parked)
+        standing = (each for each in self.all if each.name not in self._suspended)
         concerned = (each for each in standing if each.follows is EVERYTHING or {kind, event.type} & each.follows)
         route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
         return route
@@ -217,13 +217,13 @@ class Projector:
     def _poison(self, name: str, position: int, error: Exception) -> None:
         if isinstance(error, DamagedError) or not sqlite.asked_wrong(error):
             raise error
-        if name not in self.parked:
-            self.parked = {*self._parked, name}
+        if name not in self.suspended:
+            self.suspended = {*self._suspended, name}
             self.poisoned.append((name, position, type(error).__name__))
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
         """The subject itself cannot be folded: every projection that reads such subjects stops here."""
-        for name in _READERS.get(event.stream[0], ("force",)):
+        for name in _READERS.get(event.stream[0], ("in_effect",)):
             self._poison(name, event.position, error)
 
     def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:
@@ -252,21 +252,21 @@ class Projector:
 
     def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
         old = self.state(stream, first, rows, event.position)
-        new, in_force = self._refolded(stream, first, rows, event.position)
+        new, in_effect = self._refolded(stream, first, rows, event.position)
         if new is not None:
             new = replace(new, position=event.position, version=self._last_version)
         self.states[stream] = new
-        return Change(family.kind, first, old, new, event, refold=True, in_force=in_force)
+        return Change(family.kind, first, old, new, event, refold=True, in_effect=in_effect)
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
         """A subject folded again from its stream, without the events that are out of force."""
         family = FAMILIES[stream[0]]
-        in_force, state = self.in_force(stream, rows, up_to), None
-        for event in in_force:
+        in_effect, state = self.in_effect(stream, rows, up_to), None
+        for event in in_effect:
             state = family.evolve(state, event)
-        return state, in_force
+        return state, in_effect
 
-    def in_force(self, stream: str, rows: Rows, up_to: int) -> list[AnyEvent]:
+    def in_effect(self, stream: str, rows: Rows, up_to: int) -> list[AnyEvent]:
         return [event for event, counts in self.stream(stream, rows, up_to) if counts]
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
@@ -274,9 +274,7 @@ class Projector:
         everything = self._log.stream(stream, up_to)
         events = [event for event in everything if not isinstance(event.data, Unknown)]
         self._last_version = len(everything)
-        out = {
-            row[0] for row in rows.within(control.OUT_OF_FORCE, "position", [(e.position, e.position) for e in events])
-        }
+        out = {row[0] for row in rows.within(control.VOIDED, "position", [(e.position, e.position) for e in events])}
         return [(event, event.position not in out) for event in events]
 
 
@@ -284,7 +282,7 @@ class Projector:
 
 # Every projection that is not parked stands at the one position in "checkpoint"; a parked one stands before "parked_at".
 CHECKPOINTS = (
-    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, parked_at INTEGER,"
+    "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, suspended_at INTEGER,"
     " error TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS checkpoint (id INTEGER PRIMARY KEY, ledger TEXT NOT NULL, generation INTEGER NOT NULL,"
     " position INTEGER NOT NULL, head BLOB NOT NULL)",
@@ -300,10 +298,10 @@ def write_checkpoints(
     connection: sqlite3.Connection, secret: bytes, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
 ) -> None:
     """Starts the checkpoints afresh, one generation on: the tables are other tables now."""
-    parked = {name: (at, error) for name, at, error in poisoned}
+    suspended = {name: (at, error) for name, at, error in poisoned}
     (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM checkpoint").fetchone()
     connection.execute("DELETE FROM projections")
-    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in projections(secret)]
+    rows = [(each.name, each.version, *suspended.get(each.name, (None, None))) for each in projections(secret)]
     connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
     shared = (ledger_id, generation, position, head)
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
@@ -313,15 +311,15 @@ def write_checkpoints_of(
     connection: sqlite3.Connection, secret: bytes, names: Collection[str], poisoned: Poisoned
 ) -> None:
     """The same where only these projections have other tables now, and the others stand at the same position."""
-    parked = {name: (at, error) for name, at, error in poisoned}
+    suspended = {name: (at, error) for name, at, error in poisoned}
     some = (each for each in projections(secret) if each.name in names)
-    rows = [(each.name, each.version, *parked.get(each.name, (None, None))) for each in some]
+    rows = [(each.name, each.version, *suspended.get(each.name, (None, None))) for each in some]
     connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
     connection.execute("UPDATE checkpoint SET generation = generation + 1")
 
 
-def park(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
-    connection.execute("UPDATE projections SET parked_at = ?, error = ? WHERE name = ?", (at, error, name))
+def suspend(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
+    connection.execute("UPDATE projections SET suspended_at = ?, error = ? WHERE name = ?", (at, error, name))
     return ProjectionSuspended(name, at, error)
 
 

@@ -210,6 +210,8 @@ class Rebuild:
             for table in self._switching() if self._beside else ():
                 _swap(connection, table)
             if self._is_whole:
+                connection.execute("DROP TABLE projections")  # an older product may have made it with other columns
+                create_checkpoints(connection)
                 write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             else:
                 write_checkpoints_of(connection, self._secret, self.names, self._projector.poisoned)

@@ -66,13 +66,13 @@ class Fold:
         self,
         secret: bytes,
         events: Iterable[AnyEvent],
-        parked: Iterable[str],
+        suspended: Iterable[str],
         blob: Callable[[str], str | None],
     ) -> None:
         inorder = sorted(events, key=lambda event: event.position)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             create_all(connection, secret, "")
-            fold, rows = Projector(secret, _Excerpt(inorder, blob), parked), _Apart(connection)
+            fold, rows = Projector(secret, _Excerpt(inorder, blob), suspended), _Apart(connection)
             for event in inorder:
                 fold.fold(event, rows)
             rows.flush()
@@ -131,10 +131,10 @@ def _append_anew(
         rows.append(table, row)
 
 
-def empty(connection: sqlite3.Connection, secret: bytes, parked: Iterable[str]) -> None:
+def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str]) -> None:
     """A parked projection stands where it was, with texts that nobody may read any more: nothing of it is kept."""
     for projection in projections(secret):
-        if projection.name in parked:
+        if projection.name in suspended:
             for table in projection.tables:
                 if isinstance(table, TextIndex):
                     drop(connection, table.name)
@@ -146,8 +146,8 @@ def empty(connection: sqlite3.Connection, secret: bytes, parked: Iterable[str]) 
 def acts_on(connection: sqlite3.Connection, positions: Iterable[int]) -> set[int]:
     """The positions that took any of these events out of force or put it back."""
     found: set[int] = set()
-    out = "SELECT from_position, from_position FROM out_of_force WHERE position = ?"
-    was = "SELECT from_position, to_position FROM was_out_of_force WHERE position = ?"
+    out = "SELECT from_position, from_position FROM voided WHERE position = ?"
+    was = "SELECT from_position, to_position FROM were_voided WHERE position = ?"
     for position in positions:
         for sql in (out, was):
             for ends in connection.execute(sql, (position,)):

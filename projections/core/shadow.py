@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from projections.core.projector import Projector, checkpoint, create_all, park
+from projections.core.projector import Projector, checkpoint, create_all, suspend
 from projections.core.rebuild import Progress, Reading
 from projections.core.sqlite import SQLiteRows
 
@@ -71,7 +71,7 @@ def fold_into(
             progress(last, position)
     checkpoint(connection, position, head)
     for name, at, error in fold.poisoned:
-        park(connection, name, at, error)
+        suspend(connection, name, at, error)
     if begun:
         connection.execute("COMMIT")
     return fold

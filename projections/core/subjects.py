@@ -23,7 +23,7 @@ class Change(Struct, frozen=True):
     new: Any
     event: AnyEvent
     refold: bool = False
-    in_force: Sequence[AnyEvent] = ()
+    in_effect: Sequence[AnyEvent] = ()
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):

@@ -33,9 +33,9 @@ class Wanted(Struct, frozen=True):
         return " AND ".join(where), values
 
 
-def parked(connection: sqlite3.Connection) -> tuple[str, ...]:
+def suspended(connection: sqlite3.Connection) -> tuple[str, ...]:
     """What a search reads and cannot, because it is parked."""
-    sql = "SELECT name FROM projections WHERE parked_at IS NOT NULL"
+    sql = "SELECT name FROM projections WHERE suspended_at IS NOT NULL"
     found = {name for (name,) in connection.execute(sql)}
     return tuple(name for name in READS if name in found)
 

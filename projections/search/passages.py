@@ -153,7 +153,7 @@ class Passages:
     def _again(self, change: Change, rows: Rows) -> None:
         """What the events in force say stands from here; what they no longer say ends here."""
         at = change.event.position
-        events = change.in_force if change.new is not None else ()
+        events = change.in_effect if change.new is not None else ()
         wanted = {row[0]: row for each in events for row in self._of_event(change.new, each, at)}
         for row in rows.find(PASSAGES, ("subject",), (change.first,)):
             if row[:-1] == wanted.get(row[0], ())[:-1]:

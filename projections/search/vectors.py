@@ -273,7 +273,7 @@ def purge(
     connection: sqlite3.Connection,
     before: Mapping[Table, Counter[Values]],
     after: Mapping[Table, Counter[Values]],
-    parked: Collection[str],
+    suspended: Collection[str],
 ) -> list[bytes]:
     """Deletes the vectors, of every model, of texts that an erasure changed, and says what they were.
 
@@ -287,7 +287,7 @@ def purge(
     gone: list[tuple[int, bytes]] = []
     models = _models(connection)
     for letter, corpus in CORPORA.items():
-        if corpus.projection in parked:
+        if corpus.projection in suspended:
             sql = f"SELECT id, vector FROM main.{NAME} WHERE corpus = ?"
             gone += connection.execute(sql, (letter,)).fetchall()
             continue

@@ -76,7 +76,7 @@ def _step(change: Change, rows: Rows) -> None:
 
 def _mark(change: Change, rows: Rows) -> None:
     """After an undo or redo: which of the memory's steps count."""
-    counting = {event.position for event in change.in_force}
+    counting = {event.position for event in change.in_effect}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
         if row[2] in _FOLDED_AGAIN:
             continue

@@ -41,7 +41,7 @@ MEMBERS_BEFORE = replace(ended(MEMBERS, "conflict_members_before"), indexes=(("m
 
 
 class Conflicts:
-    name, version, follows = "conflicts", 1, frozenset("k")
+    name, version, follows = "conflicts", 2, frozenset("k")
     tables = (CONFLICTS, VERSIONS, MEMBERS, MEMBERS_BEFORE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

@@ -68,15 +68,15 @@ REFUSALS = Table(
     then=Standing("position"),
 )
 # An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
-OUT_OF_FORCE = Table(
-    "out_of_force",
+VOIDED = Table(
+    "voided",
     ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
     ("position", "from_position"),
     (("act", ""),),
     rowid=False,
-    then=Standing("from_position", closed="was_out_of_force"),
+    then=Standing("from_position", closed="were_voided"),
 )
-WAS_OUT_OF_FORCE = ended(OUT_OF_FORCE, "was_out_of_force")
+WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
 class Distrusted(Struct, frozen=True):
@@ -177,19 +177,19 @@ class Refusals:
         rows.put(REFUSALS, (event.position,), (event.position, *told, *numbers, *found))
 
 
-class Force:
+class InEffect:
     """Which events are out of force and by which act, and the policies people adopted."""
 
-    name, version = "force", 6
+    name, version = "in_effect", 7
     follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
-    tables = (OUT_OF_FORCE, WAS_OUT_OF_FORCE, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
+    tables = (VOIDED, WERE_VOIDED, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
         if isinstance(data, TAKEN_OUT):
             act = event.envelope.command_id
             for position in positions(data.ranges):
-                rows.put(OUT_OF_FORCE, (position, event.position), (position, event.position, act, event.type))
+                rows.put(VOIDED, (position, event.position), (position, event.position, act, event.type))
             self._policies(rows, data.ranges)
             if isinstance(data, OriginDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
                 envelope = event.envelope
@@ -200,9 +200,9 @@ class Force:
             act = next(ids_in(data, "ends"))
             if (distrust := rows.get(DISTRUSTED, (act,))) is not None:
                 end(rows, DISTRUSTED, NO_LONGER_DISTRUSTED, distrust, event.position)
-            for row in rows.within(OUT_OF_FORCE, "position", data.ranges):
+            for row in rows.within(VOIDED, "position", data.ranges):
                 if row[2] == act:
-                    end(rows, OUT_OF_FORCE, WAS_OUT_OF_FORCE, row, event.position)
+                    end(rows, VOIDED, WERE_VOIDED, row, event.position)
             self._policies(rows, data.ranges)
         elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
             key = (event.envelope.user, event.position)
@@ -215,7 +215,7 @@ class Force:
 
 def since(rows: Rows, position: int) -> int | None:
     """Since when an event is out of force; None when it is in force."""
-    out = rows.find(OUT_OF_FORCE, ("position",), (position,))
+    out = rows.find(VOIDED, ("position",), (position,))
     return min((row[1] for row in out), default=None)
 
 
@@ -242,7 +242,7 @@ class Sources:
                 rows.put(DEPENDENTS, key, (*key, change.event.position))
 
     def _again(self, change: Change, rows: Rows) -> None:
-        cited = {source for event in change.in_force for source in getattr(event.data, "sources", ())}
+        cited = {source for event in change.in_effect for source in getattr(event.data, "sources", ())}
         cited = cited if change.new is not None else set()
         for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
             if row[0] not in cited:
@@ -270,21 +270,21 @@ def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int =
     return [Refusal(*row) for row in connection.execute(sql, (user, after, limit))]
 
 
-def out_of_force(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
+def voided(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
     """Positions out of force between two positions, and the act that first took each out."""
-    sql = "SELECT position, act FROM out_of_force WHERE position BETWEEN ? AND ? ORDER BY from_position DESC"
+    sql = "SELECT position, act FROM voided WHERE position BETWEEN ? AND ? ORDER BY from_position DESC"
     return dict(connection.execute(sql, (first, last)).fetchall())
 
 
-def taken_out_by(connection: sqlite3.Connection, act: str) -> list[int]:
+def voided_by(connection: sqlite3.Connection, act: str) -> list[int]:
     """The positions that an undo or a distrust keeps out of force."""
-    sql = "SELECT DISTINCT position FROM out_of_force WHERE act = ? ORDER BY position"
+    sql = "SELECT DISTINCT position FROM voided WHERE act = ? ORDER BY position"
     return [position for (position,) in connection.execute(sql, (act,))]
 
 
 def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
     """The undos and distrusts that keep an event out of force: their commands, and the type of their events."""
-    sql = "SELECT act, type FROM out_of_force WHERE position = ? ORDER BY from_position"
+    sql = "SELECT act, type FROM voided WHERE position = ? ORDER BY from_position"
     return dict(connection.execute(sql, (position,)).fetchall())
 
 
@@ -312,9 +312,9 @@ def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
     return bool(getattr(policy(connection, user), what))
 
 
-def taken_out_at(connection: sqlite3.Connection, position: int) -> list[int]:
+def voided_at(connection: sqlite3.Connection, position: int) -> list[int]:
     """Where the acts stand that keep an event out of force."""
-    sql = "SELECT DISTINCT from_position FROM out_of_force WHERE position = ? ORDER BY from_position"
+    sql = "SELECT DISTINCT from_position FROM voided WHERE position = ? ORDER BY from_position"
     return [at for (at,) in connection.execute(sql, (position,))]
 
 

@@ -77,7 +77,7 @@ def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iter
 
 
 class Documents:
-    name, version, follows = "documents", 1, frozenset("d")
+    name, version, follows = "documents", 2, frozenset("d")
     tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
 
     def __init__(self, secret: bytes) -> None:
@@ -87,7 +87,7 @@ class Documents:
         for change in changes:
             keep(change, rows, FAMILY)
             if change.refold:
-                _place(rows, change, self._in_force(change))
+                _place(rows, change, self._in_effect(change))
             elif change.new is not None and isinstance(event.data, ChunkAdded):
                 rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.position))
             elif change.new is not None and isinstance(event.data, DocumentReplaced):
@@ -105,10 +105,10 @@ class Documents:
         numbers = (size, metadata if metadata != "null" else None, told, since)
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
-    def _in_force(self, change: Change) -> dict[int, Values]:
+    def _in_effect(self, change: Change) -> dict[int, Values]:
         """The chunks that the events in force come to, each by its row."""
         found, at = dict[int, Values](), change.event.position
-        for row, (event, index) in document.text_of(change.in_force if change.new is not None else ()).items():
+        for row, (event, index) in document.text_of(change.in_effect if change.new is not None else ()).items():
             values = self._added(event, event.data, at)
             found[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
         return found

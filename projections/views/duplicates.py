@@ -76,7 +76,7 @@ class Duplicates:
         if change.refold:
             for row in rows.find(ATTEMPTS, ("memory",), (change.first,)):
                 rows.remove(ATTEMPTS, row[:2])
-        for event in change.in_force if change.refold else (change.event,):
+        for event in change.in_effect if change.refold else (change.event,):
             if isinstance(event.data, DuplicateAbsorbed):
                 envelope = event.envelope
                 attempt = attempt_digest(self._secret, envelope.actor, envelope.session, event.data.sources)

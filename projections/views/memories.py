@@ -32,7 +32,7 @@ from_row = FAMILY.from_row
 
 
 class Memories:
-    name, version, follows = "memories", 6, frozenset("m")
+    name, version, follows = "memories", 7, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

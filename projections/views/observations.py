@@ -59,8 +59,8 @@ EVIDENCE = Table(
 )
 EVIDENCE_WAS = ended(EVIDENCE, "evidence_was")
 # Which active observations say the same in the same scope, by keyed fingerprint.
-SAYINGS = Table(
-    "observation_sayings",
+STATEMENTS = Table(
+    "observation_statements",
     ("fingerprint INTEGER NOT NULL", "observation INTEGER NOT NULL"),
     ("fingerprint", "observation"),
     rowid=False,
@@ -91,8 +91,8 @@ CONSOLIDATIONS = Table(
 
 
 class Observations:
-    name, version, follows = "observations", 2, frozenset("o")
-    tables = (OBSERVATIONS, VERSIONS, EVIDENCE, EVIDENCE_WAS, SAYINGS, SEARCH, WAITING)
+    name, version, follows = "observations", 3, frozenset("o")
+    tables = (OBSERVATIONS, VERSIONS, EVIDENCE, EVIDENCE_WAS, STATEMENTS, SEARCH, WAITING)
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -112,9 +112,9 @@ class Observations:
         before, after = self._saying(change.old), self._saying(change.new)
         if before != after:
             if before is not None:
-                rows.remove(SAYINGS, (before, change.first))
+                rows.remove(STATEMENTS, (before, change.first))
             if after is not None:
-                rows.put(SAYINGS, (after, change.first), (after, change.first))
+                rows.put(STATEMENTS, (after, change.first), (after, change.first))
 
     def _saying(self, state: Observation | None) -> int | None:
         if state is None or state.status != "active":
@@ -133,7 +133,7 @@ class Observations:
     @staticmethod
     def _again(change: Change, rows: Rows) -> None:
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        standing = observation.borne_out(change.in_force) if change.new is not None else {}
+        standing = observation.borne_out(change.in_effect) if change.new is not None else {}
         for source, row in known.items():
             if source not in standing:
                 end(rows, EVIDENCE, EVIDENCE_WAS, row, change.event.position)
@@ -383,7 +383,7 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
 
 def saying_so(rows: Rows, number: int) -> list[int]:
     """The rows of the active observations with this fingerprint, oldest first, under the writer's lock."""
-    return [row[1] for row in rows.find(SAYINGS, ("fingerprint",), (number,))]
+    return [row[1] for row in rows.find(STATEMENTS, ("fingerprint",), (number,))]
 
 
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:

@@ -39,8 +39,8 @@ QUARANTINE = Table(
 )
 WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")
 # Everything that was said about the quarantine of a text, in force or not: what stands is what was said last in force.
-SAID = Table(
-    "quarantine_said",
+DECISIONS = Table(
+    "quarantine_decisions",
     (
         *("at INTEGER NOT NULL", "position INTEGER NOT NULL", "held INTEGER NOT NULL", "user TEXT"),
         *("finding TEXT NOT NULL", "scanner TEXT NOT NULL", "recorded_at TEXT NOT NULL"),
@@ -56,9 +56,9 @@ _ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made anew for
 
 
 class Quarantine:
-    name, version = "quarantine", 1
+    name, version = "quarantine", 2
     follows = frozenset({"m", *(each.__name__ for each in (TextQuarantined, TextReleased, *WAYS_BACK))})
-    tables = (QUARANTINE, WAS_IN_QUARANTINE, SAID)
+    tables = (QUARANTINE, WAS_IN_QUARANTINE, DECISIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data, envelope = event.data, event.envelope
@@ -66,10 +66,10 @@ class Quarantine:
             held = isinstance(data, TextQuarantined)
             finding = data.finding if isinstance(data, TextQuarantined) else ""
             told = (envelope.user, finding, data.scanner, envelope.recorded_at)
-            rows.put(SAID, (data.position, event.position), (data.position, event.position, int(held), *told))
+            rows.put(DECISIONS, (data.position, event.position), (data.position, event.position, int(held), *told))
             self._stand(data.position, event.position, rows)
         elif isinstance(data, WAYS_BACK) and not changes:
-            for at in sorted({row[0] for row in rows.within(SAID, "position", data.ranges)}):
+            for at in sorted({row[0] for row in rows.within(DECISIONS, "position", data.ranges)}):
                 self._stand(at, event.position, rows)
         for change in changes:
             self._memory(change, rows)
@@ -77,7 +77,7 @@ class Quarantine:
     @staticmethod
     def _stand(at: int, position: int, rows: Rows) -> None:
         """The last word in force on one text."""
-        said = [row for row in rows.find(SAID, ("at",), (at,)) if since(rows, row[1]) is None]
+        said = [row for row in rows.find(DECISIONS, ("at",), (at,)) if since(rows, row[1]) is None]
         last = max(said, key=lambda row: int(row[1]), default=None)
         wanted = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
         _replace(at, wanted, position, rows)
@@ -92,7 +92,7 @@ class Quarantine:
         if state is None or not held:
             _replace(change.first, None, event.position, rows)
             return
-        flags = change.in_force if change.refold else (event,)
+        flags = change.in_effect if change.refold else (event,)
         last = next((each for each in reversed(flags) if isinstance(each.data, MemoryQuarantined)), event)
         data = last.data
         told = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
@@ -124,7 +124,7 @@ def held(rows: Rows, position: int | None) -> bool:
 
 def was_released(rows: Rows, position: int) -> bool:
     """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
-    said = [row for row in rows.find(SAID, ("at",), (position,)) if since(rows, row[1]) is None]
+    said = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
     last = max(said, key=lambda row: int(row[1]), default=None)
     return last is not None and not last[2] and not last[5]
 
@@ -146,13 +146,13 @@ def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[
     """
     sql = (
         "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
-        " AND NOT EXISTS (SELECT 1 FROM out_of_force o WHERE o.position = q.at)"
+        " AND NOT EXISTS (SELECT 1 FROM voided o WHERE o.position = q.at)"
         " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
     )
     return [Held(*row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
 
 
-def said_of(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
+def decisions_on(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
     """(where it was said, whether to hold it) of all that was said of the text of an event, in force or not; the last first."""
-    sql = "SELECT position, held FROM quarantine_said WHERE at = ? ORDER BY position DESC"
+    sql = "SELECT position, held FROM quarantine_decisions WHERE at = ? ORDER BY position DESC"
     return [(position, bool(held)) for position, held in connection.execute(sql, (at,))]

@@ -29,14 +29,14 @@ FAMILY = family(
     session.evolve,
     session.admits,
     ("sessions", "session_versions"),
-    indexes=(("user", ""), ("row", "said_at > cursor")),
+    indexes=(("user", ""), ("row", "extractable_at > cursor")),
 )
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
 # Up to where a session was ever looked at for what to remember, whether or not that is in force: what somebody undid is not
 # done again by itself.
 LOOKED = Table(
-    "sessions_looked_at",
+    "sessions_checked",
     ("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
     ("session",),
     then=CURRENT,
@@ -96,7 +96,7 @@ _NO_PARTS = (b"[]", b"null")
 
 
 class Sessions:
-    name, version, follows = "sessions", 2, frozenset("s")
+    name, version, follows = "sessions", 3, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -166,7 +166,7 @@ def _again(change: Change, rows: Rows) -> None:
         dict[tuple[int, int], Values](),
         Visible(),
     )
-    for event in change.in_force if change.new is not None else ():
+    for event in change.in_effect if change.new is not None else ():
         data = event.data
         if isinstance(data, MessageAppended):
             visible.append(event.position)
@@ -219,8 +219,8 @@ def listing(
 
 
 UNMINED = (
-    " FROM sessions s LEFT JOIN sessions_looked_at l ON l.session = s.row"
-    " WHERE s.said_at > s.cursor AND s.said_at > coalesce(l.upto, 0)"
+    " FROM sessions s LEFT JOIN sessions_checked l ON l.session = s.row"
+    " WHERE s.extractable_at > s.cursor AND s.extractable_at > coalesce(l.upto, 0)"
 )
 
 
@@ -233,7 +233,7 @@ def unmined(connection: sqlite3.Connection, *, after: int) -> list[Session]:
 
 def looked_upto(connection: sqlite3.Connection, row: int) -> int:
     """Up to where a session was ever looked at for what to remember, in force or not."""
-    found = connection.execute("SELECT upto FROM sessions_looked_at WHERE session = ?", (row,)).fetchone()
+    found = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
     return int(found[0]) if found else 0
 
 

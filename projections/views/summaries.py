@@ -61,7 +61,7 @@ SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
 
 _, summary = codec(Summary, SUMMARIES)
 _STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
-_BENEATH = SUMMARIES.names.index("summaries")
+_UNDERLYING = SUMMARIES.names.index("summaries")
 _ids = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -96,7 +96,7 @@ def _move(event: AnyEvent, rows: Rows) -> None:
         if id not in known:
             known[id] = next(iter(rows.find(SUMMARIES, ("id",), (id,))), None)
         row = known[id]
-        return (row[_STATUS], _ids.decode(row[_BENEATH])) if row is not None else None
+        return (row[_STATUS], _ids.decode(row[_UNDERLYING])) if row is not None else None
 
     for id, status in moved(event.data, find).items():
         row = known[id]
@@ -108,7 +108,7 @@ def _move(event: AnyEvent, rows: Rows) -> None:
 def _again(change: Change, rows: Rows) -> None:
     """What the events in force say stands from here."""
     at, found, fold = change.event.position, dict[str, Values](), WindowFold()
-    for event in change.in_force if change.new is not None else ():
+    for event in change.in_effect if change.new is not None else ():
         fold.take(event)
         if isinstance(event.data, SummaryCreated):
             found[event.data.summary] = _created(event, event.data)

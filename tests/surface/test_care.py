@@ -317,12 +317,14 @@ def test_one_projection_is_made_again_with_those_that_read_it_and_no_other(ledge
 
     damage("UPDATE memories SET content = 'Lamp 1 is off.' WHERE content = 'Lamp 1 is on.'")
     wider = ledger.maintenance.rebuild("memories").projections  # what it said wrong, those may have taken over
-    assert {"memories", "graph", "search"} <= set(wider) and not {"audit", "interactions", "force"} & set(wider)
+    assert {"memories", "graph", "search"} <= set(wider) and not {"audit", "interactions", "in_effect"} & set(wider)
     assert ledger.proof.verify().ok and len(ledger.memories.list()) == 2
     assert ledger.recall("lamp").items and ledger.remember("Lamp 4 is on.").position == ledger.position
     every = {each.name for each in ledger.maintenance.stats().projections}
     assert (
-        set(ledger.maintenance.rebuild("force").projections) == set(ledger.maintenance.rebuild().projections) == every
+        set(ledger.maintenance.rebuild("in_effect").projections)
+        == set(ledger.maintenance.rebuild().projections)
+        == every
     )
     damage("UPDATE checkpoint SET position = position - 1")  # as if the others had still to read the end of the log
     assert set(ledger.maintenance.rebuild("graph").projections) == every and ledger.proof.verify().ok

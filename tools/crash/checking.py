@@ -117,9 +117,9 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
         blobs = connection.execute("SELECT id, data FROM blobs").fetchall()
         damage = [told for (told,) in connection.execute("PRAGMA integrity_check") if told != "ok"]
-        parked = connection.execute("SELECT name, error FROM projections WHERE parked_at IS NOT NULL").fetchall()
+        suspended = connection.execute("SELECT name, error FROM projections WHERE suspended_at IS NOT NULL").fetchall()
     problems += [f"integrity_check: {told}" for told in damage]
-    problems += [f"parked: {name} ({error})" for name, error in parked]
+    problems += [f"parked: {name} ({error})" for name, error in suspended]
     problems += check_chain(row[:8] for row in rows)
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         problems.append("the positions are not 1, 2, 3 …")

@@ -17,8 +17,8 @@ from projections.core.subjects import Change
 
 WHOLE = 0  # no event is at this position
 
-SERVED = Table(
-    "served",
+DELIVERED = Table(
+    "delivered",
     (
         *("subject TEXT NOT NULL", "first INTEGER NOT NULL", "position INTEGER NOT NULL"),
         *("last INTEGER NOT NULL", "user TEXT"),
@@ -31,14 +31,14 @@ SERVED = Table(
 
 
 class Delivered:
-    name, version = "served", 2
+    name, version = "delivered", 3
     follows = frozenset((RecallDelivered.__name__, WindowAssembled.__name__))
-    tables = (SERVED,)
+    tables = (DELIVERED,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for subject, first, last in set(_shown(event)):
             values = (subject, first, event.position, last, event.envelope.user)
-            rows.put(SERVED, (subject, first, event.position), values)
+            rows.put(DELIVERED, (subject, first, event.position), values)
 
 
 def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
@@ -65,7 +65,7 @@ def showing(connection: sqlite3.Connection, wanted: Mapping[str, Sequence[int]],
     ``wanted`` are ids, each with the positions of its events that are meant, in order: of what is not shown whole one of
     them must have been shown.
     """
-    sql = "SELECT first, last, position FROM served WHERE subject = ? AND user = ?"
+    sql = "SELECT first, last, position FROM delivered WHERE subject = ? AND user = ?"
     found = set[int]()
     for subject, positions in wanted.items():
         for first, last, position in connection.execute(sql, (subject, user)):

@@ -10,7 +10,7 @@ from old_names import Ledger
 from soundness import assert_sound, contents, types
 
 from ledger import ConflictError, NotFoundError, RejectedError, StorageError
-from ledger.engine import pipeline as writing
+from ledger.engine import batch as writing
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
     with pytest.raises(ZeroDivisionError), ledger.batch():
         ledger.remember("early")
         ledger.reinforce(known.id)
-        probe.writer(ledger)._batch_started -= writing.BATCH_SECONDS
+        probe.writer(ledger)._batch._began -= writing.BATCH_SECONDS
         late = ledger.remember("late", key="k")
         ledger.reinforce(known.id)
         raise ZeroDivisionError

@@ -415,7 +415,7 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
     with Ledger.open(path) as old, Ledger.open(path) as newer:
         fact = old.remember("before")
         command = probe.writer(old)
-        assert command.looked_at <= old.position
+        assert command.tables.looked_at <= old.position
 
         def upgrade(work: Any) -> str:
             work.emit("ledger", LedgerUpgraded(format=2, least_reader=1, least_writer=2))
@@ -454,7 +454,7 @@ class _Clock:
 
 def play(path: str) -> None:
     """A small but complete life: every type of event that a command of this version can record."""
-    from ledger.engine import pipeline as writing
+    from ledger.engine import work as writing
     from projections.search import memory_hits as search
 
     chance, clock = random.Random(7), _Clock()

@@ -38,7 +38,7 @@ from ledger.domain.events import (
 from ledger.domain.ids import KINDS
 from ledger.domain.policy import Policy
 from ledger.engine.citations import ATTEMPTS
-from ledger.engine.pipeline import _CHANGING
+from ledger.engine.kept import CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
 from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing
@@ -166,7 +166,7 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
         {"WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted"},
     ),
     "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "SessionAliasAdded"}),
-    "what a writer keeps and must read again": (_CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
+    "what a writer keeps and must read again": (CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
     "what repeats texts, of the ledger's own": (
         planning._SAYING,
         {"RecallDelivered", "ModelCalled", "ConsolidationCompleted", "ConsolidationFailed"},

@@ -194,7 +194,7 @@ class Core(
             last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
             position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
             check_upgrade(connection, position, readonly=self.store.readonly)
-        self.writer.looked_at = last
+        self.writer.tables.looked_at = last
         return suspended is not None
 
     @classmethod

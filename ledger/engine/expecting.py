@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, ContentErased, Event
+from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, AnyEvent, ContentErased, Event
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Expected, Work
+from ledger.engine.work import Work
 from projections.core.projector import FAMILIES, OWNERS
 from projections.views import erasures
 
@@ -23,13 +23,16 @@ _NAMED = (
 _AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
 
 
-def check(work: Work, expected: Expected, last: int) -> None:
+def check(work: Work) -> None:
     """Refuse what a command is about to record where somebody else came first.
 
     That is a later event of a subject that it changes, or a later act that took events of it out of force, put them back or
     erased them; on the ledger's own stream, which all share, the same of events of that type for this user. An act changes
-    whatever the events that it names belong to. ``last`` is where the log ends.
+    whatever the events that it names belong to.
     """
+    expected, last = work.who.expected, work.transaction.position
+    if expected is None:
+        return
     if expected.position > last:
         raise RejectedError(
             f"expected is a position of the log, which ends at {last}, and {expected.position} is beyond it",
@@ -68,6 +71,12 @@ def _named_by(data: Event) -> Sequence[tuple[int, int]]:
     if isinstance(data, ContentErased):
         return [(target.position, target.position) for target in data.targets]
     return data.ranges if isinstance(data, WAYS_BACK) else ()
+
+
+def note(work: Work, events: Sequence[AnyEvent]) -> None:
+    """What a call has recorded itself is no change by somebody else."""
+    if work.who.expected is not None:
+        work.who.expected.own.update(each.position for each in events)
 
 
 def _of_a_subject(work: Work, stream: str, first: int, after: int) -> Iterator[int]:

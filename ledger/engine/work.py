@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,9 @@ from projections.core.sqlite import SQLiteRows
 
 if TYPE_CHECKING:
     from ledger.engine.pipeline import Writer
+
+
+INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
 
 
 class Clock(Protocol):
@@ -99,7 +103,7 @@ class Work:
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
-        self._writer = writer
+        self._writer, self._tables = writer, writer.tables
         self.occurred_at = who.occurred_at  # of what is emitted next
         self.emitted: list[tuple[str, int, Event, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
@@ -111,7 +115,7 @@ class Work:
 
     @property
     def rows(self) -> SQLiteRows:
-        return self._writer.rows
+        return self._tables.rows
 
     @property
     def secret(self) -> bytes:
@@ -130,8 +134,15 @@ class Work:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
 
     def body(self, text: str) -> str | Blob:
-        """A text as an event holds it."""
-        return self._writer.body(self, text)
+        """A text as an event holds it: itself, or above 256 KiB a reference to the blobs table."""
+        if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
+            return text
+        verdict = self._writer.guard.of_large(self, text)
+        data = verdict.text.encode()
+        blob_id, salt = "b_" + self._writer.random(16).hex(), self._writer.random(16)
+        self.blobs.append((blob_id, salt + data))
+        self.large[blob_id] = verdict
+        return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
 
     def cleaned(self, given: Any) -> Any:
         """A text, or a struct with its texts, without the secrets that the policy takes out: before it is decided by them."""
@@ -160,11 +171,11 @@ class Work:
 
     def policy(self) -> Policy:
         """The policy in force for the user."""
-        return self._writer.policy(self.who.user)
+        return self._tables.kept.policy(self.who.user)
 
     def connection(self) -> Any:
         """The connection of this transaction, for reads that go beyond the rows."""
-        return self._writer.connection()
+        return self._tables.connection()
 
     # --- subjects ------------------------------------------------------------------------------------------------
 
@@ -177,25 +188,25 @@ class Work:
 
     def find(self, given: str, kind: str) -> Any:
         """The same, or None."""
-        return self._writer.find(given, kind, self.who.user)
+        return self._tables.find(given, kind, self.who.user)
 
     def need(self, *names: str) -> None:
         """``RejectedError`` when one of these projections is suspended: what is decided by it cannot be decided."""
-        self._writer.need(*names)
+        self._tables.need(*names)
 
     def at_row(self, row: int, kind: str) -> Any:
-        return self._writer.state_of(row, kind)
+        return self._tables.state_of(row, kind)
 
     def known_elsewhere(self, given: str) -> bool:
         """Whether this is the full id of a subject, whoever's it is."""
-        return self._writer.projector.states.get(given) is not None or (
-            first_position(self._writer.connection(), given) is not None
+        return self._tables.projector.states.get(given) is not None or (
+            first_position(self._tables.connection(), given) is not None
         )
 
     def of_another_user(self, given: str) -> bool:
         """Whether this is the full id of a subject of somebody else; one of this user may have been undone."""
-        first = first_position(self._writer.connection(), given)
-        event = read_event(self._writer.connection(), first) if first is not None else None
+        first = first_position(self._tables.connection(), given)
+        event = read_event(self._tables.connection(), first) if first is not None else None
         return event is not None and event.envelope.user != self.who.user
 
     # --- names ---------------------------------------------------------------------------------------------------
@@ -213,7 +224,7 @@ class Work:
         what = "a project's name" if kind == "p" else "a session's id"
         if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
             return None
-        found = self._writer.named(self.who.user, kind, name)
+        found = self._tables.kept.named(self.who.user, kind, name)
         if found is not None:
             return found
         self.check_not_elsewhere(kind, name)

@@ -170,7 +170,7 @@ class InteractionWrites(MergeWrites, Reads):
         large = {
             name: body
             for name in ("prompt", "response", "response_summary")
-            if (text := getattr(data, name, "")) and (body := self.writer.body(work, text)) is not text
+            if (text := getattr(data, name, "")) and (body := work.body(text)) is not text
         }
         return msgspec.structs.replace(data, **large) if large else data
 

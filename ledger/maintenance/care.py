@@ -136,13 +136,13 @@ class Care(Numbers):
             if name in names - suspended_before:
                 work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
         if work.emitted:
-            writer.append(work, None, None, LEDGER_STREAM)
+            writer.append(work)
         if by is not None:
             work = Work(writer, transaction, "maintenance.rebuild", who(self.default, by), writer.now())
             work.emit(
                 LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names)))
             )
-            writer.append(work, None, None, LEDGER_STREAM)
+            writer.append(work)
 
     def _fold_privately(self) -> None:
         """The projections of a file that cannot be written, folded into tables of this connection alone."""

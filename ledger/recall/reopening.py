@@ -67,7 +67,7 @@ class Reopening(Recalling):
 
         def body(work: Work) -> str:
             work.project, work.session = project, session
-            query = self.writer.body(work, asked.query)
+            query = work.body(asked.query)
             numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
             work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
             return LEDGER_STREAM

@@ -189,7 +189,7 @@ class Reconciling(SummaryWrites):
             for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
                 work.occurred_at = one.created_at
                 data = appended(one.draft, *tokens, one.model)
-                work.emit(stream, with_bodies(self.writer, work, data), first=first)
+                work.emit(stream, with_bodies(work, data), first=first)
             return stream
 
         try:

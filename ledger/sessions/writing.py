@@ -73,7 +73,7 @@ class SessionWrites(SessionReads):
 
         def body(work: Work) -> str:
             stream, first = self._opened(work)
-            work.emit(stream, with_bodies(self.writer, work, data), first=first)
+            work.emit(stream, with_bodies(work, data), first=first)
             return stream
 
         arguments = (self._given, draft, model, token_count, told.occurred_at)
@@ -216,7 +216,7 @@ class SessionWrites(SessionReads):
             state = work.find(stream, "s") if first else None
             said.append(work.cleaned(summary))
             if self._summary_now(work, state) != said[-1]:
-                work.emit(stream, AbstractSet(self.writer.body(work, said[-1])), first=first)
+                work.emit(stream, AbstractSet(work.body(said[-1])), first=first)
             return stream
 
         said = [summary]
@@ -296,13 +296,11 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> Messag
     )
 
 
-def with_bodies(writer: Writer, work: Work, data: MessageAppended) -> MessageAppended:
+def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
     """The message with its large texts left to the blobs table."""
     texts = {"content": data.content, "reasoning": data.reasoning}
     large = {
-        name: body
-        for name, text in texts.items()
-        if isinstance(text, str) and (body := writer.body(work, text)) is not text
+        name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
     }
     return replace(data, **large) if large else data
 

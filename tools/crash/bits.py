@@ -162,7 +162,7 @@ def build(path: str) -> None:
 
 def fill(ledger: Ledger) -> None:
     """A little of everything, so that every table holds rows; one text lies in the blobs."""
-    from ledger.engine import pipeline as writing
+    from ledger.engine import work as writing
 
     kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
     turn = ledger.capture(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import ledger.engine.pipeline
+import ledger.engine.tables
 import ledger.maintenance.backing_up
 import ledger.memories.given
 import ledger.store.event_store
@@ -332,12 +332,12 @@ def documents_in_parts() -> None:
 
 def projections_apart() -> None:
     """The events and the checkpoint in one commit, and the rows of the projections in the next."""
-    fold = ledger.engine.pipeline.Writer._fold
+    fold = ledger.engine.tables.Tables.fold
 
     def apart(self: Any, transaction: Any, events: Any) -> None:
-        if not self.batching and transaction.position > 1:
+        if not transaction.deferred and transaction.position > 1:
             projections.core.projector.checkpoint(transaction.connection, transaction.position, transaction.head)
             transaction.renew()
         fold(self, transaction, events)
 
-    ledger.engine.pipeline.Writer._fold = apart  # type: ignore[method-assign]
+    ledger.engine.tables.Tables.fold = apart  # type: ignore[method-assign]

@@ -1,0 +1,58 @@
+"""The step that records refusals: a rule that said no leaves its label and numbers, and never what was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ledger.domain.errors import RejectedError
+from ledger.domain.events import LEDGER_STREAM, WriteRefused
+from ledger.engine.keys import encoded
+from ledger.engine.work import Who, Work
+from ledger.store.event_store import Transaction
+
+if TYPE_CHECKING:
+    from ledger.engine.pipeline import Writer
+
+REMEMBERED = 10_000  # refusals, so that equal ones are recorded once
+
+
+class Refusals:
+    """Those recorded since the ledger was opened; a malformed call is none.
+
+    Nothing in the file says what was refused: a digest of a short text could be guessed. So they are remembered here, and
+    again by whoever opens the ledger next.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def record(
+        self,
+        writer: Writer,
+        transaction: Transaction,
+        command: str,
+        who: Who,
+        refusal: RejectedError,
+        arguments: object,
+    ) -> None:
+        told = writer.guard.nameless(who)
+        if refusal.rule == "validation" or told is None:
+            return
+        attempt = writer.mac("refused", told.user, encoded([refusal.rule, told.actor, command, arguments]))
+        if attempt in self._known:
+            return
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known.add(attempt)
+        numbers = (refusal.limit, refusal.current, refusal.requested)
+        work = Work(writer, transaction, command, msgspec.structs.replace(told, key=None), writer.now())
+        work.emit(
+            LEDGER_STREAM, WriteRefused(refusal.rule, refusal.subject, *numbers, refusal.finding, refusal.scanner)
+        )
+        writer.append(work)
+
+    def forget(self) -> None:
+        """Those that were recorded may have been rolled back."""
+        self._known.clear()

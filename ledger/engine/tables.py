@@ -1,0 +1,173 @@
+"""The projections' tables as a command has them under the lock: caught up with the log, read by subject, and folded into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ledger.domain import ids
+from ledger.domain.errors import SuspendedError
+from ledger.domain.events import AnyEvent
+from ledger.engine.kept import Kept
+from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
+from ledger.store.event_store import EventStore, Transaction
+from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, text_indexes
+from projections.core.sqlite import SQLiteRows, take_in
+from projections.views import memories
+
+
+class Tables:
+    """What every step of a command reads and writes, but for the log itself. In a batch the rows are kept back."""
+
+    def __init__(self, store: EventStore, secret: bytes) -> None:
+        self.rows: SQLiteRows
+        self.projector = Projector(secret, Reading(self.connection))
+        self.kept = Kept(self)
+        self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
+        self._store, self._secret = store, secret
+        self._transaction: Transaction | None = None
+        self._rows_of: object = None
+        self._changes = -1  # of the store, when this was last looked at
+        self._folded = -1  # the last position that is known to be folded
+
+    # --- one transaction after another ---------------------------------------------------------------------------
+
+    def begin(self, transaction: Transaction) -> None:
+        """Stands where the log ends, so that commands can be decided; ``SuspendedError`` where none can be."""
+        self.attend(transaction)
+        if transaction.position != self._folded:
+            self._catch_up(transaction)
+        if blocked := self.projector.suspended.intersection(ESSENTIAL):
+            name = min(blocked)
+            raise SuspendedError(
+                f"the projection {name!r} is suspended, so nothing can be decided; maintenance.rebuild() makes it again",
+                projection=name,
+            )
+
+    def attend(self, transaction: Transaction) -> None:
+        """Works in this transaction from here, whatever is suspended."""
+        if self._rows_of is not transaction.connection:
+            self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
+            self.rows.refused = self.projector.refused
+        self._transaction = transaction
+        if not transaction.deferred:
+            self.projector.forget()
+        if (
+            transaction.changed or self._changes != self._store.changes
+        ):  # a rebuild's transactions may have come between
+            self._look_again(transaction)
+            transaction.changed = False  # a batch comes here again with every command
+            self._changes = self._store.changes
+
+    def _look_again(self, transaction: Transaction) -> None:
+        """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
+        check_log_since(transaction.connection, self.looked_at)
+        self.looked_at = transaction.position
+        self.forget()
+        self.projector.poisoned.clear()
+        _, self.projector.suspended = check_tables(transaction.connection, self._secret)
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Folds what somebody wrote to the log alone: nothing is decided without it."""
+        folded = transaction.connection.execute("SELECT position FROM checkpoint").fetchone()
+        if not transaction.deferred and folded is not None and 0 < folded[0] < transaction.position:
+            self.forget()
+            for event in decode_known(transaction.connection, folded[0] + 1, transaction.position):
+                self.projector.fold(event, self.rows)
+            self.projector.flush(self.rows)
+            checkpoint(transaction.connection, transaction.position, transaction.head)
+        self._folded = transaction.position
+
+    def forget(self) -> None:
+        """Drops all that was kept back or kept in mind: it is not what the file says, or may not be."""
+        self._folded = -1
+        self.kept.forget()
+        self.projector.forget()
+        if self._rows_of is not None:
+            self.rows.discard()
+
+    def connection(self) -> Any:
+        """The connection of the transaction under way, with every event of it written."""
+        assert self._transaction is not None
+        self._transaction.flush()
+        return self._transaction.connection
+
+    # --- folding -------------------------------------------------------------------------------------------------
+
+    def fold(self, transaction: Transaction, events: Sequence[AnyEvent]) -> None:
+        """Folds events just appended. What then is poisoned is left to be suspended, by an append of its own."""
+        projector, rows = self.projector, self.rows
+        for event in events:
+            projector.fold(event, rows)
+        if not transaction.deferred:
+            projector.flush(rows)
+            if not projector.poisoned:
+                checkpoint(transaction.connection, transaction.position, transaction.head)
+        self._folded = transaction.position
+
+    def flush(self) -> None:
+        """Writes the rows that a batch has kept back."""
+        self.projector.flush(self.rows)
+
+    def checkpoint(self, transaction: Transaction) -> None:
+        """Writes the events that a batch has kept back, whose rows are written."""
+        transaction.flush()
+        checkpoint(transaction.connection, transaction.position, transaction.head)
+
+    def index_waiting(self, transaction: Transaction) -> None:
+        """The texts that wait go into the text indexes."""
+        self.begin(transaction)
+        self.rows.flush()
+        for owner, index in text_indexes():
+            if owner not in self.projector.suspended:
+                take_in(transaction.connection, index)
+        self.rows.discard()
+
+    # --- subjects ------------------------------------------------------------------------------------------------
+
+    def need(self, *names: str) -> None:
+        """A suspended projection answers nothing."""
+        for name in names:
+            if name in self.projector.suspended:
+                raise SuspendedError(
+                    f"the projection {name!r} is suspended; maintenance.rebuild() makes it again", projection=name
+                )
+
+    def state_of(self, row: int, kind: str) -> Any:
+        family = FAMILIES[kind]
+        self.need(OWNERS[kind])
+        found = self.rows.get(family.live, (row,))
+        if found is None:
+            return None
+        state = family.from_row(found)
+        self.projector.states[state.id] = state
+        return state
+
+    def find(self, given: str, kind: str, user: str) -> Any:
+        """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""
+        known = self.projector.states.get(given) if isinstance(given, str) else None
+        if known is None:
+            self.need(OWNERS[kind])
+            if not isinstance(given, str) or len(given) < ids.LENGTH:
+                self.rows.flush()
+            row = find_row(self.connection(), given, kind, user)
+            known = self.state_of(row, kind) if row is not None else None
+        return known if known is not None and known.user == user else None
+
+    def subject(self, id: str) -> Any:
+        """The state of a subject by its full id, whoever's it is; None for what is none."""
+        kind = ids.kind_of(id)
+        if not kind or id in self.projector.states:
+            return self.projector.states.get(id)
+        first = first_position(self.connection(), id)
+        return self.state_of(first, kind) if first is not None else None
+
+    def subject_at(self, id: str, position: int) -> Any:
+        """A subject as it stood at a position: what a repeated command answered the first time."""
+        state = self.subject(id)
+        if ids.kind_of(id) != "m" or (state is not None and state.position <= position):
+            return state
+        self.rows.flush()
+        first = first_position(self.connection(), id)
+        known = memories.get_at(self.connection(), first, position) if first is not None else None
+        return known or state

@@ -16,6 +16,11 @@ def store(ledger: Any) -> Any:
     return inside(ledger).store
 
 
+def writing(ledger: Any) -> Any:
+    """The event store's writing side: ``commit``, ``renew``, ``cursor``, ``position``."""
+    return store(ledger)._writing
+
+
 def writer(ledger: Any) -> Any:
     """What runs commands: ``run``, ``settle``, ``now``, ``secret``, ``projector``, ``rows``."""
     return inside(ledger).writer

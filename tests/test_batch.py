@@ -171,7 +171,7 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
 
 def test_another_process_may_write_between_the_parts_of_a_batch(ledger, path, monkeypatch):
     monkeypatch.setattr(writing, "BATCH_EVENTS", 3)
-    monkeypatch.setattr(type(probe.store(ledger)), "_renew", _renew_after(probe.store(ledger), path))
+    monkeypatch.setattr(type(probe.writing(ledger)), "renew", _renew_after(probe.writing(ledger), path))
     with ledger.batch():
         for number in range(10):
             ledger.remember(f"fact {number}", project="shared")
@@ -179,17 +179,17 @@ def test_another_process_may_write_between_the_parts_of_a_batch(ledger, path, mo
     assert_sound(ledger)
 
 
-def _renew_after(store, path):
+def _renew_after(writing, path):
     """As ``renew`` is, but another writer is quicker to take the lock after the commit."""
-    commit = store._commit
+    commit = writing.commit
 
     def renew(self, transaction):
         commit()
         with Ledger.open(path) as other:
             other.remember(f"from elsewhere {other.position}", project="shared")
-        self._cursor.execute("BEGIN IMMEDIATE")
-        transaction.changed = self._look(self._cursor)
-        transaction.position, transaction.head = self._position, self._head
+        self.cursor.execute("BEGIN IMMEDIATE")
+        transaction.changed = self.look(self.cursor)
+        transaction.position, transaction.head = self.position, self.head
 
     return renew
 

@@ -72,15 +72,15 @@ def prepared(ledger: Ledger, act: str) -> None:
 def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The position at the end of each commit that wrote events, from here on."""
     found: list[int] = []
-    store, commit = probe.store(ledger), probe.store(ledger)._commit
+    writing, commit = probe.writing(ledger), probe.writing(ledger).commit
 
     def counted() -> None:
-        before = store._position
+        before = writing.position
         commit()
-        if store._position != before:
-            found.append(store._position)
+        if writing.position != before:
+            found.append(writing.position)
 
-    monkeypatch.setattr(store, "_commit", counted)
+    monkeypatch.setattr(writing, "commit", counted)
     return found
 
 

@@ -841,10 +841,10 @@ def test_a_checkpoint_empties_the_wal_unless_a_reader_is_busy(store):
         count(connection)
         append(store, happened("m_1", 2))
         statements: list[str] = []
-        store._cursor.connection.set_trace_callback(statements.append)
+        store._writing.cursor.connection.set_trace_callback(statements.append)
         assert not store.checkpoint()
         assert statements[:2] == ["PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)"], "it waits for nobody"
-        store._cursor.connection.set_trace_callback(None)
+        store._writing.cursor.connection.set_trace_callback(None)
     assert wal.stat().st_size > 0
     with store.transact():
         assert not store.checkpoint()
@@ -1344,7 +1344,10 @@ def test_the_module_holds_one_factory(tmp_path):
 def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(store, times):
     """What SQLite cached while reads failed looks like damage to the next transaction, and to no later one."""
     append(store, happened())
-    real, left = store._cursor, [sqlite3.DatabaseError("database disk image is malformed") for _ in range(times)]
+    real, left = (
+        store._writing.cursor,
+        [sqlite3.DatabaseError("database disk image is malformed") for _ in range(times)],
+    )
 
     class Failing:
         def execute(self, sql, *rest):
@@ -1357,11 +1360,11 @@ def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(stor
         def __getattr__(self, name):
             return getattr(real, name)
 
-    store._cursor = Failing()
+    store._writing.cursor = Failing()
     if times == 1:
         append(store, happened(version=2))
     else:
         with pytest.raises(StorageError, match="damaged"):
             append(store, happened(version=2))
-    store._cursor = real
+    store._writing.cursor = real
     assert sound(store)

@@ -112,6 +112,9 @@ def test_the_domain_is_pure(path: Path) -> None:
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None:
     allowed = {
         "ledger.store.event_store",
+        "ledger.store.failures",
+        "ledger.store.reading",
+        "ledger.store.writing",
         "ledger.store.recorders",
         "ledger.store.travellers",
         "ledger.store.sqlite_files",

@@ -1,6 +1,6 @@
 """The recorders of the eventsourcing library on one ledger file: the pool, the chained rows, subscriptions, the factory.
 
-Rows enter ``events`` in one place, ``ApplicationRecorder._insert_events``.
+Rows enter ``events`` in one place, ``insert``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,17 @@ def chained(events: Sequence[StoredEvent], keys: Sequence[bytes | None], positio
             raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
         rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
     return rows
+
+
+def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
+    """The one place where rows enter the log."""
+    try:
+        if len(rows) == 1:
+            cursor.execute(_INSERT, rows[0])
+        else:
+            cursor.executemany(_INSERT, rows)
+    except (UnicodeError, OverflowError) as error:
+        raise persistence.DataError(f"a value that SQLite cannot store: {error}") from error
 
 
 class Connection(sqlite.SQLiteConnection):
@@ -219,17 +230,8 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
     def _insert_events(
         self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
-        """The one place where rows enter the log; ``rows`` are chained already."""
-        rows: Sequence[Row] | None = kwargs.get("rows")
-        if rows is None:
-            rows = chained(stored_events, (), *read_tip(c))
-        try:
-            if len(rows) == 1:
-                c.execute(_INSERT, rows[0])
-            else:
-                c.executemany(_INSERT, rows)
-        except (UnicodeError, OverflowError) as error:
-            raise persistence.DataError(f"a value that SQLite cannot store: {error}") from error
+        rows = chained(stored_events, (), *read_tip(c))
+        insert(c, rows)
         return [row[0] for row in rows]
 
     def select_events(

@@ -324,7 +324,7 @@ def test_what_expected_asks_is_found_by_an_index(ledger: Ledger, the: dict[str, 
     asked: list[str] = []
     seen = ledger.position
     ledger.erase(the["other"])
-    connection = probe.store(ledger)._cursor.connection
+    connection = probe.writing(ledger).cursor.connection
     connection.set_trace_callback(asked.append)
     ledger.revise(the["fact"], "Another wording.", expected=seen)
     connection.set_trace_callback(None)

@@ -1,0 +1,44 @@
+"""What a caller of the store sees instead of errors of SQLite, of the library, or of a row that cannot be."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Never
+
+from eventsourcing import persistence
+from msgspec import MsgspecError
+
+from ledger.domain.errors import LedgerError, RejectedError, StorageError
+from ledger.store import sqlite_files
+
+# What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
+_MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
+_MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+
+
+def typed(error: BaseException) -> LedgerError | None:
+    """What a caller sees instead of an error of SQLite or of the library; None for what is its own."""
+    if isinstance(error, sqlite3.Error):
+        return sqlite_files.typed(error)
+    if isinstance(error, persistence.DataError):
+        return RejectedError(str(error), rule="encoding")
+    if isinstance(error, persistence.ConnectionPoolClosedError):
+        return RejectedError("this ledger is closed; open it again", rule="closed")
+    if isinstance(error, persistence.PersistenceError):
+        return StorageError("no connection to the ledger could be had within the timeout")
+    return None
+
+
+def raise_typed(error: BaseException) -> Never:
+    translated = typed(error)
+    if translated is None:
+        raise error
+    raise translated from error
+
+
+def may_be_damage(error: BaseException) -> bool:
+    """Whether a damaged row may be behind an error that nobody has looked into yet."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _MAY_BE_DAMAGED
+    known = isinstance(error, LedgerError) or hasattr(error, "searched")
+    return isinstance(error, _MAY_BE_DAMAGE) and not known

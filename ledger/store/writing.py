@@ -1,0 +1,363 @@
+"""Writing to the log: one at a time in this process and over all, a transaction that owns its connection, and what it appends."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import get_ident
+from types import TracebackType
+from typing import Never
+
+from eventsourcing import persistence
+from eventsourcing.persistence import StoredEvent
+
+from ledger.domain.errors import ConflictError, RejectedError, StorageError
+from ledger.store.failures import raise_typed, typed
+from ledger.store.integrity import GENESIS
+from ledger.store.recorders import ConnectionPool, Row, chained, insert, read_tip
+from ledger.store.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One row of the log as it is stored."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    state: str
+    digest: bytes
+    head: bytes
+    key: bytes | None
+    erased_by: int | None
+
+
+class Writing:
+    """The one writer of an open log: its lock among threads, its connection, and where the log ends."""
+
+    def __init__(self, file: LedgerFile, pool: ConnectionPool) -> None:
+        self.file, self.pool = file, pool
+        self.closed = False
+        self.cursor: sqlite3.Cursor | None = None
+        self.transaction: Transaction  # the one under way, or the last
+        self.position, self.head, self.data_version = 0, GENESIS, -1
+        self.changes = 0  # how often a transaction began after somebody else's commit, or a rollback
+        self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
+        self._lock, self._depth, self._owner = threading.RLock(), 0, 0
+        self._awaits_disk = True
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread is inside a transaction."""
+        return self._owner == get_ident()
+
+    def check_open(self) -> None:
+        if self.pool.foreign:
+            raise ConflictError("this ledger was opened by another process, from which this one was forked")
+        if self.closed:
+            raise RejectedError("this ledger is closed; open it again", rule="closed")
+
+    def refuse(self) -> Never:
+        self.check_open()
+        raise RejectedError(
+            "this ledger was opened for reading (readonly=True) and accepts no command", rule="readonly"
+        )
+
+    def open_cursor(self) -> sqlite3.Cursor:
+        """The writer's own, on a connection that it keeps."""
+        if self.cursor is None:
+            if self.closed:
+                self.refuse()
+            self.cursor = self.pool.get_connection().raw.cursor()
+        return self.cursor
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """No transaction of another thread. The file lock is always taken first."""
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def now_or_never(self, work: Callable[[Transaction], None]) -> bool:
+        """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""
+        self.check_open()
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if not self._depth and not self._is_free():
+                return False
+            with self.durable as transaction:
+                work(transaction)
+            return True
+        finally:
+            self._lock.release()
+
+    def _is_free(self) -> bool:
+        """Whether the writer's lock of the file can be had at once."""
+        connection = self.open_cursor().connection
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self.file.busy_timeout_seconds * 1000)}")
+        return True
+
+    def _acquire(self) -> None:
+        if not self._lock.acquire(timeout=self.file.busy_timeout_seconds):
+            raise ConflictError("another thread kept the ledger locked for longer than the timeout")
+
+    # --- a transaction, from its beginning to its end ------------------------------------------------------------
+
+    def enter(self, durable: bool) -> Transaction:
+        if self.closed or self.pool.foreign or self.file.readonly:
+            self.refuse()
+        self._acquire()
+        if self._depth:
+            self._depth += 1
+            return self.transaction
+        try:
+            self._await_disk(durable)
+            transaction = self.transaction = self._begin()
+            self._depth, self._owner = 1, get_ident()
+            return transaction
+        except BaseException as error:
+            self._roll_back()
+            self._lock.release()
+            raise_typed(error)
+
+    def leave(self, error: BaseException | None) -> None:
+        if self.pool.foreign:
+            self.transaction.over = True
+            if error is None:
+                self.check_open()
+        elif self._depth > 1:
+            self._depth -= 1
+            self._lock.release()
+        else:
+            try:
+                if error is None:
+                    self.commit()
+                else:
+                    self._roll_back()
+            finally:
+                self.transaction.over = True
+                self._depth = self._owner = 0
+                with suppress(sqlite3.Error):  # then the next transaction sees to it
+                    self._await_disk(True)
+                self._lock.release()
+        if error is not None and (translated := typed(error)):
+            raise translated from error
+
+    def _await_disk(self, wanted: bool) -> None:
+        """Whether a commit waits until it is on the disk; SQLite takes that between two transactions only."""
+        if wanted is not self._awaits_disk:
+            cursor = self.open_cursor()
+            cursor.execute("PRAGMA synchronous = " + ("FULL" if wanted else "NORMAL"))
+            cursor.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES if wanted else LATE_CHECKPOINT_BYTES}")
+            self._awaits_disk = wanted
+
+    def _begin(self) -> Transaction:
+        cursor = self.open_cursor()
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")  # of a disk that failed and works again, SQLite has now dropped its cache
+        changed = self.look(cursor)
+        return Transaction(self, cursor, changed, self.position, self.head)
+
+    def look(self, cursor: sqlite3.Cursor) -> bool:
+        """Whether another connection committed since; then what was kept of the log is read again."""
+        data_version = cursor.execute("PRAGMA data_version").fetchone()[0]
+        if data_version == self.data_version:
+            return False
+        self.position, self.head = read_tip(cursor)
+        self.data_version = data_version
+        self.changes += 1
+        return True
+
+    def commit(self) -> None:
+        transaction = self.transaction
+        try:
+            transaction.finish()
+            self.position, self.head = transaction.position, transaction.head
+        except BaseException as error:
+            self._roll_back()
+            raise_typed(error)
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
+        transaction.wrote = 0
+
+    def renew(self, transaction: Transaction) -> None:
+        self.commit()
+        cursor = self.open_cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        transaction.changed = self.look(cursor)
+        transaction.position, transaction.head = self.position, self.head
+
+    def _roll_back(self) -> None:
+        self.data_version = -1
+        with suppress(sqlite3.Error):
+            if self.cursor is not None and self.cursor.connection.in_transaction:
+                self.cursor.execute("ROLLBACK")
+
+
+class _Scope:
+    """What ``transact()`` gives; it has no state of its own, so one serves every call."""
+
+    __slots__ = ("_durable", "_writing")
+
+    def __init__(self, writing: Writing, *, durable: bool) -> None:
+        self._writing, self._durable = writing, durable
+
+    def __enter__(self) -> Transaction:
+        return self._writing.enter(self._durable)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._writing.leave(error)
+
+
+class Transaction:
+    """One write transaction under way. It is of use to its own thread only, and only until it ends."""
+
+    __slots__ = (
+        *("_broken", "_cursor", "_pending", "_savepoints", "_versions", "_writing"),
+        *("changed", "connection", "deferred", "head", "over", "position", "wrote"),
+    )
+
+    def __init__(self, writing: Writing, cursor: sqlite3.Cursor, changed: bool, position: int, head: bytes) -> None:
+        self.connection = cursor.connection
+        self.changed = changed  # another connection committed, or something was rolled back: drop what was kept
+        self.position, self.head = position, head  # of the last event, including those appended here
+        self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
+        self.over = self._broken = False
+        self.wrote = 0  # bytes of states and blobs
+        self._writing, self._cursor, self._savepoints = writing, cursor, 0
+        self._pending: list[Row] = []
+        self._versions: dict[str, int] = {}
+
+    def append(self, events: Sequence[StoredEvent], keys: Sequence[bytes | None] = ()) -> list[int]:
+        """Appends events, whose ``originator_id`` is the stream, and gives their positions; all or none."""
+        self._check()
+        try:
+            rows = chained(events, keys, self.position, self.head)
+        except persistence.DataError as error:
+            raise RejectedError(str(error), rule="encoding") from error
+        if not rows:
+            return []
+        if self.deferred:
+            self._pending += rows
+            for row in rows:
+                self._versions[row[1]] = row[2]
+        else:
+            if self._pending:
+                self.flush()
+            self._insert(rows)
+        self.position, self.head = rows[-1][0], rows[-1][6]
+        return [row[0] for row in rows]
+
+    def append_rows(self, rows: Iterable[LogRow]) -> None:
+        """Writes the rows of another log as they are; they must begin at the position after the last."""
+        self.flush()
+        columns: list[Row] = [
+            (r.position, r.stream, r.version, r.type, r.state, r.digest, r.head, r.key, r.erased_by) for r in rows
+        ]
+        if columns:
+            self._insert(columns)
+            self.position, self.head = columns[-1][0], columns[-1][6]
+
+    def flush(self) -> None:
+        """Writes the rows kept back, so that SQL sees them."""
+        self._check()
+        if self._pending:
+            rows, self._pending, self._versions = self._pending, [], {}
+            self._insert(rows, counted=True)
+
+    def _insert(self, rows: Sequence[Row], *, counted: bool = False) -> None:
+        self.wrote += sum([len(row[4]) for row in rows])
+        try:
+            insert(self._cursor, rows)
+        except BaseException as error:
+            # Some of the rows may be written. One row is written or not, and harmless unless its position was counted.
+            self._broken = self._broken or counted or len(rows) > 1
+            raise_typed(error)
+
+    def _check(self) -> None:
+        if self._writing.pool.foreign:
+            self._writing.check_open()
+        if self.over:
+            raise RejectedError("this transaction is over", rule="closed")
+        if not self.connection.in_transaction:
+            raise StorageError("SQLite gave the transaction up after an error; nothing of it was written")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """What happens inside is undone when an exception leaves it, and the transaction may go on."""
+        self._check()
+        kept, mark, position, head, broken = self._pending, len(self._pending), self.position, self.head, self._broken
+        self._cursor.execute("SAVEPOINT inside")
+        self._savepoints += 1
+        try:
+            yield
+        except BaseException as error:
+            if self.connection.in_transaction and not self._writing.pool.foreign:
+                self._cursor.execute("ROLLBACK TO inside")
+                self._cursor.execute("RELEASE inside")
+            # Rows that were kept back before the savepoint and written inside of it are kept back again.
+            self._pending = kept[:mark]
+            self._versions = {row[1]: row[2] for row in self._pending}
+            self.position, self.head, self._broken, self.changed = position, head, broken, True
+            self._writing.data_version = -1
+            raise_typed(error)
+        else:
+            self._check()
+            self._cursor.execute("RELEASE inside")
+        finally:
+            self._savepoints -= 1
+
+    def renew(self) -> None:
+        """Commits what there is and goes on in a new transaction, still under the thread's lock."""
+        if self._savepoints:
+            raise RejectedError("a transaction with a savepoint open cannot be renewed", rule="savepoint")
+        self._check()
+        try:
+            self._writing.renew(self)
+        except BaseException as error:
+            raise_typed(error)
+
+    def spoil(self) -> None:
+        """What belongs together was done in part, so nothing of this transaction may be committed."""
+        self._broken = True
+
+    def finish(self) -> None:
+        if self._pending:
+            self.flush()
+        if self._broken:
+            raise ConflictError("an append in this transaction failed half-way, so that it cannot be committed")
+        self._check()
+        self._cursor.execute("COMMIT")
+
+    def version(self, stream: str) -> int:
+        """The last version in the stream, 0 when there is none."""
+        self._check()
+        if stream in self._versions:
+            return self._versions[stream]
+        found = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
+        return found or 0
+
+    def put_blob(self, blob_id: str, data: bytes) -> None:
+        self._check()
+        self.wrote += len(data)
+        try:
+            self._cursor.execute("INSERT INTO blobs (id, data) VALUES (?, ?)", (blob_id, data))
+        except sqlite3.Error as error:
+            raise_typed(error)

@@ -164,9 +164,9 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
 KILLED = """
 import os, sys
 from ledger import Ledger
-from ledger.store.event_store import EventStore
+from ledger.store.writing import Writing
 with Ledger.open(sys.argv[1], actor="ann") as ledger:
-    EventStore._commit = lambda store: os._exit(9)
+    Writing.commit = lambda writing: os._exit(9)
     ledger.history.undo_all(command="remember")
 """
 

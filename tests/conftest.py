@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from hypothesis import settings
 from old_names import Ledger
 
 from ledger.engine.log_reading import Reading
+from ledger.store.sqlite_files import SCHEMA
 from projections.core.digests import digest
-from projections.core.projector import Projector, create_all
+from projections.core.projector import Projector, create_tables
 from projections.core.sqlite import SQLiteRows
 
 # The same examples in every default run, so that it tells about the change and not about luck; HYPOTHESIS_PROFILE=long tries
@@ -42,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--fast"):
         settings.load_profile("fast")
+
+
+def pytest_unconfigure() -> None:
+    for connection in _free:
+        connection.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -82,18 +88,35 @@ def folded_from_zero(ledger: Ledger) -> str:
         return digest(copy, probe.writer(ledger).secret)
 
 
+_free: list[sqlite3.Connection] = []
+
+
+@contextmanager
+def empty_tables() -> Iterator[sqlite3.Connection]:
+    """A ledger's tables, in memory; they are kept for the next, since making them takes longer than most folds."""
+    if _free:
+        copy = _free.pop()
+    else:
+        copy = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
+        copy.executescript(SCHEMA)
+        create_tables(copy)
+    copy.execute("BEGIN")
+    try:
+        yield copy
+    finally:
+        copy.execute("ROLLBACK")
+        _free.append(copy)
+
+
 @contextmanager
 def folded(ledger: Ledger, up_to: int = 2**62) -> Iterator[sqlite3.Connection]:
     """The tables that the log up to a position gives."""
-    with closing(sqlite3.connect(":memory:")) as copy:
+    with empty_tables() as copy:
         with probe.store(ledger).snapshot() as connection:
-            for (table,) in connection.execute("SELECT sql FROM sqlite_master WHERE name IN ('events', 'blobs')"):
-                copy.execute(table)
             rows = connection.execute("SELECT * FROM events WHERE position <= ? ORDER BY position", (up_to,)).fetchall()
             copy.executemany("INSERT INTO blobs VALUES (?, ?, ?)", connection.execute("SELECT * FROM blobs").fetchall())
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
         secret = probe.writer(ledger).secret
-        create_all(copy, secret, ledger.id)
         log = Reading(lambda: copy)
         projector = Projector(secret, log)
         tables = SQLiteRows(copy)

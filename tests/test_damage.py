@@ -238,7 +238,7 @@ NAMED = {  # what is wrong with which row, and who reads it
         "UPDATE memories SET content = CAST(x'80ff' AS TEXT) WHERE row = {memory}",
         "memory now",
     ),
-    "memories: another subject": ("UPDATE memories SET id = 'm_0' WHERE row = {memory}", "why now"),
+    "memories: another subject": ("UPDATE memories SET id = 'm_0000' WHERE row = {memory}", "why now"),
     "interactions: no number": ("UPDATE interactions SET prompt_at = 'x'", "interactions now"),
     "interactions: no such event": ("UPDATE interactions SET prompt_at = 1", "interactions now"),
     "projects: no list": ("UPDATE projects SET state = '{{}}'", "project now"),

@@ -17,6 +17,8 @@ from soundness import assert_sound, contents, problems, tables, types
 
 from ledger import ConflictError, RejectedError
 from ledger.engine.log_reading import Reading
+from ledger.store.event_store import EventStore
+from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, SCHEMA, no_tables
 from projections.core import projector, rebuild
 from projections.core.projector import projections
 from projections.core.sqlite import SQLiteRows
@@ -219,6 +221,41 @@ def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkey
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 TABLES = [table.name for each in projections(bytes(32)) for table in each.tables]
+
+
+def changed_tables(connection):
+    projector.create_tables(connection)
+    for statement in ("DROP TABLE memories", "CREATE TABLE memories (x)", "DROP TABLE keys"):
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize("tables", [no_tables, projector.create_tables, changed_tables])
+def test_a_file_that_was_made_and_never_begun_becomes_a_ledger(path, tables):
+    """Whoever made it was killed before the first event, and may have been of another version."""
+    EventStore.open(path, tables=tables).close()
+    with Ledger.open(path) as ledger:
+        ledger.remember("The user drinks tea.")
+        assert_sound(ledger)
+
+
+def test_a_new_ledger_is_what_its_statements_make(path):
+    """Written as the bytes of a file, and SQLite finds nothing wrong with it."""
+    Ledger.open(path).close()
+    with closing(sqlite3.connect(path)) as made, closing(sqlite3.connect(":memory:")) as stated:
+        stated.executescript(SCHEMA)
+        projector.create_tables(stated)
+        assert schema(made) == schema(stated)
+        facts = {
+            "application_id": APPLICATION_ID,
+            "user_version": FORMAT,
+            "journal_mode": "wal",
+            "integrity_check": "ok",
+        }
+        assert {name: made.execute(f"PRAGMA {name}").fetchone()[0] for name in facts} == facts
+
+
+def schema(connection):
+    return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
 
 
 @pytest.mark.parametrize("name", [*TABLES, "projections", "checkpoint"])

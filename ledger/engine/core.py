@@ -42,12 +42,14 @@ from ledger.recall.reopening import Reopening
 from ledger.sessions.counting import as_counter
 from ledger.sessions.session import Sessions
 from ledger.store.event_store import EventStore
+from ledger.store.integrity import GENESIS
 from ledger.vectors.embedders import EmbedderLike, as_embedder
 from ledger.vectors.embedding import Embedding, VectorSearch
 from projections.core import damage
 from projections.core.as_of import Times
-from projections.core.projector import create_all
+from projections.core.projector import create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
+from projections.core.sqlite import exists
 from projections.search.text_hits import Rarity
 from projections.views import audit
 
@@ -146,7 +148,7 @@ class Core(
         counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
         language_model, writer_of = chosen(model, summariser, settings)
         guard = Guard(as_scanners(scanners))
-        store = EventStore.open(path, readonly=readonly, create=create)
+        store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
         try:
             created = _created(store) or _begin(store, default, clock, random)
             ledger = cls(store, created, default, clock, random)
@@ -276,7 +278,7 @@ def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | No
 
 
 def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
-    """Writes the first event and makes the tables, once, whoever comes first."""
+    """Writes the first event, once, whoever comes first."""
     if store.readonly:
         raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
@@ -284,7 +286,9 @@ def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> Led
         if transaction.position:
             return _created(store) or created
         secret = bytes.fromhex(created.secret)
-        create_all(transaction.connection, secret, created.ledger_id)
+        if not exists(transaction.connection, "checkpoint"):  # the log alone was made here
+            create_tables(transaction.connection)
+        write_checkpoints(transaction.connection, secret, created.ledger_id, 0, GENESIS)
         writer = Writer(store, secret, created.ledger_id, clock, random)
 
         def body(work: Work) -> str:

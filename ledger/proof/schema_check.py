@@ -35,8 +35,7 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
 
 def misshapen(connection: sqlite3.Connection) -> bool:
     """Whether a table or an index of the projections is missing, or not as this product makes it."""
-    wanted = Counter(_made(True)) - Counter(_made(False))
-    own = {each[:2] for each in wanted}
+    wanted, own = _made_of_projections()
     return wanted != Counter(each for each in _objects(connection, "main") if each[:2] in own)
 
 
@@ -68,6 +67,13 @@ def _made(with_projections: bool) -> tuple[_Object, ...]:
         if with_projections:
             create_all(fresh, b"", "")
         return tuple(_objects(fresh, "main"))
+
+
+@cache
+def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
+    """What the projections add to the log's own, and (kind, name) of it."""
+    wanted = Counter(_made(True)) - Counter(_made(False))
+    return wanted, {(kind, name) for kind, name, _ in wanted}
 
 
 def _of_vectors() -> Counter[_Object]:

@@ -30,7 +30,7 @@ from ledger.store.recorders import (
     TrackingRecorder,
     read_tip,
 )
-from ledger.store.sqlite_files import LedgerFile, StrPath
+from ledger.store.sqlite_files import LedgerFile, StrPath, Tables, no_tables
 from ledger.store.travellers import Prepare, Travellers
 from ledger.store.writing import LogRow, Transaction, Writing
 
@@ -50,15 +50,22 @@ class EventStore:
 
     @classmethod
     def open(
-        cls, path: StrPath, *, readonly: bool = False, busy_timeout_seconds: float = 30.0, create: bool = True
+        cls,
+        path: StrPath,
+        *,
+        readonly: bool = False,
+        busy_timeout_seconds: float = 30.0,
+        create: bool = True,
+        tables: Tables = no_tables,
     ) -> EventStore:
-        """Opens the log, and makes it where there is none.
+        """Opens the log, and makes it where there is none, with ``tables`` beside it.
 
         ``NotFoundError`` where there is none and none may be made; ``RejectedError`` where no ledger may lie or the file is none;
         ``StorageError`` when it cannot be read.
         """
-        file = LedgerFile(path, readonly=readonly, busy_timeout_seconds=busy_timeout_seconds, create=create)
-        return cls(file)
+        return cls(
+            LedgerFile(path, readonly=readonly, busy_timeout_seconds=busy_timeout_seconds, create=create, tables=tables)
+        )
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakValueDictionary
@@ -81,6 +82,25 @@ END;
 COMMIT;
 """
 PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA))
+Tables = Callable[[sqlite3.Connection], None]  # makes those that a file has from its beginning, besides the log's own
+
+
+def no_tables(_: sqlite3.Connection) -> None:
+    """The log alone."""
+
+
+@cache
+def empty(tables: Tables) -> bytes:
+    """The file of a ledger without events; made in memory, so that making a ledger is writing one file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        made.executescript(SCHEMA)
+        made.execute("BEGIN")
+        tables(made)
+        made.execute("COMMIT")
+        image = bytearray(made.serialize())
+    image[18:20] = b"\2\2"  # what says WAL in a file's header, and nothing in memory can be in that mode
+    return bytes(image)
+
 
 # Set on every connection and read back.
 SETTINGS = {
@@ -325,6 +345,7 @@ class LedgerFile:
         readonly: bool = False,
         busy_timeout_seconds: float = 30.0,
         create: bool = True,
+        tables: Tables = no_tables,
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = False
@@ -332,7 +353,7 @@ class LedgerFile:
         try:
             self.path = checked_path(path)
             self._wal = self.path + "-wal"
-            self._open(create and not readonly)
+            self._open(create and not readonly, tables)
         except sqlite3.Error as error:
             raise typed(error) from error
         except UnicodeDecodeError as error:  # of SQLite's own message about a damaged name
@@ -340,7 +361,7 @@ class LedgerFile:
         except OSError as error:
             raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: {error.strerror}") from error
 
-    def _open(self, create: bool) -> None:
+    def _open(self, create: bool, tables: Tables) -> None:
         if self.path in _inherited:
             raise ConflictError(
                 "this ledger was opened by another process, from which this one was forked; "
@@ -351,7 +372,8 @@ class LedgerFile:
         self.lock = lock_of(self.path)
         with self.hold():
             if create and not _bytes_of(self.path):
-                self._make()
+                self._make(tables)
+                return
             self._identify()
             if self.readonly:
                 self.immutable = not self._shared_memory_works()
@@ -364,7 +386,7 @@ class LedgerFile:
         with self.lock.hold(self.busy_timeout_seconds, create=not self.readonly):
             yield
 
-    def _make(self) -> None:
+    def _make(self, tables: Tables) -> None:
         """The whole file is made under another name and then renamed: it is there complete, or not at all."""
         if _bytes_of(self._wal) or _bytes_of(self.path + "-journal"):
             raise RejectedError(
@@ -376,15 +398,11 @@ class LedgerFile:
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(new + suffix).unlink(missing_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.fchmod(descriptor, 0o600)
-        os.close(descriptor)
-        connection = sqlite3.connect(_uri(new, "mode=rw"), uri=True, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(SCHEMA)
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(empty(tables))
+            file.flush()
+            os.fsync(descriptor)
         os.rename(new, self.path)
         _sync_directory(os.path.dirname(self.path))
         self.created = True

@@ -332,10 +332,14 @@ def create_checkpoints(connection: sqlite3.Connection, *, temporary: bool = Fals
         connection.execute(sql.replace("TABLE IF NOT EXISTS", "TEMP TABLE") if temporary else sql)
 
 
-def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
-    """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
+def create_tables(connection: sqlite3.Connection, *, temporary: bool = False) -> None:
     create_checkpoints(connection, temporary=temporary)
-    for projection in projections(secret):
+    for projection in projections(b""):
         for table in projection.tables:
             sqlite.create(connection, table, "temp." if temporary else "")
+
+
+def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
+    """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
+    create_tables(connection, temporary=temporary)
     write_checkpoints(connection, secret, ledger_id, 0, bytes(32))

@@ -262,8 +262,8 @@ def create(connection: sqlite3.Connection, table: Table | TextIndex, prefix: str
 
 def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "") -> None:
     schema, _, mark = prefix.rpartition(".")
-    catalogue = f"{schema or 'main'}.sqlite_master"
-    taken = {name for (name,) in connection.execute(f"SELECT name FROM {catalogue} WHERE type = 'index'")}
+    sql = f"SELECT name FROM {schema or 'main'}.sqlite_master WHERE type = 'index'"
+    taken = {name for (name,) in connection.execute(sql)} if table.indexes else ()
     for number, (columns, condition) in enumerate(table.indexes, 1):
         where = f" WHERE {condition}" if condition else ""
         name = next(name for name in _index_names(table, number) if name not in taken)

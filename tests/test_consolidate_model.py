@@ -391,7 +391,7 @@ def test_a_dry_run_asks_the_model_and_writes_nothing(door: Door) -> None:
 def test_a_dry_run_says_once_what_becomes_of_a_stale_observation(door: Door) -> None:
     ledger, _, answers = door
     observation = formed(door)
-    gone, left = (ledger.get(each.id) for each in observation.sources)
+    gone, left = (ledger.memory(each.id) for each in observation.sources)
     ledger.retract(gone.id)
     before = ledger.position
     for answer, content in (([update(text="Worded anew.")], "Worded anew."), ([], left.content)):

@@ -25,11 +25,14 @@ def first_position(connection: Any, stream: str) -> int | None:
     return found[0] if found else None
 
 
-def read_stream(connection: Any, stream: str, up_to: int) -> list[AnyEvent]:
-    """The events of one subject, in order."""
-    sql = "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position <= ? ORDER BY version"
-    rows = connection.execute(sql, (stream, up_to)).fetchall()
-    first = rows[0][0] if rows else 0
+def read_stream(connection: Any, stream: str, up_to: int = 2**62, *, after: int = 0, limit: int = -1) -> list[AnyEvent]:
+    """The events of one subject, in order; so many of them after a position."""
+    sql = (
+        "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position > ? AND position <= ?"
+        " ORDER BY version LIMIT ?"
+    )
+    rows = connection.execute(sql, (stream, after, up_to, limit)).fetchall()
+    first = (first_position(connection, stream) or 0) if after else rows[0][0] if rows else 0
     return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import kind_of
-from ledger.engine.paging import LIMIT, of_all, page
+from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area
 from ledger.types import EVERYTHING, DocumentPath, Event, Page, Project, SessionName, Subject, WriteOptions
 
@@ -24,11 +25,10 @@ class Erasures(Area):
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.ErasureReport]:
         """List every erasure, newest first, each with its certificate."""
 
-        def fetch(count: int, start: str | None) -> tuple[answers.ErasureReport, ...]:
-            ids = of_all(self._core._erasure_ids(), str)(count, start)
-            return self._core._erasures_of(ids)
+        def fetch(count: int, start: int | None) -> Sequence[answers.ErasureReport]:
+            return self._core.erasures(before=start, limit=count)
 
-        return page("erasures", {}, limit, after, fetch, lambda each: each.command_id or "")
+        return page("erasures", {}, limit, after, fetch, lambda each: each.position)
 
     def finish(self) -> tuple[answers.ErasureReport, ...]:
         """Purge and search the files again for pending erasures, and return how each of them stands."""
@@ -51,10 +51,10 @@ class Holds(Area):
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
         """List the holds on this user's things, newest first."""
 
-        def fetch(count: int, start: str | None) -> Any:
-            return of_all(self._core.holds(user=self._scope.user)[::-1], lambda each: each.id)(count, start)
+        def fetch(count: int, start: int | None) -> Sequence[answers.Hold]:
+            return self._core.holds(user=self._scope.user, before=start, limit=count)
 
-        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 
     def add(self, subject: Subject = EVERYTHING, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
         """Keep something from being erased; what is on hold already stays as it is (``absorbed``).

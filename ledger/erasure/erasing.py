@@ -317,23 +317,14 @@ class Erasing(Distrusting, Holding):
             found.append(self._finished(report, act))
         return found
 
-    def erasures(self) -> list[answers.ErasureReport]:
-        """Every erasure of this ledger, oldest first, with its certificate; the users' names are in none."""
+    def erasures(self, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
+        """Every erasure of this ledger, newest first, with its certificate; the users' names are in none."""
         with self._read("audit", "erasures") as connection:
-            return [self._remembered(connection, each.act) for each in erasures.erasures(connection)]
-
-    def _erasure_ids(self) -> list[str]:
-        """The commands of all erasures, newest first."""
-        with self._read("erasures") as connection:
-            return [each.act for each in erasures.erasures(connection)][::-1]
-
-    def _erasures_of(self, ids: Sequence[str]) -> tuple[answers.ErasureReport, ...]:
-        with self._read("audit", "erasures") as connection:
-            return tuple(self._remembered(connection, each) for each in ids)
+            return [self._remembered(connection, each.act) for each in erasures.newest(connection, before, limit)]
 
     def certificates(self) -> list[str]:
-        """The certificates of all erasures: keep them apart from the backups, to give them to ``recover`` with one."""
-        return [each.certificate for each in self.erasures() if each.certificate is not None]
+        """The certificates of all erasures, oldest first; they are kept apart from the backups, and ``recover`` takes them."""
+        return [each.certificate for each in self.erasures()[::-1] if each.certificate is not None]
 
     def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
         texts, raw = self.unsearched.get(act), list(self.erased_vectors)
@@ -394,9 +385,8 @@ class Erasing(Distrusting, Holding):
         """What the log says of an erasure."""
         issued = certificates.issue(connection, self.created.ledger_id, self.writer.mac, act)
         told = certificates.read(issued, self.created.ledger_id, self.writer.mac)
-        if not told.events:
+        if (standing := erasures.of(connection, act)) is None or not told.events:
             raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
-        standing = next(each for each in erasures.erasures(connection) if each.act == act)
         done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
         if done is not None and not isinstance(done.data, ErasureCompleted):
             raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")

@@ -105,11 +105,11 @@ class Holding(Reads):
             held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
             return _shown(connection, held, outcome)
 
-    def holds(self, *, user: str | None = None) -> list[answers.Hold]:
-        """The holds on this user's things, oldest first."""
+    def holds(self, *, user: str | None = None, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
+        """The holds on this user's things, newest first; so many of them before a position."""
         owner = self._user(user)
         with self._read("erasures") as connection:
-            return [_shown(connection, held, None) for held in erasures.holds(connection, owner)]
+            return [_shown(connection, held, None) for held in erasures.newest_holds(connection, owner, before, limit)]
 
 
 def by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, of_all, one_of, page, texts
+from ledger.engine.paging import LIMIT, found, one_of, page, texts
 from ledger.engine.scope import Area
 from ledger.language.door import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
@@ -74,14 +74,20 @@ class HistoryRead(Area):
         Raises:
             NotFoundError: This user has no such subject.
         """
-        steps = found("subject", subject, self._core.history(subject, user=self._scope.user))
-        filters = {"user": self._scope.user, "subject": subject}
-        return page("events", filters, limit, after, of_all(steps, _position), _position)
+
+        def fetch(count: int, start: int | None) -> Sequence[answers.Step]:
+            steps = self._core.history(subject, user=self._scope.user, after=start or 0, limit=count)
+            return found("subject", subject, steps)
+
+        return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
 
     def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Distrusted]:
         """List the origins that are distrusted, newest first."""
-        every = self._core.distrusted(user=self._scope.user)[::-1]  # type: ignore[misc]
-        return page("distrusted", {"user": self._scope.user}, limit, after, of_all(every, _position), _position)
+
+        def fetch(count: int, start: int | None) -> Sequence[answers.Distrusted]:
+            return self._core.distrusted(user=self._scope.user, before=start, limit=count)  # type: ignore[misc]
+
+        return page("distrusted", {"user": self._scope.user}, limit, after, fetch, _position)
 
     def model_calls(
         self, *, purpose: Purpose | None = None, limit: int = LIMIT, after: str | None = None

@@ -165,11 +165,13 @@ class Distrusting(Undoing):
         )
         return self._distrust_report(done, told.user, trusted=True)
 
-    def distrusted(self, *, user: str | None = None) -> list[answers.Distrusted]:
-        """The sources out of force, oldest first."""
+    def distrusted(
+        self, *, user: str | None = None, before: int | None = None, limit: int = -1
+    ) -> list[answers.Distrusted]:
+        """The sources out of force, newest first; so many of them before a position."""
         owner = self._user(user)
         with self._read("in_effect") as connection:
-            found = [each for each in control.distrusted(connection) if each.user == owner]
+            found = control.distrusted_of(connection, owner, before, limit)
         return [
             answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
             for each in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
-from ledger.domain.errors import RejectedError
+from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
@@ -25,12 +26,11 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.domain.memory import Memory
-from ledger.domain.observation import Observation
 from ledger.engine.answer import answer_of
-from ledger.engine.log_reading import first_position, read_event
+from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.engine.paging import CAP
 from ledger.engine.reads import PAGED
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named, stream_of
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
@@ -58,7 +58,7 @@ class Trail(ObservationReads):
             if stream is None:
                 return None
             state = load(connection, stream, "m", owner)
-            steps = self._steps(connection, stream)
+            steps = list(self._steps(connection, stream))
             cited = self._cited(connection, stream, steps)
             found = [each for source in cited if (each := load(connection, source, "i", owner)) is not None]
             return answers.Why(
@@ -99,24 +99,26 @@ class Trail(ObservationReads):
                 wordings=self._wordings(connection, stream),
             )
 
-    def history(self, id: str, *, user: str | None = None) -> list[answers.Step] | None:
-        """Every event of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
-        force or not.
+    def history(
+        self, id: str, *, user: str | None = None, after: int = 0, limit: int = -1
+    ) -> list[answers.Step] | None:
+        """The events of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
+        force or not; so many of them after a position.
 
         Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
         """
         owner = self._user(user)
         kind = ids.kind_of(id) if isinstance(id, str) else ""
         if kind == "y":
-            return self._history_of_summary(id, owner)
+            return self._history_of_summary(id, owner, after, limit)
         if kind not in FAMILIES:
             return None
         needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
         with self._read(*needed) as connection:
             stream = self._owned_stream(connection, id, kind, owner)
-            return self._steps(connection, stream) if stream is not None else None
+            return list(self._steps(connection, stream, after, limit)) if stream is not None else None
 
-    def _history_of_summary(self, id: str, owner: str) -> list[answers.Step] | None:
+    def _history_of_summary(self, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
         with self._read("sessions", "summaries", "confidence") as connection:
             session = summaries.session_of(connection, id)
             if session is None:
@@ -124,7 +126,8 @@ class Trail(ObservationReads):
             event = read_event(connection, session)
             if event is None or event.envelope.user != owner:
                 return None
-            return [step for step in self._steps(connection, event.stream) if _names(step.data, id)]
+            steps = (step for step in self._steps(connection, event.stream, after) if _names(step.data, id))
+            return list(islice(steps, limit if limit >= 0 else None))
 
     def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
         """The stream of a subject of this user, also of one that was undone and has no row any more."""
@@ -135,25 +138,32 @@ class Trail(ObservationReads):
         event = read_event(connection, first) if first is not None else None
         return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
-    def _steps(self, connection: Any, stream: str) -> list[answers.Step]:
-        events = {event.position: event for event in stream_of(connection, stream)}
-        first = min(events)
+    def _steps(self, connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
+        """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
+        follows, first = stream[0] in "mo", first_position(connection, stream)
+        if first is None:
+            raise DamagedError(FAMILIES[stream[0]].live.name, stream, "the log has no event of it")
+        start, most = (0, -1) if follows else (after, limit)
+        events = {each.position: each for each in read_stream(connection, stream, after=start, limit=most)}
         points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
-        out = control.voided(connection, first, max(events))
+        out = control.voided(connection, min(events, default=0), max(events, default=0))
         for position in points:
             if position not in events and (event := read_event(connection, position)) is not None:
                 events[position] = event
-        steps, state, evolve, confidence_then = [], None, FAMILIES[stream[0]].evolve, 0
+        state, evolve, confidence_then, shown = None, FAMILIES[stream[0]].evolve, 0, 0
         for position in sorted(events):
+            if shown == limit:
+                return
             event, point = events[position], points.get(position)
             in_effect = position not in out
-            if in_effect and event.stream == stream and not isinstance(event.data, Unknown):
+            if follows and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
                 state = evolve(state, event)
-            status = state.status if isinstance(state, Memory | Observation) else None
+            status = state.status if state is not None else None
             delta = point.delta if point is not None else 0
             confidence_then += delta
-            steps.append(self._step(event, delta, confidence_then, status, in_effect))
-        return steps
+            if position > after:
+                shown += 1
+                yield self._step(event, delta, confidence_then, status, in_effect)
 
     def _step(
         self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool

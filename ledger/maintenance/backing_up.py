@@ -152,7 +152,7 @@ class BackingUp(Rebuilding):
         """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
         door: Any = self  # its part that erases stands beside this one
         done: int = door._apply_certificates(certificates) if certificates else 0
-        left = [] if self.store.readonly else [each for each in door.erasures() if each.state != "completed"]
+        left = [] if self.store.readonly else [each for each in door.erasures()[::-1] if each.state != "completed"]
         if left:
             raise StorageError(
                 f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"

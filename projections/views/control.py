@@ -293,6 +293,15 @@ def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
     return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
+def distrusted_of(
+    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
+) -> list[Distrusted]:
+    """So many of a user's before a position, newest first."""
+    sql = "SELECT * FROM distrusted WHERE user = ? AND from_position < ? ORDER BY from_position DESC LIMIT ?"
+    found = connection.execute(sql, (user, 2**62 if before is None else before, limit))
+    return [Distrusted(*row) for row in found]
+
+
 def refused(connection: sqlite3.Connection) -> list[Distrusted]:
     """The distrusted sources that may not write: all but those whose distrust ends before what comes now."""
     return [each for each in distrusted(connection) if each.until is None]

@@ -18,6 +18,8 @@ from projections.core.codec import columns
 from projections.core.rows import CURRENT, Rows, Table
 from projections.core.subjects import Change
 
+END = 2**62  # behind every position
+
 
 class Held(Struct, frozen=True):
     """One hold; without a subject it is on everything of the user."""
@@ -79,12 +81,24 @@ class Erasures:
 
 
 def holds(connection: sqlite3.Connection, user: str) -> list[Held]:
-    sql = "SELECT * FROM holds WHERE user = ? ORDER BY position"
-    return [Held(*row) for row in connection.execute(sql, (user,))]
+    return newest_holds(connection, user)[::-1]
 
 
-def erasures(connection: sqlite3.Connection) -> list[Erasure]:
-    return [Erasure(*row) for row in connection.execute("SELECT * FROM erasures ORDER BY position")]
+def newest_holds(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Held]:
+    """So many of them before a position, newest first."""
+    sql = "SELECT * FROM holds WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
+    return [Held(*row) for row in connection.execute(sql, (user, END if before is None else before, limit))]
+
+
+def newest(connection: sqlite3.Connection, before: int | None = None, limit: int = -1) -> list[Erasure]:
+    """So many erasures before a position, newest first."""
+    sql = "SELECT * FROM erasures WHERE position < ? ORDER BY position DESC LIMIT ?"
+    return [Erasure(*row) for row in connection.execute(sql, (END if before is None else before, limit))]
+
+
+def of(connection: sqlite3.Connection, act: str) -> Erasure | None:
+    row = connection.execute("SELECT * FROM erasures WHERE act = ?", (act,)).fetchone()
+    return Erasure(*row) if row is not None else None
 
 
 def last(connection: sqlite3.Connection) -> int:
@@ -94,4 +108,5 @@ def last(connection: sqlite3.Connection) -> int:
 
 def pending(connection: sqlite3.Connection) -> list[Erasure]:
     """What was erased from the log and may still lie in the files."""
-    return [each for each in erasures(connection) if each.completed_at is None]
+    sql = "SELECT * FROM erasures WHERE completed_at IS NULL ORDER BY position"
+    return [Erasure(*row) for row in connection.execute(sql)]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from ledger.api import Ledger
+from ledger.domain.events import AnyEvent
+from ledger.store import mapper
 from projections.views import conflicts, merges, summaries
 
 MANY = 500
@@ -94,3 +96,75 @@ def test_no_row_is_sorted_to_find_the_newest_of_several_statuses(tmp_path: Path,
         connection.set_trace_callback(None)
         plan = [line for *_, line in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
         assert not [line for line in plan if "B-TREE" in line or line.startswith("SCAN")], plan
+
+
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The positions of the events that are decoded from here on."""
+    whole, found = mapper.decode, list[int]()
+
+    def counted(position: int, *more: Any) -> AnyEvent:
+        found.append(position)
+        return whole(position, *more)
+
+    monkeypatch.setattr(mapper, "decode", counted)
+    return found
+
+
+def test_a_page_of_a_sessions_events_reads_no_more_than_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        chat = ledger.session("chat")
+        for number in range(MANY):
+            chat.append("user", f"Message {number}.")
+        assert chat.id is not None
+        whole = list(ledger.history.events(chat.id).all())
+        read = decoded(monkeypatch)
+        first = ledger.history.events(chat.id, limit=3)
+        second = ledger.history.events(chat.id, limit=3, after=first.next)
+        assert [*first, *second] == whole[:6] and len(read) <= 12
+
+
+def fill_holds(ledger: Ledger) -> None:
+    for number in range(9):
+        ledger.holds.add(ledger.remember(f"Fact {number}.").id)
+
+
+def fill_distrusted(ledger: Ledger) -> None:
+    for number in range(9):
+        ledger.history.distrust(f"origin {number}", kind="actor")
+
+
+def fill_erasures(ledger: Ledger) -> None:
+    for number in range(9):
+        ledger.erase(ledger.remember(f"Fact {number}.").id)
+
+
+def end_a_distrust(ledger: Ledger, listed: Any) -> None:
+    ledger.history.trust(listed.command_id)
+
+
+BY_POSITION: dict[
+    str, tuple[Callable[[Ledger], None], Callable[[Ledger], Any], Callable[[Ledger, Any], Any] | None]
+] = {
+    "holds": (fill_holds, lambda g: g.holds.list, lambda g, listed: g.holds.remove(listed.id)),
+    "distrusted": (fill_distrusted, lambda g: g.history.distrusted, end_a_distrust),
+    "erasures": (fill_erasures, lambda g: g.erasures.list, None),
+}
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_a_page_goes_on_behind_an_item_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fill, listing, end = BY_POSITION[name]
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        fill(ledger)
+        fill(ledger.bind(user="bob"))
+        whole = list(listing(ledger)().all())
+        assert len(whole) == (18 if name == "erasures" else 9)
+        first = listing(ledger)(limit=2)
+        if end is not None:
+            end(ledger, first[-1])
+        read = decoded(monkeypatch)
+        second = listing(ledger)(limit=2, after=first.next)
+        assert [*first, *second] == whole[:4]
+        assert len(read) <= 3 * 4  # of an erasure the event, what completed it, and the one that it names
